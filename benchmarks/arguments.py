@@ -20,10 +20,10 @@ from typing import Any, NamedTuple
 import jsonschema_rs
 
 from benchmarks.measuring import Driver, Effort, Figure, Load, Sample, median, ratio, rounds, timed
-from function_calls.arguments import SchemaArguments
-from function_calls.definition import DefinitionError
 from function_calls.encodings import imported_definition
-from function_calls.schema import UnusableSchema, imported
+from function_calls.schema.arguments import SchemaArguments
+from function_calls.schema.definition import DefinitionError
+from function_calls.schema.schema import UnusableSchema, imported
 from function_calls.spec import ArgumentFault
 
 _BATCHES = 21

@@ -13,34 +13,31 @@ from typing import Any
 
 from benchmarks.measuring import Driver, Effort, Figure, Load, Sample, median, rounds, timed
 from benchmarks.world import a_profile, a_turn, an_invoker, message, set_up_process
-from bot.basic_scripts import compiler_of, spellings_of
-from bot.database import open_store
-from bot.keyword_modules import built_in_keyword_modules
-from config.basic import BasicSettings, BasicSource
+from bot.database.opening import open_store
+from bot.registration.basic_scripts import built_in_keyword_modules, compiler_of, spellings_of
+from config.sections.basic import BasicSettings, BasicSource
 from config.settings import Settings
 from function_calls.basic.compiler import BasicCompiler
+from function_calls.basic.keyword_modules import talk
 from function_calls.basic.keywords import Grants
-from function_calls.basic.program import Program
+from function_calls.basic.library.compiled_tools import LibraryTool, WorkFolder
+from function_calls.basic.library.specs import LoadProgram
+from function_calls.basic.machine.program import Program
+from function_calls.basic.run.handler import ScriptHandler
+from function_calls.basic.run.keyword_table import KeywordTable
+from function_calls.basic.source import BasicScripts
 from function_calls.call import Call
 from function_calls.context import MessageContext
-from function_calls.definition import build_spec, schema_arguments
+from function_calls.loading.source import Snapshot, Unwatched
 from function_calls.profile import ChatProfile
 from function_calls.registry import BotFunctions
-from function_calls.script_keywords import talk
-from function_calls.script_library.kept_tools import LibraryTool
-from function_calls.script_library.specs import LoadProgram
-from function_calls.script_library.work_folder import WorkFolder
-from function_calls.scripts.handler import ScriptHandler
-from function_calls.scripts.keyword_table import KeywordTable
-from function_calls.source import Snapshot, Unwatched
-from function_calls.sources.basic_scripts import BasicScripts
+from function_calls.schema.definition import build_spec, schema_arguments
 from function_calls.spec import FunctionResult, FunctionSpec, Handler, Touch
-from function_calls.turn_log import Path as Way
-from services.basic_tools import BasicTools
+from function_calls.turn import Path as Way
+from services.chats.members import KnownMembers
 from services.clock import SystemClock
-from services.json_values import JsonValue
-from services.known_members import KnownMembers
-from services.refs import Effect
+from services.refs import Effect, JsonValue
+from services.scripts.basic_tools import BasicTools
 from services.store.port import Store
 
 _SCRIPT = """\

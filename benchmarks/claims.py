@@ -23,9 +23,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from function_calls.claims import Act, unfounded
-from function_calls.definition import build_spec, schema_arguments
-from function_calls.short_parameters import parameters_of
+from function_calls.declaration import parameters_of
+from function_calls.rounds.claims import Act, unfounded
+from function_calls.schema.definition import build_spec, schema_arguments
 from function_calls.spec import FunctionSpec
 from services.text_index import listed
 

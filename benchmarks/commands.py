@@ -15,11 +15,11 @@ from pydantic import TypeAdapter
 from benchmarks.functions import Number, commands
 from benchmarks.measuring import Driver, Effort, Figure, Load, Sample, cpu_seconds, median, rounds, timed
 from benchmarks.world import a_daemon, a_profile, a_turn, an_invoker, ask, chat_of, message
-from function_calls.commands import arguments_of
 from function_calls.context import MessageContext
 from function_calls.registry import BotFunctions
-from function_calls.turn_log import Path as Way
-from services.store.sqlite_writer import connect_writer
+from function_calls.schema.commands import arguments_of
+from function_calls.turn import Path as Way
+from services.store.sqlite.writer import connect_writer
 
 _BATCHES = 21
 _BY_COMMAND = Way.COMMAND  # looked up once, as the router does

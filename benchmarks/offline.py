@@ -25,11 +25,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import function_calls.handlers
+from function_calls.loading.python_functions import specs_of
 from function_calls.registry import BotFunctions
-from function_calls.sources.python_functions import specs_of
-from services.llm.example_match import ExampleIndex, Match
 from services.llm.model import Offer
-from services.llm.offline import NAME_THRESHOLD, READ_THRESHOLD, call_for
+from services.llm.offline.matching import ExampleIndex, Match
+from services.llm.offline.offline import NAME_THRESHOLD, READ_THRESHOLD, call_for
 from services.text_index import listed
 
 REPOSITORY = Path(__file__).resolve().parent.parent

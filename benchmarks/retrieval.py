@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from services.llm.function_search import FunctionSearch
 from services.llm.model import OfferedFunction
+from services.llm.offline.function_search import FunctionSearch
 
 _DEPTHS = (1, 5, 10, 20)
 

@@ -26,9 +26,9 @@ from function_calls.router import FunctionCallRouter
 from function_calls.turn import HistoryLine, KnownPast
 from services.clock import SystemClock
 from services.llm.model import ChatModel, ModelAnswer, ModelRequest
-from services.llm.openai_answers import read_body
-from services.llm.openai_chat import OpenAIChat
 from services.llm.profile import ModelProfile
+from services.llm.protocols.openai_chat import OpenAIChat
+from services.llm.reading.openai import read_body
 from services.llm.resilient import ResilientModel
 from services.retry import Retry
 

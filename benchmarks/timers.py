@@ -16,11 +16,11 @@ from benchmarks.measuring import Driver, Effort, Figure, Load, Sample, median, r
 from benchmarks.world import MemoryNetwork, a_daemon, ask, chat_of, message
 from bot.daemon import Daemon
 from services.clock import SystemClock
-from services.recurrence import Once, Rule
 from services.refs import ChatRef, MemberRef
-from services.store import due, timers
 from services.store.port import Row, Write
-from services.timetable import Draft, TimerKind
+from services.store.turns import due, timers
+from services.timers.timetable import Draft, TimerKind
+from services.times.recurrence import Once, Rule
 
 _AT_ONCE = 500
 _IN_ONE_SECOND = 0.05

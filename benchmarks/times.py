@@ -30,8 +30,8 @@ from datetime import datetime, time, timedelta
 from pathlib import Path
 from typing import Any
 
-from services.recurrence import Calendar, Every, Rule, Unit
 from services.times import Kind, Reading, Times, UnclearTime
+from services.times.recurrence import Calendar, Every, Rule, Unit
 
 Row = Mapping[str, Any]
 USUAL = time(9)

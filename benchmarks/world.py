@@ -12,34 +12,33 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from bot.call_records import CallRecords
+from bot.cli.serving import collect_seldom
 from bot.daemon import Daemon
-from bot.database import open_store
-from bot.given import Given
-from bot.logs import set_up_logs, set_up_logs_of_a_command
-from bot.metrics import Metrics
+from bot.database.opening import open_store
+from bot.overrides import Given
 from bot.platforms.base import Deliver, Limits, Outgoing, Receipt
+from bot.telemetry.logs import set_up_logs, set_up_logs_of_a_command
+from bot.telemetry.metrics import Metrics
+from bot.telemetry.records import CallRecords
 from bot.wiring import build_daemon
 from config.settings import LoggingSettings, Settings
 from config.texts import Texts
+from function_calls.checks.permissions import Open, Policies
 from function_calls.context import Kind, MessageContext, MessageKey, Sender
 from function_calls.filters.call import CallFilter, Invocation, Proceed
 from function_calls.invocation import Invoker
-from function_calls.policies import Open, Policies
+from function_calls.loading.source import Publish, Snapshot
 from function_calls.profile import ChatProfile
 from function_calls.registry import BotFunctions
-from function_calls.source import Publish, Snapshot
 from function_calls.spec import FunctionResult, FunctionSpec
 from function_calls.turn import KnownPast, Past, Turn
 from services.call_log import JsonLines
-from services.clock import Clock, SystemClock
-from services.collector import collect_seldom
-from services.deadlines import Deadlines
+from services.clock import Clock, Deadlines, SystemClock
 from services.llm.model import ChatModel
 from services.redaction import Redactor
 from services.refs import ChatRef, MemberRef, Role
 from services.store.ids import Ids
-from services.store.starvation import switch_threads_often
+from services.store.unit_queue import switch_threads_often
 
 NETWORK, ACCOUNT = "memory", "bot"
 _SENDER = Sender(MemberRef(NETWORK, ACCOUNT, "ann"), "Ann")

@@ -9,41 +9,37 @@ from typing import Protocol
 
 import structlog
 
-from bot.backups import Backups
-from bot.beginnings import Beginnings
-from bot.chat_notes import ScriptNotes
-from bot.chats import Chats
-from bot.dead_letters import DeadLetters
-from bot.delivery import Delivery
+from bot.chats.chat_notes import Beginnings, ScriptNotes, ScriptSchedules
+from bot.chats.chats import Chats
+from bot.chats.open_questions import OpenQuestions
+from bot.chats.summaries import Summaries
+from bot.delivery.delivery import Delivery
 from bot.direct_calls import DirectCalls
 from bot.engine.embedded import EmbeddedEngine
-from bot.function_sources import FunctionSources
-from bot.housekeeping import Housekeeping
-from bot.intake import Intake
-from bot.live_settings import LiveSettings
-from bot.metrics import Metrics
-from bot.open_questions import OpenQuestions
-from bot.operator_news import OperatorNews
+from bot.housekeeping import Backups, Housekeeping
+from bot.intake.intake import Intake
+from bot.live.dead_letters import DeadLetters
+from bot.live.operator_notices import OperatorNews
+from bot.live.settings import LiveSettings, Reload
 from bot.platforms.base import ChatPlatform
-from bot.reload import Reload
-from bot.script_schedules import ScriptSchedules
-from bot.settings_schedules import SettingsSchedules
-from bot.summaries import Summaries
-from bot.timers import Timers
-from bot.unknown_names import UnknownNames
+from bot.registration.function_sources import FunctionSources
+from bot.registration.unknown_names import UnknownNames
+from bot.telemetry.metrics import Metrics
+from bot.timers.schedules import SettingsSchedules
+from bot.timers.timer_dispatch import Timers
 from function_calls.invocation import Invoker
 from function_calls.registry import FunctionRegistry
 from function_calls.router import FunctionCallRouter
 from services.call_log import JsonLines
+from services.chats.grants import Grants
 from services.fault_points import FaultPoints
-from services.grants import Grants
 from services.llm.failover import ModelState
 from services.llm.model import ChatModel
-from services.scheduler import Ticker
+from services.store.all_tables import newest_ids
 from services.store.ids import Ids, taken_ms
-from services.store.newest_id import newest_ids
 from services.store.port import Store
-from services.timetable import Timetable
+from services.timers.scheduler import Ticker
+from services.timers.timetable import Timetable
 
 _log = structlog.get_logger("daemon")
 DRAIN_SECONDS = 20.0

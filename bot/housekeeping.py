@@ -1,46 +1,104 @@
-"""Periodic work of the daemon: delete old rows, close questions nobody answered, notice changed rows."""
+"""Periodic work: pruning, backups, expiry of questions, and rows that other processes changed."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 
 import structlog
 
-from bot.chats import Chats
-from bot.delivery import Parcel
-from bot.expiry import Expiry
-from bot.notices import Notices
-from bot.open_questions import OpenQuestions
-from config.settings import StoreSettings
-from function_calls.approvals import not_in_time
-from function_calls.open_question import OpenQuestion
+from bot.chats.chats import Chats
+from bot.chats.open_questions import OpenQuestions
+from bot.database.opening import database_of
+from bot.delivery.delivery import Parcel
+from bot.intake.gate import Verdict
+from bot.intake.intake import Intake
+from bot.intake.notices import Notices
+from config.diagnostics import Diagnostic
+from config.settings import Settings, StoreSettings
+from function_calls.checks.approvals import not_in_time
+from function_calls.context import Kind, MessageContext, MessageKey
+from function_calls.questions.questions import OpenQuestion
 from services.clock import Clock
-from services.store import (
-    answers,
+from services.refs import ReasonCode
+from services.store.chats import history, script_data, summaries
+from services.store.ids import first_id_at
+from services.store.port import Conflict, Store, StoreError, Write
+from services.store.schema import BATCH_ROWS
+from services.store.sqlite.store import checkpoint
+from services.store.sqlite.upgrade import back_up, backups_in, taken_at
+from services.store.turns import (
     audit,
     budgets,
-    changes,
-    history,
     http_events,
     inbox,
     ledger,
     occurrences,
     outbox,
     pending,
-    script_memory,
-    summaries,
     timers,
-    turn_memory,
+    turn_state,
 )
-from services.store.ids import first_id_at
-from services.store.port import Store, Write
-from services.store.schema import BATCH_ROWS
-from services.store.sqlite_side import checkpoint
+from services.store.turns import audit as changes
+from services.threads import Threads
 
-_log = structlog.get_logger("housekeeping")
+_log = structlog.get_logger("questions")
+
+
+class Expiry:
+    """Ends what waited for an answer in vain."""
+
+    def __init__(self, intake: Intake, questions: OpenQuestions, clock: Clock) -> None:
+        self._intake = intake
+        self._questions = questions
+        self._clock = clock
+
+    async def end(self, left: Sequence[OpenQuestion]) -> None:
+        """Tell the functions that asked these questions, each in its chat when its turn comes. The question is over in
+        the unit that keeps the turn, so neither gets lost; what cannot be kept now is tried again the next time."""
+        for question in left:
+            try:
+                is_over = await self._fire(question)
+            except Conflict:
+                # It was answered, or another process was faster.
+                _log.info("question_was_over", question=question.id)
+            except StoreError as problem:
+                _log.error("expiry_waits_for_the_store", question=question.id, problem=str(problem))
+                self._questions.still_left(question)
+            else:
+                if not is_over:
+                    self._questions.still_left(question)
+
+    async def _fire(self, question: OpenQuestion) -> bool:
+        asker = question.asker
+        if asker is None:
+            raise ValueError("a question that a function asked has an asker")
+
+        def claim(verdict: Verdict, turn_id: int) -> Sequence[Write]:
+            return [pending.end_unanswered(question.id, turn_id)]
+
+        context = self._context(asker, question.id)
+        verdict = await self._intake.fire(context, claim, question=question)
+        return verdict.reason is not ReasonCode.QUEUE_FULL
+
+    def _context(self, asker: MessageContext, id_: int) -> MessageContext:
+        """The event that stands for it: the asker's, who says nothing."""
+        return MessageContext(
+            key=MessageKey(asker.chat, f"question-{id_}", Kind.EXPIRY),
+            kind=Kind.EXPIRY,
+            chat=asker.chat,
+            is_group=asker.is_group,
+            sender=asker.sender,
+            text="",
+            sent_at=self._clock.now(),
+            private=asker.private,
+            chat_title=asker.chat_title,
+            bot=asker.bot,
+        )
+
+
 _OF_CHATS = ("chat_settings", "activations", "chat_notes")
 _DAY_MS = 24 * 3600 * 1000
 # Platforms deliver again for up to three days; a message must be known for as long.
@@ -90,12 +148,12 @@ class Housekeeping:
         for batch in (
             history.forget_old(before_id),
             http_events.forget(before_id),
-            answers.forget(before_id),
+            turn_state.forget_answers(before_id),
             ledger.forget(before_id),
             outbox.forget(before_id, before_ms),
             pending.forget(before_id),
-            turn_memory.forget(self._clock.now_ms()),
-            script_memory.forget(self._clock.now_ms()),
+            turn_state.forget_member_state(self._clock.now_ms()),
+            script_data.forget(self._clock.now_ms()),
             budgets.forget(self._first_kept_day()),
             summaries.forget_old(before_ms),
             audit.forget(before_id, before_ms),
@@ -174,3 +232,66 @@ class Housekeeping:
             if counters.get(name) != self._counters.get(name):
                 await load()
         self._counters = counters
+
+
+def backups_of(settings: Settings) -> Path:
+    """The folder of backups."""
+    return Path(settings.home) / "backups"
+
+
+class Backups:
+    """Makes a backup when the newest one is older than `store.backup_every_hours`."""
+
+    def __init__(self, settings: Settings, clock: Clock, changed: Callable[[], None]) -> None:
+        """`changed` is called when a backup failed, or was made after one that failed."""
+        self._path, self._folder = database_of(settings), backups_of(settings)
+        self._every_seconds = 0 if settings.store.is_on_a_server else settings.store.backup_every_hours * 3600
+        self._keep = settings.store.backups_kept
+        self._clock = clock
+        self._changed = changed
+        self._threads = Threads(most_at_once=1)
+        self._problem = ""
+
+    @property
+    def are_scheduled(self) -> bool:
+        """Whether the settings want any."""
+        return self._every_seconds > 0
+
+    @property
+    def faults(self) -> Sequence[Diagnostic]:
+        """Why the last backup could not be made; empty when it was."""
+        return [Diagnostic(str(self._folder), 0, 0, "store.backup_failed", self._problem)] if self._problem else []
+
+    @property
+    def state(self) -> str:
+        """`ok`, or what an operator has to know, without paths."""
+        if self._problem:
+            return "failed; the log says why"
+        age = self.age_seconds()
+        if age == float("inf"):
+            return "none yet"
+        return "ok" if age < 2 * self._every_seconds else "overdue"
+
+    def age_seconds(self) -> float:
+        """The time since the newest backup was begun; infinite where there is none."""
+        times = [taken_at(one) for one in backups_in(self._path, self._folder)[:1]]
+        return min((self._clock.now().timestamp() - at.timestamp() for at in times if at), default=float("inf"))
+
+    async def keep_up(self) -> None:
+        """Make a backup if one is due. A failure is logged, and tried again at the next call."""
+        # A backup from the future was named by a clock that was wrong.
+        if not self.are_scheduled or 0 <= self.age_seconds() < self._every_seconds:
+            return
+        had_failed = bool(self._problem)
+        try:
+            made = await self._threads.run(
+                back_up, self._path, self._folder, label="scheduled", clock=self._clock, keep=self._keep
+            )
+        except StoreError as error:
+            self._problem = str(error)
+            _log.error("backup_failed", problem=self._problem)
+        else:
+            self._problem = ""
+            _log.info("backup_made", file=str(made))
+        if had_failed or self._problem:
+            self._changed()

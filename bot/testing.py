@@ -20,9 +20,9 @@ from types import ModuleType
 from typing import Any
 
 from bot.daemon import Daemon
-from bot.database import database_of, open_store
-from bot.given import Given
-from bot.leading import Alone, Lead
+from bot.database.leadership import Alone, Lead
+from bot.database.opening import database_of, open_store
+from bot.overrides import Given
 from bot.platforms.base import Accepted, Deliver, Limits, Outgoing, Receipt
 from bot.platforms.mentions import hearing
 from bot.wiring import build_daemon
@@ -30,20 +30,19 @@ from config.settings import Settings
 from config.texts import Texts
 from function_calls.context import Kind, MessageContext, MessageKey, Quoted, Sender
 from function_calls.filters.call import CallFilter
-from function_calls.source import Changes, FunctionSource, Publish, Snapshot, Unwatched
-from function_calls.sources.python_functions import as_spec
+from function_calls.loading.python_functions import as_spec
+from function_calls.loading.source import Changes, FunctionSource, Publish, Snapshot, Unwatched
 from function_calls.spec import FunctionSpec
-from services.clock import VirtualClock
-from services.deadlines import Deadlines
+from services.clock import Deadlines, VirtualClock
 from services.fault_points import FaultPoints
-from services.http import WebClient
 from services.llm.model import ChatModel, ModelAnswer, ModelError, ModelRequest, ToolCall
 from services.refs import ChatRef, ErrorCode, MemberRef, Role
 from services.store.all_tables import all_tables
 from services.store.ids import Ids
 from services.store.port import Store, Write
-from services.store.sqlite_writer import connect_writer
-from services.store.upgrade import upgrade
+from services.store.sqlite.upgrade import upgrade
+from services.store.sqlite.writer import connect_writer
+from services.web.http import WebClient
 
 PLATFORM = "test"
 ACCOUNT = "bot"

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeVar, get_args
 
-from config.bots import BotSettings, ChatSettingName, ChatSettings, FunctionSettings, FunctionsSettings
-from config.mcp_serve import PLATFORM
-from config.memory import ContextScope
+from config.sections.bots import BotSettings, ChatSettingName, ChatSettings, FunctionSettings, FunctionsSettings
+from config.sections.mcp import PLATFORM
+from config.sections.models import ContextScope
 from config.settings import DEFAULT_BOT, Settings
 from config.terms import RoleName, is_language, is_timezone
 

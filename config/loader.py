@@ -1,18 +1,263 @@
-"""From a YAML file and the environment to Settings. Every fault of the file is found at once, each with its place."""
+"""From a YAML file and the environment to Settings. All errors of the file are reported at once, with their places."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
-from config.consistency import check_consistency, warn_of_surprises
+from config.chat_settings import is_allowed, matches
 from config.diagnostics import Code, Diagnostics, Position
-from config.environment import fill_references
-from config.settings import Settings
-from config.wording import diagnostic_of
-from config.yaml_document import Plain, YamlDocument, read_yaml_file
+from config.settings import DEFAULT_BOT, Settings
+from config.texts import FALLBACK, Texts
+from config.wording import diagnostic_of, did_you_mean, dotted
+from config.yaml_document import Location, Plain, YamlDocument, fill_references, read_yaml_file
+
+_UNIQUE: tuple[tuple[Location, str], ...] = (
+    (("models",), "name"),
+    (("news", "feeds"), "name"),
+    (("platforms", "web", "rooms"), "id"),
+    (("platforms", "irc"), "account"),
+    (("mcp", "servers"), "name"),
+    (("mcp", "serve", "clients"), "name"),
+)
+
+
+def check_consistency(document: YamlDocument) -> None:
+    """Add to the faults of `document` where settings contradict each other."""
+    _keys_that_differ_by_case(document)
+    _names_given_twice(document)
+    _bots_that_are_not_there(document)
+    _shadow_that_is_not_there(document)
+    _prices_of_models_that_are_not_there(document)
+    _models_without_their_function(document)
+    _operators_that_are_not_served(document)
+
+
+def warn_of_surprises(settings: Settings, document: YamlDocument) -> None:
+    """Add warnings to `document` for what is allowed but perhaps not meant."""
+    for index, pattern in enumerate(settings.chats.allow):
+        if not pattern.strip("*:"):
+            at = document.value_at(("chats", "allow", index))
+            message = f"chats.allow[{index}] {pattern!r} serves every chat that the bot is added to"
+            document.complain(at, Code.SERVES_EVERY_CHAT, message, "warning")
+    _page_that_refuses_other_machines(settings, document)
+    _limits_that_never_count(settings, document)
+    _irc_that_is_not_as_meant(settings, document)
+    _schedules_where_nobody_is(settings, document)
+    _programs_where_nobody_is(settings, document)
+    _plugins_that_are_there_already(settings, document)
+    known = Texts().languages
+    for location, language in _languages(settings):
+        if language.lower().replace("_", "-").split("-")[0] not in known:
+            message = f"{dotted(location)}: there are no texts in {language!r}, so {FALLBACK!r} is used"
+            document.complain(document.value_at(location), Code.NO_TEXTS, message, "warning")
+
+
+def _page_that_refuses_other_machines(settings: Settings, document: YamlDocument) -> None:
+    """A server that listens on all addresses and serves only the names of the loopback."""
+    web = settings.platforms.web
+    if web.host in ("0.0.0.0", "::") and not web.public_url:  # noqa: S104 - compared, not bound
+        location: Location = ("platforms", "web", "host")
+        message = (
+            f"{dotted(location)} {web.host} listens on all addresses, but other machines are refused until "
+            f"platforms.web.public_url names what they open, such as http://192.168.1.5:{web.port or 8080}"
+        )
+        document.complain(document.value_at(location), Code.HAS_NO_EFFECT, message, "warning")
+
+
+def _limits_that_never_count(settings: Settings, document: YamlDocument) -> None:
+    """Budgets of something that nothing costs, and waits that another setting makes shorter."""
+    budgets, failover = settings.budgets, settings.failover
+    for whose in ("member", "chat"):
+        allowance = getattr(budgets, whose)
+        for what, costs in (("money", budgets.prices), ("units", budgets.functions)):
+            if getattr(allowance, what) is not None and not costs:
+                key = "prices" if what == "money" else "functions"
+                message = f"budgets.{whose}.{what} never counts, because budgets.{key} is empty and nothing costs any"
+                at = document.value_at(("budgets", whose, what))
+                document.complain(at, Code.HAS_NO_EFFECT, message, "warning")
+    for shorter, longer in (
+        ("first_answer_seconds", "total_seconds"),
+        ("cooldown_seconds", "longest_cooldown_seconds"),
+    ):
+        if getattr(failover, shorter) > getattr(failover, longer):
+            message = f"failover.{shorter} is longer than failover.{longer}, which ends it before"
+            at = document.value_at(("failover", shorter))
+            document.complain(at, Code.HAS_NO_EFFECT, message, "warning")
+
+
+def _irc_that_is_not_as_meant(settings: Settings, document: YamlDocument) -> None:
+    """Secrets that others can read on their way, and channels that are joined and then not served."""
+    for index, network in enumerate(settings.platforms.irc):
+        if network.is_in_clear:
+            what = "tls_verify" if network.tls else "tls"
+            location: Location = ("platforms", "irc", index, what)
+            message = f"{dotted(location)} is off, so others can read the passwords and keys for {network.host}"
+            document.complain(document.value_at(location), Code.SECRET_IN_CLEAR, message, "warning")
+        for place, channel in enumerate(network.channels):
+            key = f"irc:{network.account}:{channel.name.lower()}"
+            if is_allowed(settings, key) is None:
+                location = ("platforms", "irc", index, "channels", place, "name")
+                message = f"{dotted(location)} is joined but not served, because chats.allow does not name {key!r}"
+                document.complain(document.value_at(location), Code.HAS_NO_EFFECT, message, "warning")
+
+
+def _schedules_where_nobody_is(settings: Settings, document: YamlDocument) -> None:
+    """Entries whose chat is on a network that the bot is not on."""
+    platforms = settings.platforms
+    known = {f"irc:{network.account}" for network in platforms.irc}
+    known |= {"console:main"} if platforms.console.enabled != "off" else set()
+    known |= {"web:main"} if platforms.web.page else set()
+    known |= {"http:main"} if platforms.http.enabled else set()
+    for name, entry in settings.schedules.items():
+        network = ":".join(entry.chat.split(":")[:2])
+        if entry.enabled and network not in known:
+            location = ("schedules", name, "chat")
+            message = (
+                f"{dotted(location)} is on {network}, which is not among platforms, so nothing runs there"
+                f"{did_you_mean(network, known)}"
+            )
+            document.complain(document.value_at(location), Code.HAS_NO_EFFECT, message, "warning")
+
+
+def _programs_where_nobody_is(settings: Settings, document: YamlDocument) -> None:
+    """MCP clients that would be refused each call, because their chat is not served."""
+    for index, client in enumerate(settings.mcp.serve.clients):
+        if client.chat is not None and is_allowed(settings, client.chat) is None:
+            location: Location = ("mcp", "serve", "clients", index, "chat")
+            message = f"{dotted(location)} is not served, because chats.allow does not name {client.chat!r}"
+            document.complain(document.value_at(location), Code.HAS_NO_EFFECT, message, "warning")
+
+
+def _plugins_that_are_there_already(settings: Settings, document: YamlDocument) -> None:
+    """Those of a bot that all bots have, those named twice, and the to-do list, which is never off."""
+    lists: list[tuple[Location, Sequence[str], Sequence[str]]] = [(("plugins",), settings.plugins, ())]
+    lists += [(("bots", key, "plugins"), bot.plugins, settings.plugins) for key, bot in settings.bots.items()]
+    for location, plugins, of_all in lists:
+        for index, name in enumerate(plugins):
+            if name == "todo":
+                text = "changes nothing: the to-do list is built in and always there"
+            elif name in plugins[:index] or name in of_all:
+                text = "changes nothing: it is named already" + ("" if name in plugins[:index] else " for all bots")
+            else:
+                continue
+            message = f"{dotted((*location, index))} {name!r} {text}"
+            document.complain(document.value_at((*location, index)), Code.HAS_NO_EFFECT, message, "warning")
+
+
+def _keys_that_differ_by_case(document: YamlDocument) -> None:
+    seen: dict[Location, str] = {}
+    for location, places in document.places.items():
+        key = location[-1]
+        if location[0] not in ("bots", "chats") or not isinstance(key, str):
+            continue
+        first = seen.setdefault((*location[:-1], key.casefold()), key)
+        if first != key:
+            message = f"{dotted(location)} differs from {first!r} only in capital letters; rename one of them"
+            document.complain(places.key, Code.AMBIGUOUS_KEY, message)
+
+
+def _names_given_twice(document: YamlDocument) -> None:
+    for location, field in _UNIQUE:
+        seen: set[str] = set()
+        for index, item in enumerate(_list_at(document.value, location)):
+            name = item.get(field) if isinstance(item, dict) else None
+            if not isinstance(name, str):
+                continue
+            if name in seen:
+                at = document.value_at((*location, index, field))
+                message = f"{dotted((*location, index, field))} {name!r} is the name of an entry above already"
+                document.complain(at, Code.DUPLICATE_NAME, message)
+            seen.add(name)
+
+
+def _bots_that_are_not_there(document: YamlDocument) -> None:
+    bots = {DEFAULT_BOT, *_mapping_at(document.value, ("bots",))}
+    for pattern, entry in _mapping_at(document.value, ("chats", "settings")).items():
+        bot = entry.get("bot") if isinstance(entry, dict) else None
+        location = ("chats", "settings", pattern, "bot")
+        if isinstance(bot, str) and bot not in bots and not document.is_unknown(location):
+            suggestion = did_you_mean(bot, bots)
+            message = f"{dotted(location)} names {bot!r}, which is not in bots{suggestion}"
+            document.complain(document.value_at(location), Code.UNKNOWN_BOT, message)
+    for index, client in enumerate(_list_at(document.value, ("mcp", "serve", "clients"))):
+        bot = client.get("bot") if isinstance(client, dict) else None
+        if isinstance(bot, str) and bot not in bots:
+            place: Location = ("mcp", "serve", "clients", index, "bot")
+            message = f"{dotted(place)} names {bot!r}, which is not in bots{did_you_mean(bot, bots)}"
+            document.complain(document.value_at(place), Code.UNKNOWN_BOT, message)
+
+
+def _shadow_that_is_not_there(document: YamlDocument) -> None:
+    location = ("router", "shadow", "model")
+    name = _mapping_at(document.value, location[:2]).get("model")
+    models = [item.get("name") for item in _list_at(document.value, ("models",)) if isinstance(item, dict)]
+    if not isinstance(name, str) or not name or document.is_unknown(location):
+        return
+    if name not in models:
+        suggestion = did_you_mean(name, [str(known) for known in models])
+        message = f"{dotted(location)} names {name!r}, which is not in models{suggestion}"
+        document.complain(document.value_at(location), Code.UNKNOWN_MODEL, message)
+    elif all(known == name for known in models):
+        message = f"{dotted(location)} names the only model, and a shadow answers no chat: add another model"
+        document.complain(document.value_at(location), Code.UNKNOWN_MODEL, message)
+
+
+def _prices_of_models_that_are_not_there(document: YamlDocument) -> None:
+    models = [item.get("name") for item in _list_at(document.value, ("models",)) if isinstance(item, dict)]
+    names = [name for name in models if isinstance(name, str)]
+    for name in _mapping_at(document.value, ("budgets", "prices")):
+        if name not in names:
+            location = ("budgets", "prices", name)
+            message = f"{dotted(location)} is the price of no model in models{did_you_mean(name, names)}"
+            document.complain(document.value_at(location), Code.UNKNOWN_MODEL, message)
+
+
+def _operators_that_are_not_served(document: YamlDocument) -> None:
+    chat, allowed = _at(document.value, ("operators", "chat")), _at(document.value, ("chats", "allow"))
+    patterns = [one for one in allowed if isinstance(one, str)] if isinstance(allowed, list) else []
+    if isinstance(chat, str) and not any(matches(pattern, chat) for pattern in patterns):
+        location = ("operators", "chat")
+        message = f"{dotted(location)} is {chat!r}, which chats.allow does not name: add it there"
+        document.complain(document.value_at(location), Code.UNKNOWN_CHAT, message)
+
+
+def _models_without_their_function(document: YamlDocument) -> None:
+    for index, item in enumerate(_list_at(document.value, ("models",))):
+        if isinstance(item, dict) and item.get("protocol") == "function" and not item.get("function"):
+            location = ("models", index, "protocol")
+            message = f"{dotted(location)} is function, so `function` has to name one, as package.module:function"
+            document.complain(document.value_at(location), Code.MISSING, message)
+
+
+def _at(value: Plain, location: Location) -> Plain:
+    for step in location:
+        value = value.get(str(step)) if isinstance(value, dict) else None
+    return value
+
+
+def _mapping_at(value: Plain, location: Location) -> dict[str, Plain]:
+    found = _at(value, location)
+    return found if isinstance(found, dict) else {}
+
+
+def _list_at(value: Plain, location: Location) -> list[Plain]:
+    found = _at(value, location)
+    return found if isinstance(found, list) else []
+
+
+def _languages(settings: Settings) -> Iterator[tuple[Location, str]]:
+    yield ("language",), settings.language
+    for name, bot in settings.bots.items():
+        if bot.language is not None:
+            yield ("bots", name, "language"), bot.language
+    for pattern, chat in settings.chats.settings.items():
+        if chat.language is not None:
+            yield ("chats", "settings", pattern, "language"), chat.language
+
 
 ENVIRONMENT_DEFAULTS: Mapping[str, Plain] = {
     "home": "${ROLLCALL_HOME:-./var}",
@@ -79,3 +324,48 @@ def _validated(document: YamlDocument) -> Settings | None:
 def _without_misreadings(faults: Diagnostics) -> Diagnostics:
     """In a file for another release what else looks wrong may be right there, so only its version is reported."""
     return Diagnostics(fault for fault in faults if fault.code == Code.WRONG_VERSION) or faults
+
+
+_SAY_WHICH_FUNCTIONS = frozenset({"sources", "plugins", "mcp", "bots", "config_version"})
+"""With a fault there, nobody knows which functions there would be."""
+_MOST_PASSES = 50
+
+
+def usable_part(path: Path, environment: Mapping[str, str]) -> Settings | None:
+    """The settings of the file `path` less every section that cannot be used; what is left stands where it stood. None
+    where nothing can be said of the functions that it would give."""
+    document = read_yaml_file(path)
+    if not isinstance(document.value, dict) or document.faults.errors:
+        return None
+    document.value = {**ENVIRONMENT_DEFAULTS, **document.value}
+    fill_references(document, environment)
+    rest: Any = document.value
+    for _ in range(_MOST_PASSES):
+        try:
+            return Settings.model_validate(rest)
+        except ValidationError as error:
+            places = [details["loc"] for details in error.errors(include_url=False, include_context=False)]
+        if not all(place and place[0] not in _SAY_WHICH_FUNCTIONS for place in places):
+            return None
+        for place in places:
+            _take_out(rest, place)
+    return None
+
+
+def _take_out(rest: dict[str, Any], place: Sequence[int | str]) -> None:
+    """Delete what stands at `place`, or else what it would stand in. Of a list the whole: what follows in it would no
+    longer stand where it stood."""
+    held, key = rest, place[0]
+    inner: Any = rest
+    for one in place:
+        is_there = (isinstance(inner, dict) and one in inner) or (
+            isinstance(inner, list) and isinstance(one, int) and one < len(inner)
+        )
+        if not is_there:
+            break
+        if isinstance(inner, dict):
+            held, key = inner, one
+        inner = inner[one]
+        if isinstance(inner, list):
+            break
+    held.pop(str(key) if key not in held else key, None)

@@ -9,28 +9,26 @@ from urllib.parse import unquote, urlsplit
 
 from pydantic import AfterValidator, Field, SecretStr, ValidationInfo, field_validator
 
-from config.approvals import ApprovalsSettings
-from config.basic import BasicSettings, BasicSources, KeywordModules
-from config.bots import BotSettings, BotsSettings, ChatsSettings, FunctionsSettings, MembersSettings, Plugins
-from config.budgets import BudgetsSettings
-from config.failover import FailoverSettings
-from config.files import FilesSettings
-from config.filters import FiltersSettings
-from config.irc import IrcSettings
-from config.mail import MailSettings
-from config.mcp import McpSettings
-from config.memory import MemorySettings
-from config.models import ModelSettings
-from config.news import NewsSettings
-from config.operators import OperatorsSettings
-from config.reminders import RemindersSettings
-from config.rollout import RolloutSettings
-from config.sandbox import SandboxSettings
-from config.schedules import SchedulesSettings
-from config.search import SearchSettings
-from config.shadow import ShadowSettings
-from config.shell import ShellSettings
-from config.summary import SummarySettings
+from config.sections.basic import BasicSettings, BasicSources, KeywordModules
+from config.sections.bots import (
+    ApprovalsSettings,
+    BotSettings,
+    BotsSettings,
+    BudgetsSettings,
+    ChatsSettings,
+    FunctionsSettings,
+    MembersSettings,
+    OperatorsSettings,
+    Plugins,
+)
+from config.sections.filters import FiltersSettings
+from config.sections.irc import IrcSettings
+from config.sections.mail import MailSettings
+from config.sections.mcp import McpSettings
+from config.sections.models import FailoverSettings, MemorySettings, ModelSettings, RolloutSettings, ShadowSettings
+from config.sections.news_and_search import NewsSettings, SearchSettings, SummarySettings
+from config.sections.processes import FilesSettings, SandboxSettings, ShellSettings
+from config.sections.timers import RemindersSettings, SchedulesSettings, TimersSettings
 from config.terms import (
     SHORTEST_TOKEN,
     Count,
@@ -47,7 +45,6 @@ from config.terms import (
     Word,
     fault,
 )
-from config.timers import TimersSettings
 
 CONFIG_VERSION = 1
 DEFAULT_BOT = "default"

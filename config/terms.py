@@ -1,9 +1,13 @@
-"""The types that settings are made of: each checks one kind of value and says in plain words what it has to be."""
+"""Types of single settings values. Each checks one kind of value and states in plain words what it must be."""
 
 from __future__ import annotations
 
+import ast
+import inspect
 import ipaddress
 import re
+import textwrap
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 from zoneinfo import ZoneInfo
@@ -20,7 +24,31 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema, PydanticCustomError
 
-from config.attribute_docs import attribute_docs
+
+def attribute_docs(cls: type) -> dict[str, str]:
+    """The texts under the annotated attributes of `cls`, by the names of these; its own after those of its bases. Reads
+    the source files."""
+    found: dict[str, str] = {}
+    for one in reversed(cls.__mro__):
+        # By the module's name: what stands in no file of ours is not read.
+        if one.__module__.partition(".")[0] == cls.__module__.partition(".")[0]:
+            found.update(_own_docs(one))
+    return found
+
+
+def _own_docs(cls: type) -> dict[str, str]:
+    tree = ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0]
+    assert isinstance(tree, ast.ClassDef)
+    return {
+        attribute.target.id: inspect.cleandoc(told.value.value)
+        for attribute, told in pairwise(tree.body)
+        if isinstance(attribute, ast.AnnAssign)
+        and isinstance(attribute.target, ast.Name)
+        and isinstance(told, ast.Expr)
+        and isinstance(told.value, ast.Constant)
+        and isinstance(told.value.value, str)
+    }
+
 
 RoleName = Literal["member", "moderator", "admin", "owner"]
 """What a member may be in a chat, weakest first."""

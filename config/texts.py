@@ -1,12 +1,135 @@
-"""Every sentence the bot says: `config/texts/*.yaml`, one file a language, the same keys and placeholders in all."""
+"""Texts that the bot sends: `config/texts/*.yaml`, one file per language with the same keys and placeholders."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 
-from config.texts_reading import read_texts
+from ruamel.yaml import YAML
+
+_NAME, _SENTENCE = "[a-z_][a-z0-9_]*", r'"(?:[^"\\]|\\["\\n])*"'
+_PAIR = re.compile(f"({_NAME}): ({_SENTENCE})")
+_PAIRS = f"{_NAME}: {_SENTENCE}(?:, {_NAME}: {_SENTENCE})*"
+_LINE = re.compile(
+    rf"(?P<indent> *)(?P<name>{_NAME}):"
+    rf"(?: (?:(?P<sentence>{_SENTENCE})|(?P<block>\|)|\{{(?P<pairs>{_PAIRS})\}}))?"
+)
+_NOTHING = re.compile(r" *(?:#.*)?")
+_MEANS_MORE = frozenset({"true", "false", "null"})
+"""Names that YAML takes for values."""
+_NOT_FOR_LINES = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff\ufffe\uffff]")
+"""Tabs, other ends of lines, and what YAML does not allow at all."""
+
+
+class _NotPlain(Exception):
+    """The file has more of YAML than names and sentences."""
+
+
+@lru_cache(maxsize=8)
+def read_texts(text: str) -> Mapping[str, str]:
+    """The sentences of a file by their names, those of all levels joined by dots, without ends of lines at the end; the
+    same object for the same text. Raises what the reader of YAML raises for a file that is none."""
+    if not _NOT_FOR_LINES.search(text):
+        lines = _Lines(text)
+        try:
+            lines.read_mapping(-1, "")
+        except _NotPlain:
+            pass
+        else:
+            return lines.found
+    return read_as_yaml(text)
+
+
+def read_as_yaml(text: str) -> dict[str, str]:
+    """The same of any YAML."""
+    found: dict[str, str] = {}
+
+    def walk(node: Mapping[str, object], prefix: str) -> None:
+        for key, value in node.items():
+            if isinstance(value, Mapping):
+                walk(value, f"{prefix}{key}.")
+            else:
+                found[f"{prefix}{key}"] = str(value).rstrip("\n")
+
+    walk(YAML(typ="safe", pure=True).load(text), "")
+    return found
+
+
+class _Lines:
+    """The lines of a file, and what was found in those that were read."""
+
+    def __init__(self, text: str) -> None:
+        self.found: dict[str, str] = {}
+        self._named: set[str] = set()
+        self._lines = text.split("\n")
+        self._place = 0
+
+    def read_mapping(self, outside: int, prefix: str) -> None:
+        """Read the names that are indented alike, and more than `outside`. Raises _NotPlain."""
+        indent = None
+        while (parts := self._upcoming()) is not None:
+            here = len(parts["indent"])
+            if indent is None and here > outside:
+                indent = here
+            if indent is None or here > indent:
+                raise _NotPlain
+            if here < indent:
+                break
+            self._place += 1
+            self._read_entry(parts, indent, prefix)
+        if indent is None:
+            raise _NotPlain
+
+    def _upcoming(self) -> re.Match[str] | None:
+        """The next line that says something, not yet read; None at the end."""
+        while self._place < len(self._lines):
+            line = self._lines[self._place]
+            if parts := _LINE.fullmatch(line):
+                return parts
+            if not _NOTHING.fullmatch(line):
+                raise _NotPlain
+            self._place += 1
+        return None
+
+    def _read_entry(self, parts: re.Match[str], indent: int, prefix: str) -> None:
+        name = self._name(prefix, parts["name"])
+        if parts["sentence"]:
+            self.found[name] = _unquoted(parts["sentence"])
+        elif parts["block"]:
+            self.found[name] = self._block(indent)
+        elif parts["pairs"]:
+            for inner, sentence in _PAIR.findall(parts["pairs"]):
+                self.found[self._name(f"{name}.", inner)] = _unquoted(sentence)
+        else:
+            self.read_mapping(indent, f"{name}.")
+
+    def _name(self, prefix: str, last: str) -> str:
+        name = prefix + last
+        if last in _MEANS_MORE or name in self._named:
+            raise _NotPlain
+        self._named.add(name)
+        return name
+
+    def _block(self, outside: int) -> str:
+        """The lines from here on that are indented more than `outside`, without the indent of the first."""
+        first = self._lines[self._place] if self._place < len(self._lines) else ""
+        inside = len(first) - len(first.lstrip(" "))
+        if inside <= outside or not first.strip(" "):
+            raise _NotPlain
+        block = []
+        while self._place < len(self._lines) and not self._lines[self._place][:inside].strip(" "):
+            block.append(self._lines[self._place][inside:])
+            self._place += 1
+        return "\n".join(block).rstrip("\n")
+
+
+def _unquoted(sentence: str) -> str:
+    text: str = json.loads(sentence)
+    return text.rstrip("\n")
+
 
 FOLDER = Path(__file__).parent / "texts"
 FALLBACK = "en"

@@ -1,4 +1,4 @@
-"""What the checks of values found, said to an operator: which setting, where in the file, what it has to be."""
+"""Messages for invalid settings: which key, where in the file, and what the value has to be."""
 
 from __future__ import annotations
 

@@ -1,20 +1,20 @@
-"""Call: what a handler may know and do in one run. Received by naming the type as a keyword-only parameter."""
+"""Call: what a handler may know and do during one run. Injected into keyword-only parameters of this type."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
-from services.json_values import JsonObject
+from services.llm.model import ModelMessage
+from services.refs import JsonObject
 from services.threads import Threads
 
 if TYPE_CHECKING:
-    from function_calls.groups import Takeable
     from function_calls.profile import ChatProfile
-    from function_calls.spec import FunctionResult, FunctionSpec
-    from function_calls.words import CallersModel
+    from function_calls.spec import FunctionResult, FunctionSpec, Takeable
     from services.llm.model import OfferedFunction
     from services.refs import Role
 
@@ -217,3 +217,46 @@ class Call:
     async def status(self, text: str) -> None:
         """Tell the chat what is going on while this takes long; never kept in history."""
         await self._doors.status(text)
+
+
+MOST_TOKENS = 1000
+MOST_CHARS = 24_000
+"""Of all messages of a request together."""
+
+
+class Unwritten(Enum):
+    """Why there are no words."""
+
+    NO_MODEL = "no_model"
+    DOWN = "down"
+    OVER_BUDGET = "over_budget"
+    DECLINED = "declined"
+    """Whoever called did not want their own model to be asked."""
+    TOO_LONG = "too_long"
+
+
+@dataclass(frozen=True, slots=True)
+class WordsWanted:
+    """What a model is asked; nothing else goes with it."""
+
+    messages: Sequence[ModelMessage]
+    """Of the roles `system`, `user` and `assistant`."""
+    timeout_seconds: float = 60.0
+    """At most; no more than what is left of the run."""
+    most_tokens: int = MOST_TOKENS
+    """What the model of whoever called is to write at most. The bot's own keeps to its settings."""
+
+
+class Written(NamedTuple):
+    """A model's words."""
+
+    text: str
+    is_callers: bool
+    """They come from the model of whoever called, and prove no more than the caller's own word."""
+
+
+class CallersModel(Protocol):
+    """The language model that whoever called has."""
+
+    async def write(self, wanted: WordsWanted) -> Written | Unwritten:
+        """Its words, or why there are none. May wait for ever, and may be cancelled."""

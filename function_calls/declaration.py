@@ -1,10 +1,15 @@
-"""@tool_function: a mark on a plain function, nothing more. A source reads it when it loads the module."""
+"""`@tool_function`, parameters in the short form, and places of definitions as `file:line`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import inspect
+import os
+import traceback
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
+
+from services.refs import JsonObject
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 _MARK = "__rollcall_declaration__"
@@ -47,3 +52,96 @@ def declaration_of(candidate: object) -> Declaration | None:
 
 def _first_paragraph(docstring: str) -> str:
     return " ".join(docstring.strip().split("\n\n", 1)[0].split())
+
+
+_OF_A_SCHEMA = frozenset({"$ref", "$schema", "allOf", "anyOf", "oneOf"})
+"""A parameter of such a name would be described by a mapping, or not be there."""
+
+
+def parameters_of(declared: Any) -> Any:
+    """A JSON Schema from the short form (name → description of one parameter), nested; a schema stays as it is."""
+    if declared is None or not isinstance(declared, Mapping):
+        return declared
+    if isinstance(declared.get("properties"), Mapping) or declared.get("type") == "object" or not declared:
+        return declared
+    if any(not isinstance(declared[key], Mapping) for key in _OF_A_SCHEMA & declared.keys()):
+        return declared
+    return _object_schema(declared)
+
+
+def _object_schema(parameters: Mapping[Any, Any]) -> JsonObject:
+    properties = {str(name): _property(value) for name, value in parameters.items()}
+    required = [str(name) for name, value in parameters.items() if _is_required(value)]
+    return {"type": "object", "properties": properties, "required": required}
+
+
+def _is_required(declared: Any) -> bool:
+    """Whether the parameter itself is required; a list there names what an object requires within it."""
+    required = declared.get("required") if isinstance(declared, Mapping) else None
+    return bool(required) and not isinstance(required, list | tuple)
+
+
+def _property(declared: Any) -> JsonObject:
+    if not isinstance(declared, Mapping):
+        return {"type": str(declared)}
+    schema: JsonObject = {key: value for key, value in declared.items() if key != "required"}
+    nested = schema.get("properties")
+    if isinstance(nested, Mapping):
+        inner = _object_schema(nested)
+        named = declared.get("required")
+        if isinstance(named, list | tuple):
+            inner["required"] = list(dict.fromkeys([*named, *inner["required"]]))
+        schema = {**schema, **inner, "type": schema.get("type", "object")}
+    if isinstance(schema.get("items"), Mapping):
+        schema["items"] = _property(schema["items"])
+    return schema
+
+
+_MOST_CHARS = 500
+
+
+def place_of(function: Callable[..., Any]) -> str:
+    """`file:line` of a Python function; the name of what has no code of its own."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    return f"{shortened(code.co_filename)}:{code.co_firstlineno}" if code else getattr(function, "__qualname__", "?")
+
+
+def shortened(file: str) -> str:
+    """`file` relative to the working folder where it lies in there."""
+    # By text, not by Path: every function at every start is asked for its place.
+    return file.removeprefix(os.path.join(os.getcwd(), ""))
+
+
+def where_it_broke(error: BaseException, files: Collection[str]) -> str:
+    """`file:line` of the last of `files` that `error` came through; empty when it came through none of them."""
+    if isinstance(error, SyntaxError) and error.filename and error.filename in files:
+        return f"{shortened(error.filename)}:{error.lineno or 1}"
+    places = [
+        f"{shortened(frame.f_code.co_filename)}:{line}"
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if frame.f_code.co_filename in files
+    ]
+    return places[-1] if places else ""
+
+
+def last_place(error: BaseException, *but: str) -> str:
+    """`file:line` of the last file that `error` came through, apart from these and Python's own import; empty where
+    there is none."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{shortened(error.filename)}:{error.lineno or 1}"
+    places = [
+        f"{shortened(frame.f_code.co_filename)}:{line}"
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if frame.f_code.co_filename not in but and not frame.f_code.co_filename.startswith("<frozen importlib")
+    ]
+    return places[-1] if places else ""
+
+
+def told(error: BaseException) -> str:
+    """What `error` says, with its kind; for operators, never for a chat."""
+    try:
+        text = error.msg if isinstance(error, SyntaxError) else str(error)
+    except Exception:  # noqa: BLE001 - an author's exception may fail at saying what it is
+        text = ""
+    kind = type(error).__name__
+    return f"{kind}: {text[:_MOST_CHARS]}" if text else kind

@@ -1,18 +1,19 @@
-"""One spec in the spellings of others: OpenAI (tool and bare function), Anthropic, MCP (on the wire and stored); and
-back, nothing lost."""
+"""A FunctionSpec in the notations of OpenAI, Anthropic and MCP, and as a page of documentation."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from function_calls.definition import DefinitionError
-from function_calls.schema import EMPTY, UnusableSchema, imported
+from function_calls.schema.commands import usage_line
+from function_calls.schema.definition import DefinitionError
+from function_calls.schema.schema import EMPTY, UnusableSchema, imported
 from function_calls.spec import FunctionSpec
-from services.json_values import JsonObject
+from services.refs import JsonObject, Role
 
 _ILLEGAL = re.compile(r"[^A-Za-z0-9_-]")
 _LONGEST_NAME = 64
@@ -121,3 +122,41 @@ def imported_definition(definition: Mapping[str, Any]) -> ForeignDefinition:
         known.add("type")
     metadata = {key: value for key, value in definition.items() if key not in known}
     return ForeignDefinition(name, str(definition.get("description") or ""), parameters, {**metadata, **outer})
+
+
+def inventory(specs: Sequence[FunctionSpec]) -> str:
+    """What each function takes, gives and changes, who may call it, and where it is defined."""
+    return "\n".join(line for spec in specs for line in _section(spec))
+
+
+def who_may(spec: FunctionSpec) -> str:
+    """The roles that may call it, in words."""
+    if spec.roles == frozenset(Role):
+        return "everybody"
+    return ", ".join(role.value for role in Role if role in spec.roles)
+
+
+def _section(spec: FunctionSpec) -> list[str]:
+    lines = [
+        f"## {spec.name}",
+        "",
+        spec.description,
+        "",
+        f"- usage: `{usage_line(spec)}`",
+        f"- effect: {spec.effect.value}; where: {spec.scope}; who: {who_may(spec)}",
+    ]
+    if spec.commands:
+        lines.append(f"- commands: {', '.join(f'`/{word}`' for word in spec.commands)}")
+    required = spec.parameters["required"]
+    for name, schema in spec.parameters["properties"].items():
+        need = "required" if name in required else "optional"
+        lines.append(f"- `{name}` ({_kind(schema)}, {need}): {schema.get('description', '')}".rstrip(" :"))
+    if spec.result_schema is not None:
+        lines.append(f"- returns: `{json.dumps(spec.result_schema, ensure_ascii=False)}`")
+    lines += [f"- example: {example}" for example in spec.examples[:3]]
+    return [*lines, f"- defined in: {spec.source or 'code'}", ""]
+
+
+def _kind(schema: JsonObject) -> str:
+    kinds = schema.get("type", "any")
+    return " or ".join(kinds) if isinstance(kinds, list) else str(kinds)

@@ -9,27 +9,22 @@ from typing import Any
 import structlog
 
 from config.settings import RouterSettings
-from function_calls.asking import Asking, RecordAnswer, not_recorded
-from function_calls.budgets import OverBudget, RequestBudgets
-from function_calls.calls_made import signature_of
-from function_calls.claims import Claim
+from function_calls.checks.budgets import OverBudget, RequestBudgets
+from function_calls.checks.permissions import taint_of
 from function_calls.context import MessageContext
-from function_calls.conversation import last_round_message, opened
 from function_calls.filters.round import Round, RoundFilter
 from function_calls.invocation import Invoker
-from function_calls.open_question import Continuation
-from function_calls.outages import Outages
 from function_calls.outcome import OutcomeKind, TurnOutcome, sent
-from function_calls.pairing import paired
-from function_calls.progress import Progress
+from function_calls.questions.questions import Continuation
 from function_calls.registry import BotFunctions
-from function_calls.results import plain
-from function_calls.shortlist import ChatLists, Shortlist
+from function_calls.result import plain
+from function_calls.rounds.asking import Asking, Outages, RecordAnswer, not_recorded
+from function_calls.rounds.claims import Claim, false_claims, told_before, true_words
+from function_calls.rounds.conversation import last_round_message, opened, paired
+from function_calls.rounds.progress import Progress, signature_of
+from function_calls.rounds.shortlist import ChatLists, Shortlist
 from function_calls.spec import FunctionResult, FunctionSpec, Message
-from function_calls.touches import taint_of
-from function_calls.true_answers import false_claims, told_before, true_words
-from function_calls.turn import Turn
-from function_calls.turn_log import Path
+from function_calls.turn import Path, Turn
 from services.clock import Clock
 from services.fault_points import FaultPoints
 from services.llm.model import (

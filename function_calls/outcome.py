@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from function_calls.context import MessageContext
-from function_calls.open_question import OpenQuestion
+from function_calls.questions.questions import OpenQuestion
 from function_calls.spec import Message
 from function_calls.turn import Turn
 from services.quick_init import quick_init

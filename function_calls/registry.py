@@ -1,28 +1,168 @@
-"""All function specs: a registry collects them, a snapshot is what one turn sees from start to end."""
+"""Registry of function specs. A snapshot is what one turn sees from start to end."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 from typing import NamedTuple
 
+from pydantic import BaseModel, Field
+
 from config.diagnostics import Diagnostic
-from function_calls.beginning import begins_chats
-from function_calls.commands import CommandPlan, is_command_word, is_speech, plan_for
-from function_calls.definition import DefinitionError
-from function_calls.definition_faults import Code, fault
+from function_calls.call import Call
+from function_calls.context import MessageContext
 from function_calls.encodings import offered_names
-from function_calls.find_functions import FIND_FUNCTIONS
-from function_calls.groups import ToolGroup
-from function_calls.on_request import OnRequest
-from function_calls.schema_told import told
-from function_calls.sources.mappings import specs_of_module
-from function_calls.spec import FunctionSpec, OfferedTo, Touch
-from function_calls.taken_names import TakenNames
-from services.llm.function_search import FunctionSearch, search_of
+from function_calls.schema.arguments import ModelArguments
+from function_calls.schema.commands import CommandPlan, is_command_word, is_speech, plan_for
+from function_calls.schema.definition import Code, DefinitionError, build_spec, fault
+from function_calls.schema.mappings import specs_of_module
+from function_calls.schema.model_schema import told
+from function_calls.spec import Activation, FunctionResult, FunctionSpec, OfferedTo, Takeable, ToolGroup, Touch
 from services.llm.model import Offer, OfferedFunction
+from services.llm.offline.function_search import FunctionSearch, search_of
 from services.refs import Effect
+
+
+class TakenNames:
+    """Who has which name or command. Functions of different bots may share them."""
+
+    def __init__(self) -> None:
+        self._takers: dict[tuple[str, str], list[FunctionSpec | ToolGroup]] = {}
+
+    def clashes(self, one: FunctionSpec | ToolGroup) -> list[str]:
+        """What `one` would take that another has, each with both places. Empty: it may be taken."""
+        wanted = _wanted(one)
+        if self._takers.keys().isdisjoint(wanted):
+            return []
+        return [
+            f"{kind} {word!r} is taken twice: by {_place(other)} and by {_place(one)}"
+            for kind, word in wanted
+            for other in self._takers.get((kind, word), ())
+            if other.bot is None or one.bot is None or other.bot == one.bot
+        ]
+
+    def take(self, one: FunctionSpec | ToolGroup) -> None:
+        """From now on these are those of `one`."""
+        for wanted in _wanted(one):
+            self._takers.setdefault(wanted, []).append(one)
+
+
+def _wanted(one: FunctionSpec | ToolGroup) -> Sequence[tuple[str, str]]:
+    """A group is called by its name as a function is, so the two share their names."""
+    commands = one.commands if isinstance(one, FunctionSpec) else ()
+    return [("name", one.name), *(("command", word) for word in commands)]
+
+
+def _place(one: FunctionSpec | ToolGroup) -> str:
+    return f"{one.name} ({one.source})" if one.source else one.name
+
+
+_NOTHING: frozenset[str] = frozenset()
+
+
+class OnRequest:
+    """All that the functions and groups of one bot give to be taken to hand. Frozen with them."""
+
+    def __init__(self, specs: Sequence[FunctionSpec], groups: Iterable[ToolGroup]) -> None:
+        self._specs = specs
+        by_request = [spec for spec in specs if spec.activation is Activation.ON_REQUEST]
+        found = [self._of_group(group) for group in groups]
+        named = {one.name for one in found}
+        # A group that is only spoken of by its functions is one all the same.
+        implied = dict.fromkeys(name for spec in by_request for name in sorted(spec.groups) if name not in named)
+        found += [self._of_group(ToolGroup(name, "", ())) for name in implied]
+        grouped = {one.name for one in found}
+        found += [
+            Takeable(spec.name, spec.description, (spec.name,), is_group=False)
+            for spec in by_request
+            if spec.name not in grouped and OfferedTo.MODEL in spec.offered_to
+        ]
+        self.takeable: Mapping[str, Takeable] = MappingProxyType({one.name: one for one in found})
+        """By their names: groups first, then functions."""
+        self._by_word = {one.name.casefold(): one for one in reversed(found)}
+        ways: dict[str, set[str]] = {spec.name: {spec.name} for spec in by_request}
+        for one in found:
+            for name in one.functions:
+                ways.get(name, set()).add(one.name)
+        self._ways = {name: frozenset(by) for name, by in ways.items()}
+
+    def find(self, word: str) -> Takeable | None:
+        """What is called so, in any case."""
+        return self.takeable.get(word) or self._by_word.get(word.casefold())
+
+    def is_at_hand(self, spec: FunctionSpec, at_hand: Collection[str]) -> bool:
+        """Whether a model is offered `spec` where these names are at hand."""
+        return spec.activation is Activation.ALWAYS or not self._ways.get(spec.name, _NOTHING).isdisjoint(at_hand)
+
+    def prompts(self, at_hand: Collection[str]) -> str:
+        """What a model is told of the groups that are at hand; empty where they have nothing to say."""
+        if not at_hand:
+            return ""
+        told = (one for name, one in self.takeable.items() if name in at_hand and one.system_prompt.strip())
+        return "\n\n".join(f"### {one.name}\n{one.system_prompt.strip()}" for one in told)
+
+    def _of_group(self, group: ToolGroup) -> Takeable:
+        listed = frozenset(group.functions)
+        members = tuple(spec.name for spec in self._specs if spec.name in listed or group.name in spec.groups)
+        return Takeable(group.name, group.description, members, group.system_prompt)
+
+
+NAME = "find_functions"
+FOUND = "found_functions"
+"""The key of a turn's state under which the names of what was found stand: they are on offer in the rounds after."""
+_MOST = 8
+_LONGEST_LIST = 1200
+"""Characters of all names together."""
+_DESCRIPTION = (
+    "Find functions that are not listed here; what is found can be called afterwards. "
+    "Search before saying that something cannot be done."
+)
+
+
+class FindArguments(BaseModel, frozen=True):
+    """What to find."""
+
+    query: str = Field(max_length=300, description="What is to be done, in a few words")
+
+
+async def _find(ctx: MessageContext, args: FindArguments, call: Call) -> FunctionResult:
+    """Name the functions that fit `query`, of those that the sender may call here."""
+    functions = call.find(args.query, _MOST)
+    if not functions:
+        return FunctionResult.say(call.say("find_functions.nothing"))
+    names = dict.fromkeys((*call.state.get(FOUND, ()), *(function.name for function in functions)))
+    told = [{"name": function.name, "description": function.description} for function in functions]
+    return FunctionResult(data=told, context_updates={FOUND: list(names)})
+
+
+_ARGUMENTS = ModelArguments(FindArguments)
+FIND_FUNCTIONS = build_spec(
+    name=NAME,
+    description=_DESCRIPTION,
+    handler=_find,
+    arguments=_ARGUMENTS,
+    parameters=_ARGUMENTS.schema,
+    options={"effect": "read", "offered_to": ["model"]},
+    source="function_calls/registry.py:1",
+)
+
+
+def description_naming(names: Iterable[str]) -> str:
+    """What a model is told of it, with the names of all that there is where the list is short: a name is often enough
+    to know what to search for."""
+    listed = ", ".join(names)
+    return f"{_DESCRIPTION} All there are: {listed}." if len(listed) <= _LONGEST_LIST else _DESCRIPTION
+
+
+BEGINS_CHATS = "session"
+"""True under this key in the metadata of its spec, and of the definition of the script that it is."""
+
+
+def begins_chats(spec: FunctionSpec) -> bool:
+    """Whether `spec` is such a function."""
+    return spec.metadata.get(BEGINS_CHATS) is True
+
 
 _OFFERS_KEPT = 1024
 

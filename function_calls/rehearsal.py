@@ -10,19 +10,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from config.texts import Phrases
-from function_calls.commands import arguments_of
+from function_calls.checks.permissions import Policy, Verdict
 from function_calls.context import MessageContext
 from function_calls.invocation import Invoker
-from function_calls.policies import Policy, Verdict
 from function_calls.profile import ChatProfile
 from function_calls.registry import BotFunctions
-from function_calls.saying_arguments import as_said
+from function_calls.schema.arguments import as_said
+from function_calls.schema.commands import arguments_of, fault_text, spoken_name
 from function_calls.spec import ArgumentFault, FunctionSpec, OfferedTo
-from function_calls.turn import Turn
-from function_calls.turn_log import Path
-from function_calls.usage import fault_text, spoken_name
-from services.json_values import JsonObject
-from services.refs import Effect, ErrorCode
+from function_calls.turn import Path, Turn
+from services.refs import Effect, ErrorCode, JsonObject
 
 _FOR_PEOPLE = frozenset({OfferedTo.COMMAND, OfferedTo.MODEL, OfferedTo.API})
 _OF_TIMERS = frozenset({"reminder", "schedules"})

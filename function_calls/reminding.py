@@ -11,19 +11,24 @@ from config.texts import Phrases
 from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.spec import FunctionResult, Question
-from services.json_values import JsonObject
-from services.known_members import SeveralMembers, UnknownMember, times_mentioned
-from services.moment_words import distance, moment
-from services.recurrence import BadRule
-from services.refs import ErrorCode
-from services.reminder_choice import NoSuchReminder, SeveralReminders
-from services.reminder_plans import Asker
-from services.reminder_words import in_list, without_calls_to_all
-from services.reminders import NotYourReminder, Reminders, is_in_own_words
-from services.timer import Timer
+from services.chats.members import SeveralMembers, UnknownMember, times_mentioned
+from services.refs import ErrorCode, JsonObject
+from services.timers.reminders import (
+    Asker,
+    NoSuchReminder,
+    NotYourReminder,
+    Reminders,
+    SeveralReminders,
+    in_list,
+    is_in_own_words,
+    without_calls_to_all,
+)
+from services.timers.timer import Timer
+from services.timers.timetable import NoSuchTimer, TooMany
 from services.times import Trouble
-from services.timetable import NoSuchTimer, TooMany
-from services.wished_times import TimeNotUnderstood
+from services.times.recurrence import BadRule
+from services.times.time_formatting import distance, moment
+from services.times.wished_times import TimeNotUnderstood
 
 _JUST_NOW = timedelta(minutes=1)
 

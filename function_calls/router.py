@@ -7,26 +7,21 @@ import difflib
 from collections.abc import Awaitable, Sequence
 from dataclasses import replace
 
-from function_calls.answers import Answered
-from function_calls.commands import arguments_of, is_command_word
+from function_calls.checks.permissions import OVER_BUDGET
 from function_calls.context import Kind, MessageContext, TimerCall
 from function_calls.filters.turn import TurnFilter, turn_chain
 from function_calls.invocation import Invoker
 from function_calls.llm import FunctionCallLLM
-from function_calls.open_question import OpenQuestion
 from function_calls.outcome import OutcomeKind, TurnOutcome, sent
-from function_calls.policies import OVER_BUDGET
 from function_calls.ports import TimerEnds
-from function_calls.questions import read_answer
+from function_calls.questions.questions import Answered, OpenQuestion, read_answer
 from function_calls.registry import BotFunctions, CommandLine
 from function_calls.resuming import Resuming
-from function_calls.single_runs import outcome_of
+from function_calls.rounds.progress import outcome_of
+from function_calls.schema.commands import arguments_of, fault_text, is_command_word, plain_name
 from function_calls.spec import ArgumentFault, FunctionSpec, Message
-from function_calls.turn import Turn
-from function_calls.turn_log import Path
-from function_calls.usage import fault_text, plain_name
-from services.json_values import JsonObject
-from services.refs import ErrorCode, ReasonCode
+from function_calls.turn import Path, Turn
+from services.refs import ErrorCode, JsonObject, ReasonCode
 
 _EXPIRY, _COMMAND = Kind.EXPIRY, ReasonCode.COMMAND  # a module's name is found faster than a member of an enumeration
 _BY_COMMAND = Path.COMMAND

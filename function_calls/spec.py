@@ -1,18 +1,66 @@
-"""FunctionSpec and FunctionResult: what a function is, and what a run of one gives."""
+"""FunctionSpec and FunctionResult: what a function is, and what a run of it returns."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
-from function_calls.approval_terms import ApprovalTerms
 from function_calls.call import Call, Resumed
-from function_calls.context import Attachment, MessageContext
-from services.json_values import JsonObject, JsonValue
+from function_calls.context import Attachment, MessageContext, Sender
 from services.quick_init import quick_init
-from services.refs import ChatRef, Effect, ErrorCode, MemberRef, Role
+from services.refs import ChatRef, Effect, ErrorCode, JsonObject, JsonValue, MemberRef, Role
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalTerms:
+    """What a yes would hold for, and whose."""
+
+    digest: str
+    """Of the function, its exact arguments, the chat, the asker and the rule: a yes is for this and nothing else."""
+    grant: str
+    """The same for every asker: what a yes for always holds for. Empty: there is none for always."""
+    code: str
+    """What people write to say which question they mean."""
+    role: Role | None
+    """The least role that may say yes. None: the asker alone."""
+    by_other: bool
+    """The asker may not, whatever their role."""
+    asker: MessageContext
+    """The message that led here: the run is the asker's, with the asker's rights, whoever allows it."""
+
+    def may_allow(self, member: MemberRef, role: Role) -> bool:
+        """Whether the yes of `member`, who is `role` now, counts."""
+        is_asker = member == self.asker.sender.ref
+        if self.role is None:
+            return is_asker
+        return role.rank >= self.role.rank and not (self.by_other and is_asker)
+
+    def may_refuse(self, member: MemberRef, role: Role) -> bool:
+        """Whether the no of `member` counts. Askers may always take back what they asked for."""
+        return member == self.asker.sender.ref or self.may_allow(member, role)
+
+
+class Became(NamedTuple):
+    """What became of a question for a person's yes that waits no longer."""
+
+    how: str = ""
+    """`allowed`, `refused`, `expired` or `withdrawn`; empty where that is not known."""
+    by: str = ""
+    """The name of who decided."""
+
+
+class Approved(NamedTuple):
+    """A yes. It allows one run and is gone."""
+
+    digest: str
+    by: Sender
+    always: bool
+    """The next such runs in the chat are not to be asked for."""
+    is_noted: bool = False
+    """It was given before the run asked something, and kept then: the same run goes on."""
+
 
 _READ, _ONCE = Effect.READ, Effect.ONCE  # a module's name is found faster than a member of an enumeration
 
@@ -272,7 +320,8 @@ class OfferedTo(StrEnum):
 
 
 class Touch(StrEnum):
-    """What a function touches beyond the asker's own things in this chat; function_calls/taint.py decides by it."""
+    """What a function touches beyond the asker's own things in this chat. `function_calls/checks/approvals.py` decides
+    by it."""
 
     READS_OUTSIDE = "reads_outside"  # its result holds words of others: the web, files, other programs, other members
     READS_PRIVATE = "reads_private"  # its result holds what not everybody in this chat may know
@@ -367,3 +416,31 @@ class FunctionSpec:
         if self.immediate or self.status_text:
             return False
         return self.effect is _ONCE or (self.effect is _READ and self.self_contained)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolGroup:
+    """Some functions under a name, with what a model is told while they are at hand."""
+
+    name: str
+    description: str
+    functions: tuple[str, ...]
+    """Their names."""
+    system_prompt: str = ""
+    bot: str | None = None
+    """None: for all bots."""
+    source: str = ""
+    """`file:line` of the definition."""
+
+
+@dataclass(frozen=True, slots=True)
+class Takeable:
+    """One name that a chat may take to hand, and what comes with it."""
+
+    name: str
+    description: str
+    functions: tuple[str, ...]
+    """Those that there are, in registration order."""
+    system_prompt: str = ""
+    """What a model is told while the group is at hand; a function tells it for itself."""
+    is_group: bool = True

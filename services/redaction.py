@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from urllib.parse import quote, quote_plus
 
-from services.json_values import JsonValue
+from services.refs import JsonValue
 
 HIDDEN = "***"
 _SHORTEST_SECRET = 6

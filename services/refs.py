@@ -1,12 +1,10 @@
-"""Identities and closed vocabularies that cross every floor of the house.
-
-On the way of every message the word of a member is asked for by `str()`: `value` runs two functions of Python."""
+"""Identities, closed vocabularies and JSON types that all layers use."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import StrEnum
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 
 class _Parts(NamedTuple):
@@ -166,3 +164,7 @@ class ReasonCode(StrEnum):
     UNKNOWN_OUTCOME = "unknown_outcome"
     GAVE_UP = "gave_up"  # the same message failed the process again and again
     WAITING = "waiting"  # not ended yet
+
+
+JsonValue = Any
+JsonObject = dict[str, Any]

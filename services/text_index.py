@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-from services.lazy_patterns import lazy_pattern
+from services.patterns import lazy_pattern
 
 _HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _UNSPACED = f"{_HAN}\u3040-\u30ff\uac00-\ud7af"

@@ -1,11 +1,11 @@
-"""Blocking work beside the event loop: each piece in a daemon thread of its own, so that one that hangs neither keeps
-others waiting nor the process from ending."""
+"""Blocking work next to the event loop: one thread per call, or a small pool for many short jobs."""
 
 from __future__ import annotations
 
 import asyncio
 import contextvars
 import threading
+from collections import deque
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
@@ -89,3 +89,83 @@ def _outcome_of(work: Callable[[], Result]) -> Callable[[], Result]:
 
 def _name(function: Callable[..., object]) -> str:
     return str(getattr(function, "__name__", type(function).__name__))
+
+
+class Crew:
+    """At most `most_at_once` threads, which end when nothing is left to do. Belongs to one event loop."""
+
+    def __init__(self, most_at_once: int, most_lost: int = 60) -> None:
+        """`most_lost`: so many threads may hang before no others take their places."""
+        self._most = most_at_once
+        self._most_lost = most_lost
+        self._lock = threading.Lock()
+        self._waiting: deque[tuple[Callable[[], Any], asyncio.Future[Any]]] = deque()
+        self._workers: set[object] = set()
+        """Those that take more work when they have done theirs."""
+        self._lost: set[object] = set()
+
+    def begin(self, function: Callable[[], Result]) -> asyncio.Future[Result]:
+        """What `function` returns or raises, once a thread has come to it. Who is cancelled stops waiting; what no
+        thread has come to is then left out."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Result] = loop.create_future()
+        with self._lock:
+            self._waiting.append((function, future))
+        self._call_workers(loop)
+        return future
+
+    def relieve(self) -> None:
+        """Whoever is at work now takes long: let others come to what waits."""
+        with self._lock:
+            if len(self._lost) + len(self._workers) > self._most_lost:
+                return
+            self._lost |= self._workers
+            self._workers = set()
+            count = len(self._waiting)
+        for _ in range(min(count, self._most)):
+            self._call_workers(asyncio.get_running_loop())
+
+    def _call_workers(self, loop: asyncio.AbstractEventLoop) -> None:
+        with self._lock:
+            if not self._waiting or len(self._workers) >= self._most:
+                return
+            worker = object()
+            self._workers.add(worker)
+        threading.Thread(target=self._work, args=(worker, loop), name="rollcall-crew", daemon=True).start()
+
+    def _work(self, worker: object, loop: asyncio.AbstractEventLoop) -> None:
+        while True:
+            with self._lock:
+                if worker in self._lost or not self._waiting:
+                    self._workers.discard(worker)
+                    self._lost.discard(worker)
+                    return
+                function, future = self._waiting.popleft()
+            if future.cancelled():
+                continue
+            try:
+                self._do(function, future, loop)
+            except RuntimeError:
+                return  # the loop is closed, and nobody waits any more
+
+    @staticmethod
+    def _do(function: Callable[[], Any], future: asyncio.Future[Any], loop: asyncio.AbstractEventLoop) -> None:
+        try:
+            result = function()
+        except Exception as error:  # noqa: BLE001 - handed over to who waits, not swallowed
+            loop.call_soon_threadsafe(_fail, future, error)
+        except BaseException as error:  # noqa: BLE001 - the end of a thread is not the end of the daemon
+            failure = RuntimeError(f"the work ended its thread with {type(error).__name__}")
+            loop.call_soon_threadsafe(_fail, future, failure)
+        else:
+            loop.call_soon_threadsafe(_end, future, result)
+
+
+def _end(future: asyncio.Future[Result], result: Result) -> None:
+    if not future.done():
+        future.set_result(result)
+
+
+def _fail(future: asyncio.Future[Any], error: Exception) -> None:
+    if not future.done():
+        future.set_exception(error)

@@ -19,12 +19,13 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from bot.keyword_modules import built_in_keyword_modules
-from function_calls.basic.forms import form_of, usage_of
+from bot.registration.basic_scripts import built_in_keyword_modules
 from function_calls.basic.functions import EXAMPLE_NOW, SUBJECTS, LanguageFunction
 from function_calls.basic.keywords import KeywordDeclaration, keyword_declaration
-from function_calls.basic.operators import joined
-from services.json_values import JsonValue
+from function_calls.basic.language.form_parts import usage_of
+from function_calls.basic.language.forms import form_of
+from function_calls.basic.values import joined
+from services.refs import JsonValue
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = ROOT / "docs" / "basic-reference.yaml"

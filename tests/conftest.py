@@ -16,7 +16,7 @@ import hypothesis
 import pytest
 import structlog
 
-from services.collector import collect_seldom
+from bot.cli.serving import collect_seldom
 
 if TYPE_CHECKING:
     from tests.harness.postgres_server import PostgresServer

@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-from function_calls.sources.python_functions import specs_of
+from function_calls.loading.python_functions import specs_of
 from tests.fakes.builders import a_call, a_message
 
 GUIDE = Path(__file__).parent.parent / "CONTRIBUTING.md"

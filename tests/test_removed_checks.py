@@ -72,14 +72,16 @@ def tried(*arguments: str) -> tuple[int, list[dict[str, Any]], str]:
 
 def test_what_is_taken_out_of_a_module_is_noticed_by_its_tests() -> None:
     tests = ("test_touches.py", "test_every_taint_check_matters.py")
-    returned, rows, told = tried("function_calls/touches.py", *(f"tests/function_calls/{test}" for test in tests))
+    returned, rows, told = tried(
+        "function_calls/checks/permissions.py", *(f"tests/function_calls/{test}" for test in tests)
+    )
     assert len(rows) > 10, told
     assert [row for row in rows if not row["noticed_by"] or not row["tests"]] == []
     assert returned == 0
 
 
 def test_what_no_test_notices_is_a_fault_unless_it_is_known_to_be_harmless() -> None:
-    returned, rows, _ = tried("function_calls/taint.py", "tests/function_calls/test_touches.py")
+    returned, rows, _ = tried("function_calls/checks/approvals.py", "tests/function_calls/test_touches.py")
     assert [(row["tests"], row["noticed_by"]) for row in rows if "harmless" not in row] == [(0, "")] * 3
     assert [row["condition"] for row in rows if "harmless" in row] == ["not turn.taint"]
     assert returned == 1
@@ -98,5 +100,5 @@ def test_every_module_on_the_way_has_tests_that_see_it() -> None:
 
 
 def test_a_module_without_known_tests_is_named() -> None:
-    returned, rows, told = tried("function_calls/usage.py")
-    assert (returned, rows, "function_calls/usage.py" in told) == (2, [], True)
+    returned, rows, told = tried("function_calls/schema/commands.py")
+    assert (returned, rows, "function_calls/schema/commands.py" in told) == (2, [], True)

@@ -7,13 +7,13 @@ import sys
 import time
 from pathlib import Path
 
-from bot.backups import backups_of
 from bot.cli.options import add_config, positive_count, settings_or_faults
-from bot.database import database_of
+from bot.database.opening import database_of
+from bot.housekeeping import backups_of
 from config.settings import Settings
 from services.clock import SystemClock
-from services.store.backups import back_up
 from services.store.port import StoreError
+from services.store.sqlite.upgrade import back_up
 
 _PROGRESS_SECONDS = 2.0
 _ON_SERVER = {

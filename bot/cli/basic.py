@@ -1,22 +1,244 @@
-"""`rollcall basic`: the scripts of the settings, and scripts that are being written. Without a subcommand those of the
-settings are checked."""
+"""`rollcall basic`: check, write and recompile BASIC scripts."""
 
 from __future__ import annotations
 
 import argparse
+import asyncio
+import difflib
+import json
+import re
+import sys
+from collections.abc import Iterable
+from pathlib import Path
 
-from bot.cli import basic_check, basic_recompile
-from bot.cli.basic_new import add_new
+from bot.checks.scripts_check import Checked, check_scripts, functions_beside, name_taken
 from bot.cli.basic_run import add_run
-from bot.cli.options import add_config
+from bot.cli.options import add_config, has_settings, settings_or_faults
+from bot.database.opening import beside_of
+from config.diagnostics import Diagnostic
+from config.sections.basic import BasicSource
+from function_calls.schema.definition import DefinitionError
+from services.scripts.basic_tools import COUNTER
+from services.store.chats import basic_tools
+from services.store.side import Beside, ReaderError
+from services.store.turns import audit
+
+
+def add_check(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add this command to those of `rollcall basic`."""
+    parser = subcommands.add_parser("check", help="find mistakes in scripts", description=__doc__)
+    parser.add_argument(
+        "paths",
+        nargs="*",
+        type=Path,
+        metavar="DIR|FILE",
+        help="what to check; without one, the scripts of the settings",
+    )
+    parser.add_argument("--json", action="store_true", help="a list of findings instead of lines")
+    parser.add_argument(
+        "--profile",
+        choices=["extended", "strict"],
+        help="what is allowed; without it, what the settings say, or extended",
+    )
+    # Where it stands before the subcommand it was read already.
+    add_config(parser, default=argparse.SUPPRESS)
+    parser.set_defaults(run=run_check)
+
+
+def run_check(options: argparse.Namespace) -> int:
+    """Print the findings. 0: no errors; 1: errors, or nothing to check; 2: a path that is not there."""
+    settings = settings_or_faults(options)
+    if settings is None:
+        return 1
+    if absent := [path for path in options.paths if not path.exists()]:
+        for path in absent:
+            print(f"{path}: there is no such folder or file; make it, or correct the path", file=sys.stderr)
+        return 2
+    sources = [BasicSource(path=path) for path in options.paths] or list(settings.sources.basic)
+    if not sources:
+        print("There is nothing to check: name a folder or a file, or put one under sources.basic in the settings.")
+        return 1
+    if options.profile is not None:
+        sources = [one.model_copy(update={"profile": options.profile}) for one in sources]
+    try:
+        others = asyncio.run(functions_beside(settings))
+        bots = tuple(settings.bots) if has_settings(options) else ()
+        checked = check_scripts(settings, sources, others, bots)
+    except DefinitionError as error:
+        print(error, file=sys.stderr)
+        return 1
+    if options.json:
+        print(json.dumps([_facts(one) for one in checked.findings], indent=2, ensure_ascii=False))
+    else:
+        _show(checked)
+    return 1 if checked.broken or checked.unread else 0
+
+
+def _show(checked: Checked) -> None:
+    for one in checked.findings:
+        print(one if one.severity == "error" else f"{one} (warning)")
+    if not checked.scripts:
+        # What was found says why there are none.
+        return
+    warned = sum(one.severity == "warning" for one in checked.findings)
+    scripts = "1 script" if checked.scripts == 1 else f"{checked.scripts} scripts"
+    warnings = "1 warning" if warned == 1 else f"{warned or 'no'} warnings"
+    print(f"{scripts}: {checked.broken or 'none'} broken, {warnings}")
+
+
+def _facts(one: Diagnostic) -> dict[str, object]:
+    return {
+        "file": one.file,
+        "line": one.line,
+        "column": one.column,
+        "code": one.code,
+        "message": one.message,
+        "severity": one.severity,
+    }
+
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
+_SUFFIX = ".bas"
+STARTER = """\
+' {name}.bas - what stands behind a ' is a note to yourself.
+'
+' Try it without a chat:   rollcall basic run {file} --arg who=Ann --answer yes
+' Look for mistakes:       rollcall basic check {file}
+
+' What people or the model have to give. LIKE is an example of it.
+PARAM who AS string LIKE "Ann" DESCRIPTION "Who is to be greeted"
+
+' One sentence that says what this is good for: the model chooses by it.
+DESCRIPTION "Greet somebody by name"
+
+' TALK says something in the chat; ${{...}} puts in a value.
+TALK "Hello ${{who}}, it is ${{FORMAT(NOW(), "HH:mm")}} here."
+TALK "Shall I say it once more?"
+
+' HEAR waits for the answer, also over a restart of the bot.
+HEAR again AS BOOLEAN
+
+IF again THEN
+    TALK "Hello ${{who}}!"
+ELSE
+    TALK "As you like."
+END IF
+
+' What the model is told when all is done.
+RETURN "greeted " + who
+"""
+"""What a new script begins as; `{name}` and `{file}` are filled in."""
+
+
+def add_new(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add this command."""
+    parser = commands.add_parser(
+        "new",
+        help="write a script to begin with",
+        description="Write a commented script that works as it is. A file that is there already is left alone.",
+    )
+    parser.add_argument("name", type=_name, help="what the function is called: letters, digits, _ and -")
+    parser.add_argument(
+        "--folder", type=Path, default=Path(), metavar="DIR", help="where to put it; made where it is missing (here)"
+    )
+    add_config(parser, default=argparse.SUPPRESS)
+    parser.set_defaults(run=run_new)
+
+
+def run_new(options: argparse.Namespace) -> int:
+    """Write the script. 0: it is there; 1: it could not be written, or another function has its name."""
+    settings = settings_or_faults(options)
+    if settings is None:
+        return 1
+    try:
+        taken = name_taken(options.name, None, asyncio.run(functions_beside(settings)))
+    except DefinitionError as error:
+        print(error, file=sys.stderr)
+        return 1
+    if taken is not None:
+        print(taken.told, file=sys.stderr)
+        return 1
+    file: Path = options.folder / f"{options.name}{_SUFFIX}"
+    try:
+        options.folder.mkdir(parents=True, exist_ok=True)
+        with file.open("x", encoding="utf-8") as script:
+            script.write(STARTER.format(name=options.name, file=file))
+    except FileExistsError:
+        print(f"{file} is there already and stays as it is; choose another name or folder", file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(f"{file} cannot be written: {error.strerror or error}", file=sys.stderr)
+        return 1
+    print(f"{file} is there. Try it with: rollcall basic run {file} --arg who=Ann --answer yes")
+    return 0
+
+
+def _name(text: str) -> str:
+    name = text[: -len(_SUFFIX)] if text.lower().endswith(_SUFFIX) else text
+    if _NAME.fullmatch(name) is None:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} cannot be the name of a function: it begins with a letter and has letters, digits, _ and - only"
+        )
+    return name
+
+
+def add_recompile(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add this command to those of `rollcall basic`."""
+    parser = subcommands.add_parser("recompile", help="compile scripts anew", description=__doc__)
+    parser.add_argument("bot", nargs="?", metavar="BOT", help="only the scripts of this bot")
+    parser.add_argument("tool", nargs="?", metavar="TOOL", help="only this tool")
+    # Where it stands before the subcommand it was read already.
+    add_config(parser, default=argparse.SUPPRESS)
+    parser.set_defaults(run=run_recompile)
+
+
+def run_recompile(options: argparse.Namespace) -> int:
+    """0: it will be done; 1: there is no such bot or tool, or no database."""
+    settings = settings_or_faults(options)
+    if settings is None:
+        return 1
+    try:
+        with beside_of(settings) as database:
+            return _outdate(options, database)
+    except ReaderError as error:
+        print(error, file=sys.stderr)
+        return 1
+
+
+def _outdate(options: argparse.Namespace, database: Beside) -> int:
+    kept = [(row["bot"], row["tool_name"]) for row in database.rows(basic_tools.everything())]
+    if not kept:
+        print("No script was compiled yet: name their folder under sources.basic, and start the daemon.")
+        return 1
+    bots = dict.fromkeys(bot for bot, _ in kept)
+    if options.bot is not None and options.bot not in bots:
+        owners = [bot for bot, tool in kept if tool == options.bot]
+        if owners and options.tool is None:
+            right = " or ".join(f"rollcall basic recompile {bot} {options.bot}" for bot in owners)
+            print(f"{options.bot!r} is a tool, and the bot stands before it: {right}", file=sys.stderr)
+            return 1
+        return _unknown("bot with scripts", options.bot, bots)
+    tools = [name for bot, name in kept if bot == options.bot]
+    if options.tool is not None and options.tool not in tools:
+        return _unknown(f"tool of bot {options.bot!r}", options.tool, tools)
+    touched, _ = database.commit([basic_tools.outdate(options.bot, options.tool), audit.touch(COUNTER)])
+    tools_said = "1 tool" if touched == 1 else f"{touched} tools"
+    print(f"To be compiled anew: {tools_said}. A daemon that is running does it within seconds, else the next start.")
+    return 0
+
+
+def _unknown(what: str, name: str, known: Iterable[str]) -> int:
+    known = list(known)
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(known)}"
+    print(f"there is no {what} {name!r}; {hint}", file=sys.stderr)
+    return 1
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """What may stand behind the command."""
     add_config(parser)
-    parser.set_defaults(run=basic_check.run, paths=[], json=False, profile=None)
+    parser.set_defaults(run=run_check, paths=[], json=False, profile=None)
     subcommands = parser.add_subparsers(title="subcommands", metavar="SUBCOMMAND")
-    for module in (basic_check, basic_recompile):
-        module.add_to(subcommands)
-    add_run(subcommands)
-    add_new(subcommands)
+    for add in (add_check, add_recompile, add_run, add_new):
+        add(subcommands)

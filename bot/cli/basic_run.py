@@ -1,4 +1,4 @@
-"""`rollcall basic run FILE`: try a script without a chat, on a database that is gone afterwards."""
+"""`rollcall basic run FILE`: run a script without a chat on a temporary database."""
 
 from __future__ import annotations
 
@@ -6,27 +6,196 @@ import argparse
 import asyncio
 import json
 import sys
-from collections.abc import Iterator, Sequence
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
+import httpx2
+
+from bot.checks.scratch import scratch_daemon
 from bot.cli.options import add_config, chat_ref, member_ref, settings_or_faults
 from bot.daemon import Daemon
-from bot.given import Given
-from bot.scratch import scratch_daemon
-from bot.script_trial import Answer, Said, ScriptTrial, Trying
-from config.basic import BasicSource
-from config.bots import ChatSettings
+from bot.overrides import Given
+from config.sections.basic import BasicSource
+from config.sections.bots import ChatSettings
 from config.settings import Settings, SourcesSettings
-from function_calls.commands import value_of
-from function_calls.definition import DefinitionError
-from function_calls.scripts.calling import STOPPED_AT
-from function_calls.spec import FunctionResult, FunctionSpec, Message
-from services.clock import SystemClock
-from services.json_values import JsonObject
-from services.no_web import no_web
-from services.refs import Role
-from services.store import script_reports
+from function_calls.basic.run.calling import STOPPED_AT
+from function_calls.call import Resumed
+from function_calls.context import Kind, MessageContext, MessageKey, Sender
+from function_calls.questions.questions import Answered, asking_messages, read_answer
+from function_calls.schema.commands import value_of
+from function_calls.schema.definition import DefinitionError
+from function_calls.spec import Approved, FunctionResult, FunctionSpec, Message, OfferedTo, Question
+from function_calls.turn import Path as CallPath
+from function_calls.turn import Turn
+from services.clock import Clock, SystemClock
+from services.refs import ChatRef, ErrorCode, JsonObject, MemberRef, Role
+from services.store.chats import script_data
 from services.store.port import StoreError
+from services.web.addresses import WebError
+from services.web.http import WebClient
+
+_TURN_SECONDS = 600.0
+
+NextAnswer = Callable[[], Awaitable[str | None]]
+"""What the member says to the question that was asked last; None: nobody answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trying:
+    """Who tries it, and where."""
+
+    member: MemberRef
+    name: str
+    role: Role
+    chat: ChatRef
+    is_group: bool = True
+
+
+class Said(NamedTuple):
+    """A message of the run. What is asked last is said with the question."""
+
+    message: Message
+    is_question: bool
+
+
+class Answer(NamedTuple):
+    """What the member said."""
+
+    text: str
+
+
+class Ended(NamedTuple):
+    """The run is over, or waits for ever."""
+
+    result: FunctionResult
+
+
+Step = Said | Answer | Ended
+
+
+class ScriptTrial:
+    """Tries functions of a daemon."""
+
+    def __init__(self, daemon: Daemon, clock: Clock, trying: Trying) -> None:
+        self._daemon = daemon
+        self._clock = clock
+        self._trying = trying
+        self._turns = 0
+
+    async def steps(self, spec: FunctionSpec, arguments: JsonObject, next_answer: NextAnswer) -> AsyncIterator[Step]:
+        """What happens, in its order; the last step is Ended."""
+        texts = self._daemon.chats.profile(self._trying.chat).texts
+        context = self._context("")
+        # What begins a conversation is nobody's command.
+        path = CallPath.COMMAND if OfferedTo.COMMAND in spec.offered_to else CallPath.NESTED
+        result = await self._run(spec.name, arguments, path, context)
+        while (question := result.question) is not None:
+            messages = asking_messages(result, texts)
+            for message in messages[:-1]:
+                yield Said(message, is_question=False)
+            yield Said(messages[-1], is_question=True)
+            said = await next_answer()
+            if said is None:
+                break
+            yield Answer(said)
+            answered = read_answer(question, said, texts)
+            if answered.kind is Answered.UNRELATED:
+                # As in a chat: it is no answer, and the question stays.
+                result = FunctionResult(question=question)
+                continue
+            result = await self._goes_on(question, answered.kind, answered.value, self._context(said))
+        else:
+            for message in result.for_chat():
+                yield Said(message, is_question=False)
+        yield Ended(result)
+
+    async def _goes_on(self, question: Question, kind: Answered, value: str, context: MessageContext) -> FunctionResult:
+        """The run that the question held up, with what was said to it."""
+        before = question.goes_on or (
+            None if question.resume is None else Resumed(question.resume, "", number=question.number)
+        )
+        says_no = kind in (Answered.NO, Answered.CANCELLED)
+        if before is None:
+            if says_no:
+                return FunctionResult(messages=(Message(self._say("questions.dropped")),))
+            arguments = {**question.arguments, **({question.field: value} if question.field else {})}
+            return await self._run(
+                question.function, arguments, CallPath.COMMAND, context, question=question, confirmed=True
+            )
+        ends: Resumed = Resumed(
+            before.state, "" if says_no else value, "cancelled" if says_no else "answered", before.number
+        )
+        result = await self._run(question.function, question.arguments, CallPath.COMMAND, context, ends, question)
+        if says_no and not result.messages and result.error is None:
+            return FunctionResult(messages=(Message(self._say("questions.dropped")),))
+        return result
+
+    async def _run(
+        self,
+        name: str,
+        arguments: JsonObject,
+        path: CallPath,
+        context: MessageContext,
+        resumed: Resumed | None = None,
+        question: Question | None = None,
+        *,
+        confirmed: bool = False,
+    ) -> FunctionResult:
+        daemon, chat = self._daemon, context.chat
+        self._turns += 1
+        turn = Turn(
+            id=f"trial-{self._turns}",
+            functions=daemon.registry.of(context.bot),
+            profile=lambda: daemon.chats.profile(chat),
+            deadline=self._clock.monotonic() + _TURN_SECONDS,
+        )
+        if question is not None:
+            digest = question.terms.digest if question.terms is not None else question.allowed
+            turn.approved = Approved(digest, context.sender, always=False) if digest else None
+        key = turn.next_key()
+        if resumed is not None:
+            turn.resume(key, resumed)
+        return await daemon.invoker.invoke(context, name, arguments, turn, path, confirmed=confirmed, key=key)
+
+    def _say(self, key: str) -> str:
+        return self._daemon.chats.profile(self._trying.chat).texts.say(key)
+
+    def _context(self, text: str) -> MessageContext:
+        trying = self._trying
+        return MessageContext(
+            key=MessageKey(trying.chat, uuid.uuid4().hex),
+            kind=Kind.MESSAGE,
+            chat=trying.chat,
+            is_group=trying.is_group,
+            sender=Sender(trying.member, trying.name, trying.role),
+            text=text,
+            sent_at=self._clock.now(),
+            mentions_bot=True,
+            bot=self._daemon.chats.of(trying.chat).settings.bot,
+        )
+
+
+def no_web(why: str) -> WebClient:
+    """A client every request of which is refused with WebError; `why` is said behind the host's name."""
+
+    async def resolve(host: str, port: int) -> Sequence[str]:
+        raise WebError(ErrorCode.REFUSED, f"{host} {why}")
+
+    return WebClient(resolve=resolve, transport=lambda: _Refusing(why))
+
+
+class _Refusing(httpx2.AsyncBaseTransport):
+    """Answers nothing."""
+
+    def __init__(self, why: str) -> None:
+        self._why = why
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        raise WebError(ErrorCode.REFUSED, f"{request.url.host} {self._why}")
+
 
 _MOST_SHOWN_CHARS = 500
 _STAYS_OFF = "was not asked: without --network nothing is"
@@ -128,9 +297,9 @@ def _show_message(message: Message, *, is_question: bool) -> None:
 
 
 async def _show_kept(daemon: Daemon) -> None:
-    for row in await daemon.store.read(script_reports.rows()):
+    for row in await daemon.store.read(script_data.rows()):
         print(f"SAVED {row['table_name']}: {_short(row['fields'])}")
-    for row in await daemon.store.read(script_reports.memories()):
+    for row in await daemon.store.read(script_data.memories()):
         print(f"REMEMBERED {row['name']}: {_short(row['value'])}")
 
 

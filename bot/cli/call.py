@@ -14,11 +14,10 @@ from bot.daemon import Daemon
 from bot.direct_calls import Called, Caller
 from config.diagnostics import Diagnostic
 from config.settings import Settings
-from function_calls.definition import DefinitionError
+from function_calls.schema.definition import DefinitionError
 from function_calls.sources.mcp_servers import prefix_of
-from function_calls.turn_log import Path
-from services.json_values import JsonObject
-from services.refs import MemberRef, Role
+from function_calls.turn import Path
+from services.refs import JsonObject, MemberRef, Role
 from services.store.port import StoreError
 
 

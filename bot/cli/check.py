@@ -7,12 +7,11 @@ import asyncio
 import os
 from pathlib import Path
 
+from bot.checks.functions_check import check_functions
 from bot.cli.options import SHIPPED, config_path
-from bot.functions_check import check_functions
-from bot.plugins import at_their_places
+from bot.registration.functions import at_their_places
 from config.diagnostics import Diagnostics
-from config.loader import check_settings
-from config.usable_part import usable_part
+from config.loader import check_settings, usable_part
 from config.yaml_document import read_yaml_file
 
 

@@ -62,7 +62,7 @@ def parser() -> argparse.ArgumentParser:
 def run(options: argparse.Namespace) -> int:
     """Run the command that was parsed; the exit status."""
     # Imported here: who only asks for help logs nothing.
-    from bot.logs import set_up_logs_of_a_command
+    from bot.telemetry.logs import set_up_logs_of_a_command
 
     # `run` and `chat` set up more.
     set_up_logs_of_a_command(sys.stderr)

@@ -13,17 +13,17 @@ from zoneinfo import ZoneInfo
 
 import orjson
 
-from bot.beside import beside_of
 from bot.cli.options import add_config, settings_or_faults
+from bot.database.opening import beside_of
 from config.settings import Settings
 from services.clock import SystemClock
-from services.json_values import JsonObject
-from services.recurrence import instant_text
-from services.store import changes, dead_letters
-from services.store.beside import Beside
-from services.store.dead_letters import COUNTER, DeadKind
+from services.refs import JsonObject
+from services.store.chats import outcomes
+from services.store.chats.outcomes import COUNTER, DeadKind
 from services.store.port import Row, Write
-from services.store.side import ReaderError
+from services.store.side import Beside, ReaderError
+from services.store.turns import audit
+from services.times.recurrence import instant_text
 
 _Act = Callable[[argparse.Namespace, Settings, Beside], int]
 
@@ -66,7 +66,7 @@ def _running(act: _Act) -> Callable[[argparse.Namespace], int]:
 
 
 def _list(options: argparse.Namespace, settings: Settings, database: Beside) -> int:
-    rows = database.rows(dead_letters.everything())
+    rows = database.rows(outcomes.everything())
     if options.json:
         print(json.dumps([_as_json(row) for row in rows], ensure_ascii=False))
         return 0
@@ -93,11 +93,11 @@ def _show(options: argparse.Namespace, settings: Settings, database: Beside) -> 
 
 def _retry(options: argparse.Namespace, settings: Settings, database: Beside) -> int:
     instant = instant_text(SystemClock().now())
-    return _changed(options.ids, database, lambda row: dead_letters.retry(row, instant), "retried")
+    return _changed(options.ids, database, lambda row: outcomes.retry(row, instant), "retried")
 
 
 def _drop(options: argparse.Namespace, settings: Settings, database: Beside) -> int:
-    return _changed(options.ids, database, lambda row: [dead_letters.drop(row)], "dropped")
+    return _changed(options.ids, database, lambda row: [outcomes.drop(row)], "dropped")
 
 
 def _changed(ids: Sequence[int], database: Beside, writes: Callable[[Row], Sequence[Write]], done: str) -> int:
@@ -106,7 +106,7 @@ def _changed(ids: Sequence[int], database: Beside, writes: Callable[[Row], Seque
         row = _found(id_, database)
         if row is None:
             status = 1
-        elif database.commit([*writes(row), changes.touch(COUNTER)])[0]:
+        elif database.commit([*writes(row), audit.touch(COUNTER)])[0]:
             print(f"{id_}: {done}")
         else:
             print(f"{id_}: it cannot be {done} now; `rollcall dead show {id_}` tells whether it is still there")
@@ -115,7 +115,7 @@ def _changed(ids: Sequence[int], database: Beside, writes: Callable[[Row], Seque
 
 
 def _found(id_: int, database: Beside) -> Row | None:
-    row = next(iter(database.rows(dead_letters.of_id(id_))), None)
+    row = next(iter(database.rows(outcomes.of_id(id_))), None)
     if row is None:
         print(f"there is no dead letter {id_}", file=sys.stderr)
     return row

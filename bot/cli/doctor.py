@@ -1,4 +1,4 @@
-"""`rollcall doctor`: can settings, database, disk, sandbox, models, search, feeds and chat networks be used?"""
+"""`rollcall doctor`: checks of settings, database, disk, sandbox, models, search, feeds and networks."""
 
 from __future__ import annotations
 
@@ -12,23 +12,111 @@ import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from bot.cli.database_check import check_database
+from bot.checks.functions_check import Code, ProcessUse, check_functions, processes_of
 from bot.cli.options import add_config, config_path
-from bot.cli.web_checks import web_checks
-from bot.functions_check import Code, check_functions
-from bot.models import online_models
-from bot.process_uses import ProcessUse, processes_of
+from bot.database.opening import database_of, restore_advice
+from bot.database.server import state_on_server
+from bot.registration.models import online_models
+from bot.registration.services import news_of, searcher_of
 from config.diagnostics import Diagnostic
-from config.irc import IrcSettings
 from config.loader import check_settings
+from config.sections.irc import IrcSettings
 from config.settings import Settings
 from config.texts import Texts
-from function_calls.definition import DefinitionError
+from function_calls.schema.definition import DefinitionError
 from services.clock import SystemClock
 from services.llm.model import ChatModel, ModelError
-from services.llm.offline import OfflineModel
+from services.llm.offline.offline import OfflineModel
 from services.refs import Trouble
-from services.sandbox import Sandbox
+from services.sandbox.sandbox import Sandbox
+from services.store.migrations.transaction import VERSIONS
+from services.store.revisions import read_revisions
+from services.store.side import ReaderError
+from services.store.sqlite.upgrade import damage
+from services.web.http import WebError
+from services.web.search import Searcher, advice
+
+
+def check_database(settings: Settings) -> Diagnostic | str:
+    """Whether it can be used; on a server also its version, that of the schema, and who leads."""
+    return _on_server(settings) if settings.store.is_on_a_server else _on_sqlite(settings)
+
+
+def _on_sqlite(settings: Settings) -> Diagnostic | str:
+    path = database_of(settings)
+    if not path.exists():
+        return f"{path} is made at the first start"
+    problem = damage(path)
+    if problem is None:
+        return f"{path}: whole"
+    text = f"{problem}; {restore_advice(settings)}"
+    return Diagnostic(str(path), 1, 1, "store.damaged", text)
+
+
+def _on_server(settings: Settings) -> Diagnostic | str:
+    try:
+        state = state_on_server(settings.store)
+    except ReaderError as problem:
+        return Diagnostic("store.url", 1, 1, "store.unreachable", str(problem))
+    revisions = read_revisions(VERSIONS)
+    if state.schema_version is None:
+        schema = "its tables are made at the first start"
+    elif state.schema_version == revisions.head:
+        schema = f"schema {state.schema_version}, up to date"
+    elif state.schema_version in revisions.known:
+        schema = f"schema {state.schema_version}, brought to {revisions.head} by the next daemon that leads"
+    else:
+        text = f"{state.place} has schema {state.schema_version}, which only a newer version of the program knows"
+        return Diagnostic("store.url", 1, 1, "store.too_new", text)
+    leader = f"{state.leader.holder} leads" if state.leader else "nobody leads"
+    return f"{state.place}: PostgreSQL {state.server_version}; {schema}; {leader}"
+
+
+Check = tuple[str, Callable[[], Diagnostic | str]]
+_QUESTION = "weather"
+"""Something that every search finds."""
+
+
+def web_checks(settings: Settings) -> Sequence[Check]:
+    """One for the search and one for the feeds, where they are set."""
+    checks: list[Check] = []
+    searcher = searcher_of(settings.search)
+    if searcher is not None:
+        checks.append(("search", lambda: _search(settings, searcher)))
+    if settings.news.feeds:
+        checks.append(("news", lambda: _news(settings)))
+    return checks
+
+
+def _search(settings: Settings, searcher: Searcher) -> Diagnostic | str:
+    async def probe() -> str:
+        try:
+            answer = await searcher.search(_QUESTION, 1, settings.language)
+        finally:
+            await searcher.close()
+        return "answered" if answer.text or answer.hits else "answered, and found nothing"
+
+    try:
+        return f"{settings.search.kind}: {asyncio.run(probe())}"
+    except WebError as error:
+        return Diagnostic("search", 1, 1, "search.unusable", f"{settings.search.kind}: {error}. {advice(error)}")
+
+
+def _news(settings: Settings) -> Diagnostic | str:
+    async def problems() -> dict[str, str]:
+        news = news_of(settings.news, SystemClock())
+        try:
+            return await news.problems()
+        finally:
+            await news.close()
+
+    found = asyncio.run(problems())
+    if not found:
+        return f"{len(settings.news.feeds)} feeds, all can be read"
+    text = "; ".join(f"{name}: {problem}" for name, problem in found.items())
+    everything = len(found) == len(settings.news.feeds)
+    return Diagnostic("news.feeds", 1, 1, "news.feed_unusable", text, "error" if everything else "warning")
+
 
 _LEAST_FREE_BYTES = 200_000_000
 _DAEMON_SECONDS = 2.0
@@ -149,7 +237,7 @@ def _daemon_checks(settings: Settings) -> list[tuple[str, Callable[[], Diagnosti
 
 def _irc(network: IrcSettings) -> Diagnostic | str:
     # Imported here: most bots are on no such network.
-    from bot.platforms.irc_probe import CannotUse, probe
+    from bot.platforms.irc.platform import CannotUse, probe
 
     try:
         return f"{network.account}: {asyncio.run(probe(network, SystemClock()))}"

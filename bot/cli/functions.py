@@ -8,15 +8,14 @@ import json
 import sys
 from collections.abc import Sequence
 
+from bot.checks.scratch import scratch_daemon
 from bot.cli.options import add_config, settings_or_faults
-from bot.scratch import scratch_daemon
 from config.diagnostics import Diagnostic
 from config.settings import DEFAULT_BOT
-from function_calls.definition import DefinitionError
-from function_calls.encodings import ENCODERS
-from function_calls.inventory import inventory, who_may
+from function_calls.encodings import ENCODERS, inventory, who_may
+from function_calls.schema.commands import usage_line
+from function_calls.schema.definition import DefinitionError
 from function_calls.spec import FunctionSpec
-from function_calls.usage import usage_line
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

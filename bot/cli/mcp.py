@@ -1,28 +1,229 @@
-"""`rollcall mcp`: the functions for another program, by the Model Context Protocol over standard input and output."""
+"""`rollcall mcp`: offer the functions to other programs, and accept the tools of MCP servers."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import difflib
+import json
 import signal
 import sys
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
-from bot import mcp_package
-from bot.cli import mcp_pins
 from bot.cli.opened import a_daemon_for_calls
-from bot.cli.options import add_config, chat_ref, member_ref, settings_or_faults
+from bot.cli.options import add_config, agreed, chat_ref, member_ref, settings_or_faults
+from bot.database.opening import beside_of
 from bot.direct_calls import Caller
-from bot.mcp_callers import McpCaller
-from config.bots import ChatSettings
-from config.mcp_serve import ACCOUNT, PLATFORM
+from bot.mcp import callers
+from bot.mcp.callers import McpCaller
+from config.sections.bots import ChatSettings
+from config.sections.mcp import ACCOUNT, PLATFORM, McpServerSettings
 from config.settings import Settings
-from function_calls.definition import DefinitionError
-from function_calls.turn_log import Path
+from function_calls.loading.foreign_text import has_unseen
+from function_calls.schema.definition import DefinitionError
+from function_calls.turn import Path as CallPath
+from services.clock import SystemClock
+from services.mcp.tools import COUNTER, Pin, PinState, ToolDefinition, pin_of
 from services.refs import ChatRef, Role
-from services.store.lock import StoreInUse
-from services.store.port import StoreError
+from services.store.chats import mcp_pins
+from services.store.port import StoreError, Write
+from services.store.side import Beside, ReaderError
+from services.store.sqlite.lock import StoreInUse
+from services.store.turns import audit
+
+_DIGEST_CHARS = 12
+_UNASKED = "Nobody can be asked here; --yes accepts what is shown above."
+_NEEDS_A_WORD = (PinState.WAITING, PinState.CHANGED)
+
+
+def add_to(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add these commands to those of `rollcall mcp`."""
+    listing = subcommands.add_parser("list", help="the tools of all servers, and whether they may be used")
+    listing.add_argument("server", nargs="?", help="only this one")
+    listing.add_argument("--full", action="store_true", help="with descriptions and schemas, word for word")
+    _finish(listing, _list)
+    accept = subcommands.add_parser("accept", help="let tools be used as their servers define them now")
+    accept.add_argument("server")
+    accept.add_argument("tools", nargs="*", metavar="TOOL", help="without one: all that wait")
+    accept.add_argument("--yes", action="store_true", help="without asking")
+    _finish(accept, _accept)
+    forget = subcommands.add_parser(
+        "forget", help="know nothing of tools; a server that is not known at all is then seen for the first time"
+    )
+    forget.add_argument("server")
+    forget.add_argument("tools", nargs="*", metavar="TOOL", help="without one: all of the server")
+    _finish(forget, _forget)
+
+
+def _finish(parser: argparse.ArgumentParser, act: Callable[[argparse.Namespace, Settings, Beside], int]) -> None:
+    def run(options: argparse.Namespace) -> int:
+        """0: done; 1: there is nothing of that kind, or no database."""
+        settings = settings_or_faults(options)
+        if settings is None:
+            return 1
+        try:
+            with beside_of(settings) as database:
+                return act(options, settings, database)
+        except ReaderError as error:
+            print(error, file=sys.stderr)
+            return 1
+
+    # Where it stands before the subcommand it was read already.
+    parser.add_argument("--config", type=Path, metavar="FILE", default=argparse.SUPPRESS, help="the settings")
+    parser.set_defaults(run=run)
+
+
+def _list(options: argparse.Namespace, settings: Settings, database: Beside) -> int:
+    pins = [one for one in _pins(database) if options.server in (None, one.server)]
+    if options.server is not None and not pins:
+        return _unknown(options.server, settings)
+    if not pins:
+        print("No server was seen yet: name one in mcp.servers, and start the daemon.")
+    if options.full:
+        for pin in pins:
+            _show(pin, pin.digest, context=sys.maxsize)
+    else:
+        _table(pins)
+    for server in sorted({one.server for one in pins if one.state in _NEEDS_A_WORD}):
+        print(f"`rollcall mcp accept {server}` shows what waits, and accepts it.")
+    named = {one.name for one in settings.mcp.servers}
+    for server in sorted({one.server for one in pins} - named):
+        print(f"{server} is no longer in mcp.servers; `rollcall mcp forget {server}` drops what is known of it.")
+    return 0
+
+
+def _table(pins: Sequence[Pin]) -> None:
+    rows = [("SERVER", "TOOL", "STATE", "DIGEST")]
+    rows += [(one.server, _visible(one.tool), one.state.value, one.digest[:_DIGEST_CHARS]) for one in pins]
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    for row in rows if pins else ():
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
+        print("  ".join([*cells, row[3]]).rstrip())
+
+
+def _accept(options: argparse.Namespace, settings: Settings, database: Beside) -> int:
+    pins = [one for one in _pins(database) if one.server == options.server]
+    if not pins:
+        return _unknown(options.server, settings)
+    missing = _missing(options.server, options.tools, pins)
+    if missing:
+        return missing
+    chosen = [one for one in pins if one.state in _NEEDS_A_WORD and (not options.tools or one.tool in options.tools)]
+    if not chosen:
+        print(
+            "Nothing waits: what the server had when it was asked last is accepted. "
+            "A daemon asks it when it connects, and every ten minutes."
+        )
+        return 0
+    for pin in chosen:
+        _show(pin, context=2)
+    if not options.yes and not agreed(f"Accept {', '.join(_visible(one.tool) for one in chosen)}?", unasked=_UNASKED):
+        print("Nothing was accepted.")
+        return 1
+    now_ms = SystemClock().now_ms()
+    writes = [mcp_pins.accept(one.server, one.tool, one.digest, now_ms) for one in chosen]
+    touched = _write(database, writes)
+    for pin, count in zip(chosen, touched, strict=True):
+        if not count:
+            print(f"{_visible(pin.tool)}: it has changed again in the meantime; look at it once more", file=sys.stderr)
+    accepted = sum(touched)
+    print(f"Accepted: {accepted}. A daemon that is running uses {'it' if accepted == 1 else 'them'} within seconds.")
+    return 0 if all(touched) else 1
+
+
+def _forget(options: argparse.Namespace, settings: Settings, database: Beside) -> int:
+    pins = [one for one in _pins(database) if one.server == options.server]
+    if not pins:
+        return _unknown(options.server, settings)
+    missing = _missing(options.server, options.tools, pins)
+    if missing:
+        return missing
+    names = list(dict.fromkeys(options.tools)) or [one.tool for one in pins]
+    _write(database, [mcp_pins.forget(options.server, name) for name in names])
+    print(f"Forgotten: {len(names)}.")
+    named = {one.name: one for one in settings.mcp.servers}.get(options.server)
+    if named is not None:
+        print(_after_forgetting(named, knows_others=len(names) < len(pins)))
+    return 0
+
+
+def _after_forgetting(server: McpServerSettings, *, knows_others: bool) -> str:
+    """What comes of it when a daemon sees `server` again."""
+    if knows_others or server.pin == "ask":
+        return f"What {server.name} still has of it waits for `rollcall mcp accept {server.name}`."
+    return (
+        f"Nothing is known of {server.name} any more: it is trusted with whatever it has when it is seen next. "
+        "`pin: ask` in its settings lets that wait for you."
+    )
+
+
+def _pins(database: Beside) -> list[Pin]:
+    return [pin_of(row) for row in database.rows(mcp_pins.everything())]
+
+
+def _write(database: Beside, writes: Sequence[Write]) -> list[int]:
+    """The rows that each of `writes` has touched; a daemon is told."""
+    return database.commit([*writes, audit.touch(COUNTER)])[:-1]
+
+
+def _unknown(server: str, settings: Settings) -> int:
+    named = [one.name for one in settings.mcp.servers]
+    if server in named:
+        print(f"nothing is known of {server} yet: start the daemon, which asks it for its tools", file=sys.stderr)
+        return 1
+    near = difflib.get_close_matches(server, named, n=1)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    print(f"there is no server {server} in mcp.servers{hint}", file=sys.stderr)
+    return 1
+
+
+def _missing(server: str, names: Iterable[str], pins: Sequence[Pin]) -> int:
+    known = [one.tool for one in pins]
+    missing = [name for name in names if name not in known]
+    for name in missing:
+        near = difflib.get_close_matches(name, known, n=1)
+        print(f"{server} has no tool {name}{f'; did you mean {near[0]}?' if near else ''}", file=sys.stderr)
+    return 1 if missing else 0
+
+
+def _show(pin: Pin, digest: str = "", *, context: int) -> None:
+    """What the server says of the tool; where another definition was accepted, what is different, with so many lines
+    of what is not around it."""
+    print("  ".join(part for part in (pin.server, _visible(pin.tool), pin.state.value, digest) if part))
+    old, new = _lines(pin.was), _lines(pin.seen)
+    is_other = pin.state is PinState.CHANGED and old
+    for line in difflib.unified_diff(old, new, "accepted", "now", lineterm="", n=context) if is_other else new or old:
+        print(f"  {line}")
+    print()
+
+
+def _lines(tool: ToolDefinition | None) -> list[str]:
+    """A definition as an operator can read it, with nothing in it that a terminal would obey or hide. Definitions that
+    are not the same have other lines."""
+    if tool is None:
+        return []
+    lines: list[str] = []
+    for key, value in tool.content.items():
+        if key == "description" and isinstance(value, str):
+            # A backslash is doubled as in JSON, or the escape of a character could not be told from its spelling.
+            doubled = value.replace("\\", "\\\\").split("\n")
+            lines += ["description:", *(f"  {_visible(line)}" for line in doubled)]
+        elif key != "name":
+            # The order of keys means nothing.
+            shown = json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True)
+            lines += [_visible(line) for line in f"{key}: {shown}".split("\n")]
+    return lines
+
+
+def _visible(line: str) -> str:
+    """What cannot be seen stands there as an escape: hiding it is what would deceive."""
+    if not has_unseen(line):
+        return line
+    return "".join(one if not has_unseen(one) else one.encode("unicode_escape").decode("ascii") for one in line)
+
 
 _LAST_SECONDS = 3.0
 _HERE = f"{PLATFORM}:{ACCOUNT}:stdio"
@@ -34,7 +235,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     subcommands = parser.add_subparsers(title="subcommands", metavar="SUBCOMMAND")
     serve = subcommands.add_parser("serve", help="the same as without a subcommand", description=__doc__)
     _add_options(serve, default=argparse.SUPPRESS)
-    mcp_pins.add_to(subcommands)
+    add_to(subcommands)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -96,8 +297,8 @@ def _add_options(parser: argparse.ArgumentParser, **default: Any) -> None:
 
 def _problem(settings: Settings, options: argparse.Namespace) -> str:
     """Why it cannot be served; empty when it can."""
-    if not mcp_package.is_installed():
-        return mcp_package.MISSING
+    if not callers.is_installed():
+        return callers.MISSING
     if options.bot and options.bot not in settings.bots:
         return f"there is no bot {options.bot!r}; the settings name {', '.join(settings.bots)}"
     return ""
@@ -114,12 +315,12 @@ def _with_bot(settings: Settings, chat: ChatRef, bot: str) -> Settings:
 
 async def _serve(settings: Settings, options: argparse.Namespace) -> None:
     # Imported here: no other command needs the library, and loading it takes half a second.
-    from bot import mcp_stdio
-    from bot.mcp_logs import into_our_log
-    from bot.mcp_server import McpServer
+    from bot.mcp import stdio
+    from bot.mcp.callers import into_our_log
+    from bot.mcp.server import McpServer
 
     into_our_log()
-    pipe = mcp_stdio.Pipe.of_this_process()
+    pipe = stdio.Pipe.of_this_process()
     serving = asyncio.current_task()
     assert serving is not None
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -132,13 +333,13 @@ async def _serve(settings: Settings, options: argparse.Namespace) -> None:
                 role=Role(options.role),
                 chat=options.chat,
                 is_group=options.chat.platform != PLATFORM,
-                path=Path.MCP,
+                path=CallPath.MCP,
             )
             profile, whose = daemon.chats.profile(options.chat), McpCaller(caller, may_lend=options.sampling)
             server = McpServer(daemon.direct_calls, lambda _: whose, profile.texts, profile.bot_name)
             daemon.functions.on_change(server.functions_changed)
             try:
-                await mcp_stdio.serve(server, pipe)
+                await stdio.serve(server, pipe)
             finally:
                 # What waits for an answer ends as if nobody had given one.
                 await server.drain(_LAST_SECONDS)

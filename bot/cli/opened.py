@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from bot.daemon import Daemon
-from bot.database import lead_of, open_store
-from bot.given import Given
-from bot.leading import Leadership, lead_or_refuse
+from bot.database.leadership import Leadership, lead_or_refuse
+from bot.database.opening import lead_of, open_store
+from bot.overrides import Given
 from bot.wiring import build_daemon
 from config.settings import Settings
 from config.texts import Texts

@@ -1,23 +1,442 @@
-"""`rollcall replay FILE.jsonl`: cases through the real router and the real wire reader, without a network."""
+"""`rollcall replay FILE.jsonl`: recorded cases through the real gate, router and wire reader, without a network."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TextIO
+from random import Random
+from typing import Any, NoReturn, Self, TextIO
 
 import orjson
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from bot.chats.chats import Chats, ServedChat
+from bot.checks.scratch import scratch_daemon
 from bot.cli.options import add_config, settings_or_faults
-from bot.replay import Replay
-from bot.replay_case import BadCase, id_in, read_case
+from bot.intake.gate import judge
+from bot.intake.intake import fit
+from bot.overrides import Given
+from config.sections.models import ModelProfileSettings, Protocol
 from config.settings import Settings
 from config.texts import Texts
-from services.json_values import JsonObject
+from function_calls.call import Call
+from function_calls.checks.permissions import Open, Policies
+from function_calls.context import Kind, MessageContext, MessageKey, Sender
+from function_calls.encodings import imported_definition
+from function_calls.filters.call import Invocation, Proceed
+from function_calls.invocation import Invoker
+from function_calls.llm import FunctionCallLLM
+from function_calls.outcome import OutcomeKind, TurnOutcome
+from function_calls.registry import BotFunctions, FunctionRegistry
+from function_calls.router import FunctionCallRouter
+from function_calls.schema.arguments import SchemaArguments
+from function_calls.schema.definition import DefinitionError
+from function_calls.schema.schema import UnusableSchema
+from function_calls.spec import FunctionResult, FunctionSpec, Handler
+from function_calls.turn import HistoryLine, KnownPast, Turn
+from services.clock import Deadlines, InstantClock
+from services.llm.model import ModelAnswer, ModelError, ModelRequest, Offer
+from services.llm.protocols.text_protocol import text_reader
+from services.llm.reading import anthropic, openai
+from services.llm.reading.dialects import dialect_of, reader_for
+from services.llm.reading.markup import ReadText
+from services.llm.resilient import ResilientModel
+from services.refs import ChatRef, ErrorCode, JsonObject, MemberRef, ReasonCode, Role
+from services.retry import Retry
+from services.web.http import WebClient, WebError
+
+
+class BadCase(ValueError):
+    """A case that cannot be replayed; says what is wrong with it."""
+
+
+class _Part(BaseModel):
+    """A part of a case. What is null is taken as left out, and further keys are the author's own notes."""
+
+    model_config = ConfigDict(frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_nulls(cls, value: Any) -> Any:
+        return {key: one for key, one in value.items() if one is not None} if isinstance(value, Mapping) else value
+
+
+class WrittenMessage(_Part):
+    """The message that is answered."""
+
+    text: str = ""
+    sender: str = "Ann"
+    role: Role = Role.MEMBER
+    chat: str = "replay:main:chat"
+    is_group: bool = True
+    addressed: bool = True
+
+
+class WrittenAnswer(_Part):
+    """One answer of the model as it came over the wire: a response, or a stream of events."""
+
+    status: int = 200
+    headers: Mapping[str, Any] = Field(default_factory=dict)
+    body: Any = ""
+    sse: str | None = None
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Self:
+        if not self.model_fields_set & {"status", "body", "sse"}:
+            raise ValueError("has to have a status, a body or sse")
+        return self
+
+
+class ReplaySettings(_Part):
+    """How the model is spoken to, and what it is offered."""
+
+    protocol: Protocol = "openai"
+    profile: ModelProfileSettings = ModelProfileSettings()
+    """As in the settings; or the name of a family of models, which names its dialect where it has one."""
+    tool_choice: str = "auto"
+    """`auto`, `none`, `required`, or the function that the first request asks for."""
+    shortlist: int | None = Field(None, ge=0)
+    """In place of `router.shortlist`, however few functions there are."""
+
+    @field_validator("profile", mode="before")
+    @classmethod
+    def _named(cls, profile: object) -> object:
+        if isinstance(profile, str):
+            return {"dialect": dialect_of(profile)}
+        if not isinstance(profile, Mapping):
+            return profile
+        # As everywhere in a case, further keys are the author's own notes.
+        return {key: value for key, value in profile.items() if key in ModelProfileSettings.model_fields}
+
+    @field_validator("tool_choice", mode="before")
+    @classmethod
+    def _by_name(cls, choice: Any) -> Any:
+        """The name alone of a function that is named as OpenAI does."""
+        function = choice.get("function") if isinstance(choice, Mapping) else None
+        return function.get("name") if isinstance(function, Mapping) else choice
+
+    @field_validator("shortlist", mode="before")
+    @classmethod
+    def _off_is_none_at_all(cls, shortlist: Any) -> Any:
+        """A switch: on as the settings say, off for everything on offer."""
+        return {True: None, False: 0}[shortlist] if isinstance(shortlist, bool) else shortlist
+
+
+class ExpectedCall(BaseModel):
+    """A call that a handler is to receive."""
+
+    name: str
+    arguments: Mapping[str, Any]
+
+
+class Expected(BaseModel):
+    """What is to come out; only what is named is compared."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    calls: list[ExpectedCall] | None = None
+    reply: str | None = None
+    reason: ReasonCode | None = None
+    error: ErrorCode | None = None
+
+    def differs_from(self, result: JsonObject) -> bool:
+        """Whether anything that is named is not so in `result`."""
+        wanted = self.model_dump(mode="json", include=self.model_fields_set)
+        return any(_canonical(value) != _canonical(result[key]) for key, value in wanted.items())
+
+
+class Case(_Part):
+    """One case."""
+
+    id: Any = None
+    message: WrittenMessage = WrittenMessage()
+    history: tuple[Mapping[str, Any], ...] = ()
+    functions: tuple[Mapping[str, Any], ...] | None = None
+    """Definitions to offer in place of the registry's functions."""
+    results: Mapping[str, Any] = Field(default_factory=dict)
+    """What a function of that name returns instead of being run."""
+    model: tuple[WrittenAnswer, ...] = ()
+    settings: ReplaySettings = ReplaySettings()
+    expect: Expected = Expected()
+
+
+def id_in(line: bytes) -> Any:
+    """The id of the case in `line`, however bad the case; None without one."""
+    try:
+        value = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return None
+    return value.get("id") if isinstance(value, dict) else None
+
+
+def read_case(line: bytes) -> Case:
+    """The case in `line`. Raises BadCase with all that is wrong."""
+    try:
+        return Case.model_validate(orjson.loads(line))
+    except orjson.JSONDecodeError as error:
+        raise BadCase(f"this is no JSON: {error}") from None
+    except ValidationError as error:
+        found = error.errors(include_url=False, include_input=False, include_context=False)
+        raise BadCase("; ".join(f"{'.'.join(map(str, one['loc'])) or 'case'}: {one['msg']}" for one in found)) from None
+
+
+def _canonical(value: Any) -> bytes:
+    """The same bytes for the same JSON: `true`, `1` and `1.0` are three values, and the order of keys is none."""
+    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+
+
+class WrittenModel:
+    """A ChatModel that gives the answers of a case in their order."""
+
+    name = "written"
+
+    def __init__(self, case: Case, clock: InstantClock) -> None:
+        self._answers = list(case.model)
+        self._settings = case.settings
+        self._clock = clock
+        self._last_error: ModelError | None = None
+        self.exhausted = False
+
+    async def complete(self, request: ModelRequest) -> ModelAnswer:
+        if self.has_run_out():
+            if self._last_error is not None:
+                raise ModelError(self._last_error.code, str(self._last_error))
+            # Nothing more is said: the turn ends with what it has.
+            return ModelAnswer()
+        written = self._answers.pop(0)
+        self._last_error = None
+        try:
+            return self._read(written, request.offer)
+        except ModelError as error:
+            self._last_error = error
+            raise
+
+    def has_run_out(self) -> bool:
+        """Whether an answer is wanted that was not written; from then on `exhausted`."""
+        self.exhausted = self.exhausted or not self._answers
+        return self.exhausted
+
+    async def probe(self) -> str:
+        return "written"
+
+    async def close(self) -> None:
+        return None
+
+    def _read(self, written: WrittenAnswer, offer: Offer | None) -> ModelAnswer:
+        headers = {name.lower(): str(value) for name, value in written.headers.items()}
+        body = written.body.encode() if isinstance(written.body, str) else orjson.dumps(written.body)
+        if self._settings.protocol == "anthropic":
+            if written.sse is not None:
+                return anthropic.read_stream(written.sse.encode())
+            return anthropic.read_body(written.status, headers, body, self._clock.now())
+        read_text = _text_reader(self._settings, offer)
+        if written.sse is not None:
+            return openai.read_stream(written.sse.encode(), read_text=read_text)
+        return openai.read_body(written.status, headers, body, self._clock.now(), read_text)
+
+
+def _text_reader(settings: ReplaySettings, offer: Offer | None) -> ReadText:
+    if settings.protocol == "json_text":
+        return text_reader("json", offer)
+    if settings.protocol == "xml_text":
+        return text_reader("xml", offer)
+    return reader_for(settings.profile.dialect, offer)
+
+
+_LONGEST_TEXT = 100_000
+_NOT_SAID = frozenset({"system", "developer", "tool", "function"})
+
+
+@dataclass(slots=True)
+class Recorder:
+    """Notes what handlers received; stands around every run."""
+
+    calls: list[JsonObject] = field(default_factory=list)
+
+    async def __call__(self, invocation: Invocation, proceed: Proceed) -> FunctionResult:
+        spec = invocation.spec
+        self.calls.append({"name": spec.name, "arguments": spec.arguments.dump(invocation.arguments)})
+        return await proceed(invocation)
+
+
+class Replay:
+    """Answers cases, each on its own: nothing of one is left for the next."""
+
+    def __init__(self, settings: Settings, texts: Texts) -> None:
+        self._settings = settings
+        self._chats = Chats(settings, texts)
+
+    async def run(self, case: Case) -> JsonObject:
+        """The result line of `case`. Raises BadCase."""
+        clock = InstantClock()
+        model, recorder = WrittenModel(case, clock), Recorder()
+        try:
+            if case.functions is not None:
+                outcome = await self._with_recorders(case, model, recorder, clock)
+            else:
+                outcome = await self._with_own_functions(case, model, recorder, clock)
+        except DefinitionError as error:
+            raise BadCase(str(error)) from None
+        result: JsonObject = {
+            "id": case.id,
+            "calls": recorder.calls,
+            "reply": "\n".join(message.text for message in outcome.messages),
+            "reason": outcome.reason.value,
+            "error": outcome.error.value if outcome.error else None,
+        }
+        if model.exhausted:
+            result["model_exhausted"] = True
+        return {**result, "ok": not case.expect.differs_from(result)}
+
+    async def _with_recorders(
+        self, case: Case, model: WrittenModel, recorder: Recorder, clock: InstantClock
+    ) -> TurnOutcome:
+        """With the functions that the case defines, and none of the daemon's policies."""
+        invoker = Invoker(Policies(Open(), Open(), Open()), Deadlines(clock), clock, filters=[recorder])
+        settings = _of_case(self._settings, case).router
+        llm = FunctionCallLLM(_asked(model, clock), invoker, settings, clock, tool_choice=case.settings.tool_choice)
+        return await self._routed(case, FunctionCallRouter(invoker, llm), _recorders(case), model, clock)
+
+    async def _with_own_functions(
+        self, case: Case, model: WrittenModel, recorder: Recorder, clock: InstantClock
+    ) -> TurnOutcome:
+        """With the daemon's functions and its router, on a database of their own."""
+        given = Given(
+            clock=clock,
+            rng=Random(1),  # noqa: S311 - dice that fall the same each time
+            model=_asked(model, clock),
+            filters=[recorder],
+            web=WebClient(transport=_no_network),
+        )
+        async with scratch_daemon(_of_case(self._settings, case), given) as daemon:
+            specs = daemon.registry.of(self._chats.of(_chat(case.message)).settings.bot).specs
+            functions = BotFunctions(_with_result(spec, case.results) for spec in specs)
+            return await self._routed(case, daemon.router, functions, model, clock)
+
+    async def _routed(
+        self,
+        case: Case,
+        router: FunctionCallRouter,
+        functions: BotFunctions,
+        model: WrittenModel,
+        clock: InstantClock,
+    ) -> TurnOutcome:
+        # There is no list of chats that are served: a case may be of any.
+        served = replace(self._chats.of(_chat(case.message)), allowed_by="*")
+        context = _context(case.message, served, clock)
+        verdict = judge(context, served, functions, None)
+        if not verdict.is_for_us:
+            return TurnOutcome(OutcomeKind.SILENT, verdict.reason, detail=verdict.detail)
+        history = _history(case.history, served.profile.bot_name, clock)
+
+        turn = Turn(
+            id=str(case.id),
+            functions=functions,
+            profile=lambda: served.profile,
+            deadline=clock.monotonic() + self._settings.router.turn_timeout_seconds,
+            past=KnownPast(history),
+        )
+        turn.addressed = verdict.addressed
+        outcome = await router.dispatch(context, turn)
+        if outcome or turn.effects or model.has_run_out():
+            return outcome
+        return await router.run_chat_fallback(context, turn)
+
+
+def _of_case(settings: Settings, case: Case) -> Settings:
+    """`settings` with what the case says otherwise."""
+    if case.settings.shortlist is None:
+        return settings
+    router = settings.router.model_copy(update={"shortlist": case.settings.shortlist, "shortlist_above": 0})
+    return settings.model_copy(update={"router": router})
+
+
+def _asked(model: WrittenModel, clock: InstantClock) -> ResilientModel:
+    """`model` as the daemon asks one: again, when it fails in a way that may pass."""
+    return ResilientModel(model, Retry(clock), clock)
+
+
+def _recorders(case: Case) -> BotFunctions:
+    """The functions that the case defines: everybody may call them, and they only return what the case says.
+    Raises DefinitionError."""
+    registry = FunctionRegistry()
+    for definition in case.functions or ():
+        foreign = imported_definition(definition)
+        try:
+            # What is compared is what the model said, so nothing is filled in.
+            arguments = SchemaArguments(foreign.parameters, fills_defaults=False)
+        except UnusableSchema as error:
+            raise DefinitionError(f"function {foreign.name!r}", [str(error)]) from None
+        registry.register_function(
+            FunctionSpec(
+                name=foreign.name,
+                description=foreign.description,
+                handler=_returning(case.results.get(foreign.name)),
+                parameters=foreign.parameters,
+                arguments=arguments,
+                metadata=foreign.metadata,
+                roles=frozenset(Role),
+            )
+        )
+    return BotFunctions(registry.specs)
+
+
+def _with_result(spec: FunctionSpec, results: Mapping[str, Any]) -> FunctionSpec:
+    return replace(spec, handler=_returning(results[spec.name])) if spec.name in results else spec
+
+
+def _returning(value: Any) -> Handler:
+    async def handle(context: MessageContext, arguments: Any, call: Call) -> FunctionResult:
+        return FunctionResult(data=value)
+
+    return handle
+
+
+def _no_network() -> NoReturn:
+    raise WebError(ErrorCode.ENVIRONMENT, "a replay has no network")
+
+
+def _chat(message: WrittenMessage) -> ChatRef:
+    """The chat by its whole key, or by a name alone."""
+    chat = message.chat
+    return ChatRef.parse(chat) if chat.count(":") >= 2 else ChatRef("replay", "main", chat)
+
+
+def _context(message: WrittenMessage, served: ServedChat, clock: InstantClock) -> MessageContext:
+    chat = _chat(message)
+    context = MessageContext(
+        key=MessageKey(chat, "1"),
+        kind=Kind.MESSAGE,
+        chat=chat,
+        is_group=message.is_group,
+        sender=Sender(MemberRef(chat.platform, chat.account, message.sender), message.sender, message.role),
+        text=message.text,
+        sent_at=clock.now(),
+        mentions_bot=message.addressed,
+        bot=served.settings.bot,
+    )
+    return fit(context, _LONGEST_TEXT, served.profile.texts)
+
+
+def _history(lines: Sequence[Mapping[str, Any]], bot_name: str, clock: InstantClock) -> Sequence[HistoryLine]:
+    """History in either form: `{"sender", "text"}`, or messages as OpenAI has them, of which the words count."""
+    read: list[HistoryLine] = []
+    for line in lines:
+        role = line.get("role")
+        text = line.get("text") if role is None else line.get("content")
+        if isinstance(text, list):
+            text = " ".join(str(part.get("text", "")) for part in text if isinstance(part, Mapping))
+        if not isinstance(text, str) or not text or role in _NOT_SAID:
+            continue
+        from_bot = role == "assistant"
+        name = bot_name if from_bot else str(line.get("sender") or line.get("name") or "Ann")
+        read.append(HistoryLine(name, text, clock.now_ms(), from_bot))
+    return read
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -6,17 +6,17 @@ import argparse
 import sys
 from pathlib import Path
 
-from bot.backups import backups_of
 from bot.cli.backup import Progress, is_on_server
 from bot.cli.options import add_config, agreed, settings_or_faults
-from bot.database import database_of
+from bot.database.opening import database_of
+from bot.housekeeping import backups_of
 from config.settings import Settings
 from services.clock import SystemClock
-from services.store.backups import damage, newest_good, restore, schema_version, taken_at
-from services.store.lock import StoreLock
 from services.store.migrations.transaction import VERSIONS
 from services.store.port import StoreError
 from services.store.revisions import read_revisions
+from services.store.sqlite.lock import StoreLock
+from services.store.sqlite.upgrade import damage, newest_good, restore, schema_version, taken_at
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -1,14 +1,41 @@
-"""`rollcall selfcheck`: the promises that every function has to keep: unique, a valid schema, no reading of raw text,
-and a model protocol with function calling."""
+"""`rollcall selfcheck`: checks that every function has to pass."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
 
+from bot.checks.functions_check import Code, check_functions
 from bot.cli.options import add_config, config_path, settings_or_faults
-from bot.selfcheck import self_check
-from config.yaml_document import read_yaml_file
+from config.diagnostics import Diagnostic, Position
+from config.settings import Settings
+from config.yaml_document import YamlDocument, read_yaml_file
+from function_calls.schema.definition import Code as Unfit
+
+_NATIVE_PROTOCOLS = frozenset({"openai", "anthropic", "function"})
+
+
+async def self_check(settings: Settings, document: YamlDocument | None = None) -> dict[str, list[Diagnostic]]:
+    """For each check what it found; all lists empty means good. `document`: the file of the settings, for places."""
+    found = await check_functions(settings, document)
+
+    def of(*codes: Code | Unfit) -> list[Diagnostic]:
+        return [one for one in found if one.code in codes]
+
+    return {
+        "every name and command is taken once, and every definition can be used": of(Unfit.UNUSABLE, Unfit.TAKEN),
+        "every schema is valid and can be told to a model": of(Code.BAD_SCHEMA),
+        "no handler reads the text of a message": of(Code.READS_TEXT, Code.RAW_TEXT),
+        "there is a native protocol with function calling": _without_native_protocol(settings, document),
+    }
+
+
+def _without_native_protocol(settings: Settings, document: YamlDocument | None) -> list[Diagnostic]:
+    if not settings.models or any(model.protocol in _NATIVE_PROTOCOLS for model in settings.models):
+        return []
+    file, at = ("models", Position(1, 1)) if document is None else (document.file, document.key_at(("models",)))
+    message = "no model in the settings has function calling: give one the protocol openai, anthropic or function"
+    return [Diagnostic(file, at.line, at.column, "models.no_native_protocol", message)]
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

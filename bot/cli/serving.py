@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 import sys
@@ -14,33 +15,43 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import structlog
 
-from bot import mcp_package
 from bot.daemon import Daemon
-from bot.database import lead_of, open_store, remedy
-from bot.given import Given
-from bot.leading import Leadership, lead_or_refuse
-from bot.logs import set_up_logs
+from bot.database.leadership import Leadership, lead_or_refuse
+from bot.database.opening import lead_of, open_store, remedy
+from bot.live.settings import secrets_of
+from bot.live.watching import LOOK_SECONDS, Watcher
+from bot.mcp import callers
+from bot.overrides import Given
 from bot.platforms.base import ChatPlatform
 from bot.platforms.console import TERMINAL, Console
-from bot.secret_values import secrets_of
+from bot.telemetry.logs import set_up_logs
 from bot.version import VERSION
-from bot.watching import LOOK_SECONDS, Watcher
 from bot.wiring import build_daemon
 from config.chat_settings import is_allowed
 from config.settings import Settings
 from config.texts import Texts
-from function_calls.definition import DefinitionError
+from function_calls.schema.definition import DefinitionError
 from services.clock import SystemClock
-from services.collector import collect_seldom
 from services.fault_points import FaultPoints
 from services.redaction import Redactor
 from services.store.ids import Ids
-from services.store.leases import Held
 from services.store.port import Store, StoreBroken, StoreError, StoreFenced
-from services.store.starvation import switch_threads_often
+from services.store.turns.leases import Held
+from services.store.unit_queue import switch_threads_often
 
 if TYPE_CHECKING:
     from bot.web.wiring import Web
+
+
+_NEW_OBJECTS = 50_000
+_YOUNG_BEFORE_MIDDLE = 20
+_MIDDLE_BEFORE_OLD = 50
+
+
+def collect_seldom() -> None:
+    """Look after every 50,000 new objects. It holds for the whole process, so whoever owns the process calls it."""
+    gc.set_threshold(_NEW_OBJECTS, _YOUNG_BEFORE_MIDDLE, _MIDDLE_BEFORE_OLD)
+
 
 FAULTS_VARIABLE = "ROLLCALL_FAULTS"
 _log = structlog.get_logger("daemon")
@@ -271,8 +282,8 @@ async def _until_stopped(settings: Settings, daemon: Daemon, web: Web | None, st
 
 
 async def _web(settings: Settings, store: Store, ids: Ids, clock: SystemClock) -> Web:
-    if settings.mcp.serve.enabled and not mcp_package.is_installed():
-        raise CannotStart(f"mcp.serve: {mcp_package.MISSING}")
+    if settings.mcp.serve.enabled and not callers.is_installed():
+        raise CannotStart(f"mcp.serve: {callers.MISSING}")
     # Imported here: a chat in the terminal alone needs no web server.
     from bot.web.wiring import Web
 
@@ -284,8 +295,7 @@ def _irc(settings: Settings, store: Store, clock: SystemClock) -> list[ChatPlatf
     if not settings.platforms.irc:
         return []
     # Imported here: most daemons are on no such network.
-    from bot.platforms.irc import IrcPlatform
-    from bot.platforms.irc_presence import Presence
+    from bot.platforms.irc.platform import IrcPlatform, Presence
 
     names = [name for bot in settings.bots.values() for name in (bot.name, *bot.aliases)]
     return [

@@ -7,10 +7,10 @@ import sys
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
-from bot.beside import reader_of
 from bot.cli.options import add_config, positive_count, settings_or_faults
+from bot.database.opening import reader_of
 from config.texts import Texts
-from function_calls.reasons import reason_text
+from function_calls.profile import reason_text
 from services.refs import ReasonCode
 from services.store.side import ReaderError
 

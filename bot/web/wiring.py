@@ -9,30 +9,38 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bot.daemon import Daemon
-from bot.live_settings import LiveSettings, Use
+from bot.live.settings import LiveSettings, Use
 from bot.platforms.base import Linked
-from bot.platforms.http import HttpPlatform
-from bot.platforms.http_callers import Programs
+from bot.platforms.http.platform import HttpPlatform, Programs
 from bot.platforms.mentions import hearing
-from bot.web.app import Health, Probes, web_app
+from bot.web.app import Health, Probes, WebServer, web_app
 from bot.web.connections import ConnectionLimits
-from bot.web.identity import OwnerLink, Owners, PageMembers, Signer, page_key
-from bot.web.page import ChatPage, CommandHint, CommandHints, PageSettings, Room
-from bot.web.server import WebServer
+from bot.web.page import (
+    ChatPage,
+    CommandHint,
+    CommandHints,
+    OwnerLink,
+    Owners,
+    PageMembers,
+    PageSettings,
+    Room,
+    Signer,
+    page_key,
+)
 from config.diagnostics import Diagnostic
-from config.mcp_serve import McpClientSettings
+from config.sections.mcp import McpClientSettings
 from config.settings import DEFAULT_BOT, Settings, WebSettings
 from config.texts import Texts
-from function_calls.usage import usage_line
+from function_calls.schema.commands import usage_line
 from services.clock import Clock
 from services.llm.failover import ModelState
 from services.refs import Role, Trouble
 from services.store.ids import Ids
 from services.store.port import Store
-from services.timer import at_ms
+from services.timers.timer import at_ms
 
 if TYPE_CHECKING:
-    from bot.mcp_http import McpHttp
+    from bot.mcp.http import McpHttp
 
 ACCOUNT = "main"
 _PLACES_SHOWN = 5
@@ -165,7 +173,7 @@ class Web:
         if not self._settings.mcp.serve.enabled:
             return None
         # Imported here: the library takes half a second, and most daemons serve no programs.
-        from bot.mcp_http import McpHttp
+        from bot.mcp.http import McpHttp
 
         bot = self._settings.bots[DEFAULT_BOT]
         texts = Texts().of(bot.language or self._settings.language)

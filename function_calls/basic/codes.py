@@ -1,4 +1,4 @@
-"""What can be wrong with a script, when it is read and when it runs. Closed: authors' tools rely on the names."""
+"""Error codes of scripts at compile time and at run time."""
 
 from __future__ import annotations
 

@@ -1,28 +1,365 @@
-"""From a script to its tools: each with its definition and its program, or all that is wrong with the file."""
+"""Compiler: from a script to its tools with definitions and programs, or all its errors."""
 
 from __future__ import annotations
 
+import difflib
 import hashlib
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path, PurePosixPath
 from threading import Lock
+from types import MappingProxyType
+from typing import get_args
 
 import function_calls.basic
 from config.diagnostics import Diagnostic, Diagnostics
-from function_calls.basic.checks import lints_of, lints_of_a_half
-from function_calls.basic.code import program_of
 from function_calls.basic.codes import Code, Fault, Profile, ScriptFault
-from function_calls.basic.definitions import definitions_of
-from function_calls.basic.forms import Forms
-from function_calls.basic.nodes import At, Script
-from function_calls.basic.parser import parse
-from function_calls.basic.program import Program
-from function_calls.basic.tool_definition import ToolDefinition
+from function_calls.basic.language.filter_texts import nodes_in
+from function_calls.basic.language.forms import Forms
+from function_calls.basic.language.param_types import type_names
+from function_calls.basic.language.parser import parse
+from function_calls.basic.language.scopes import SESSION_VARIABLES
+from function_calls.basic.machine.code_statements import program_of
+from function_calls.basic.machine.program import Program
+from function_calls.basic.nodes import (
+    Assign,
+    At,
+    Case,
+    Define,
+    Dim,
+    Evaluate,
+    Expression,
+    ForEach,
+    ForTo,
+    Index,
+    ListOf,
+    Member,
+    Name,
+    OfRow,
+    Param,
+    Script,
+    Statement,
+    Target,
+    Unit,
+    Want,
+    With,
+)
+from function_calls.basic.tool_definition import ParamDecl as ParamDecl
+from function_calls.basic.tool_definition import ToolDefinition as ToolDefinition
+from function_calls.basic.tool_definition import parameters_of
+from function_calls.registry import BEGINS_CHATS
+from services.refs import JsonObject
+
+LONGEST_NAME = 64
+PROVIDER_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+"""What providers of models take for the name of a function."""
+_OTHER = re.compile(r"[^\w-]+")
+_WORDS = re.compile(r"[a-z0-9]+")
+_LITTLE = frozenset(
+    {
+        "a", "about", "an", "and", "at", "by", "for", "from", "in", "is", "of", "on", "or", "s", "that", "the", "to",
+        "with", "your",
+    }
+)  # fmt: skip
+_MOST_WORDS = 5
+_FIRST = At(1, 1)
+
+
+def stem_of(name: str) -> str:
+    """A file's name without its folders and `.bas`."""
+    file = PurePosixPath(name.replace("\\", "/")).name
+    return file[:-4] if file.lower().endswith(".bas") else file
+
+
+def tool_name(
+    written: str, profile: Profile, at: At = _FIRST, what: str = "the file's name"
+) -> tuple[str, Fault | None]:
+    """The tool's name, and what is to be said of it. An error: no tool can have this name."""
+    if PROVIDER_NAME.fullmatch(written):
+        return written, None
+    allowed = f"a tool's name has 1 to {LONGEST_NAME} of the letters A-Z and a-z, digits, `_` and `-`"
+    name = _OTHER.sub("_", written.strip()).strip("_")
+    if not name:
+        return "", Fault(at, Code.BAD_NAME, f"no tool can be named after {what} `{written}`: {allowed}")
+    if len(name) > LONGEST_NAME:
+        return "", Fault(at, Code.BAD_NAME, f"{what} `{written}` is too long for the name of a tool: {allowed}")
+    if profile is Profile.STRICT:
+        hint = f"; `{name}` could" if PROVIDER_NAME.fullmatch(name) else ""
+        return "", Fault(at, Code.BAD_NAME, f"`{written}` cannot be the name of a tool: {allowed}{hint}")
+    if PROVIDER_NAME.fullmatch(name):
+        told = f"the tool of `{written}` is called `{name}`: {allowed}"
+        return name, Fault(at, Code.BAD_NAME, told, "warning")
+    told = (
+        f"the tool is called `{name}`, but models, which know only names of A-Z, a-z, 0-9, `_` and `-`, see it under a "
+        f"made-up one; say in its DESCRIPTION what it is for, or give {what} Latin letters"
+    )
+    return name, Fault(at, Code.BAD_NAME, told, "warning")
+
+
+def name_among(file: str, number: int, description: str) -> str:
+    """The name of one of several tools of a file that names none of them: the file's and the first words of the
+    description, which stays when another is put before it; else the file's and its number, from 1."""
+    words = [word for word in _WORDS.findall(description.lower()) if word not in _LITTLE][:_MOST_WORDS]
+    while words and len(name := "_".join([file, *words])) > LONGEST_NAME:
+        words.pop()
+    return name if words and description.isascii() else f"{file}_{number}"
+
+
+def in_words(name: str) -> str:
+    """A name as a sentence would have it: `get-price` is `Get price`."""
+    words = " ".join(re.split(r"[\s_-]+", name)).strip()
+    return words[:1].upper() + words[1:]
+
+
+SESSION_SCRIPT = "start"
+"""The script of this name runs when a conversation starts."""
+_CLOCK = "SET SCHEDULE"
+_MOST_DERIVED = 300
+_DECORATION = re.compile(r"^[^\w]+|[=*#_~-]{3,}")
+
+
+def definitions_of(
+    script: Script,
+    name: str,
+    profile: Profile = Profile.EXTENDED,
+    *,
+    bot: str = "default",
+    source_file: str = "",
+) -> tuple[list[ToolDefinition], list[Fault]]:
+    """The definitions of the script's tools, each naming its unit, and what is wrong with them. `name` is that of its
+    file. A unit with an error has no definition; the others have. A script without PARAM is a tool without parameters,
+    and several tools of a file are named by it and the first words of their descriptions, where it does not name them.
+    `start.bas` is marked `session` in its metadata and needs no description, and in the extended profile a script that
+    runs by the clock needs none."""
+    stem = stem_of(name)
+    file_name, named = tool_name(stem, profile)
+    faults = [named] if named is not None else []
+    if profile is Profile.STRICT and len(script.units) > 1:
+        told = "the strict profile has one tool in a file; put this one into a file of its own"
+        faults.append(Fault(script.units[1].at, Code.NOT_IN_STRICT, told))
+    names = _names(script.units, file_name, profile, faults)
+    metadata: JsonObject = {BEGINS_CHATS: True} if stem.lower() == SESSION_SCRIPT else {}
+    definitions: list[ToolDefinition] = []
+    for number, (unit, tool) in enumerate(zip(script.units, names, strict=True)):
+        parameters, wrong = parameters_of(unit, profile)
+        is_needed = not metadata and not (profile is Profile.EXTENDED and _is_for_the_clock(unit))
+        description, missing = _description(unit, tool, profile, is_needed=is_needed)
+        wrong += missing
+        faults += wrong
+        if tool and not any(fault.severity == "error" for fault in wrong):
+            definitions.append(
+                ToolDefinition(
+                    tool, description, parameters, bot, source_file, unit.at.line, number, metadata=dict(metadata)
+                )
+            )
+    return definitions, sorted(faults, key=lambda fault: fault.at)
+
+
+def _names(units: Sequence[Unit], file_name: str, profile: Profile, faults: list[Fault]) -> list[str]:
+    """The names of the tools, in order; empty for one that can have none."""
+    names: list[str] = []
+    taken: dict[str, Unit] = {}
+    for number, unit in enumerate(units, start=1):
+        name = file_name
+        if unit.name and len(units) > 1:
+            name, named = tool_name(unit.name, profile, unit.at, "the name")
+            faults += [named] if named is not None else []
+        elif len(units) > 1 and file_name:
+            name = name_among(file_name, number, unit.description)
+            if name.lower() in taken:
+                name = f"{file_name}_{number}"
+        other = taken.setdefault(name.lower(), unit) if name else unit
+        if other is not unit:
+            told = f"the tool `{name}` is there twice: in line {other.at.line} and here; give one another name"
+            faults.append(Fault(unit.at, Code.DUPLICATE_TOOL, told))
+            name = ""
+        names.append(name)
+    return names
+
+
+def _description(unit: Unit, name: str, profile: Profile, *, is_needed: bool) -> tuple[str, list[Fault]]:
+    """What the tool does: as it says, else by the comment above it, else by its name."""
+    if unit.description.strip():
+        return unit.description.strip(), []
+    derived = _told_by(unit.comment) or in_words(name)
+    if not is_needed:
+        return derived, []
+    at = unit.description_at or unit.at
+    is_strict = profile is Profile.STRICT
+    told = "the DESCRIPTION is empty" if unit.description_at else "the DESCRIPTION is missing"
+    told += '; write DESCRIPTION "what the tool does", so that a model knows when to call it'
+    if derived and not is_strict:
+        told += f". Until then it is told: {derived}"
+    return derived, [Fault(at, Code.MISSING_DESCRIPTION, told, "error" if is_strict else "warning")]
+
+
+def _is_for_the_clock(unit: Unit) -> bool:
+    """Whether it sets when it runs and takes nothing: then nobody has to find it by what it does."""
+    wants = (one.expression for one in unit.body if isinstance(one, Evaluate))
+    return not unit.params and any(isinstance(one, Want) and one.keyword == _CLOCK for one in wants)
+
+
+def _told_by(comment: str) -> str:
+    """The words of comment lines, without what only decorates them, cut between words where they are many."""
+    lines = (_DECORATION.sub("", line).strip() for line in comment.splitlines())
+    text = " ".join(line for line in lines if line)
+    if len(text) <= _MOST_DERIVED:
+        return text
+    return text[:_MOST_DERIVED].rpartition(" ")[0] + " …"
+
+
+_UNCLEAR = re.compile(r"[a-z]\d*|(foo|bar|baz|tmp|arg|param)\d*", re.IGNORECASE)
+_PARTS = {
+    node: tuple(field.name for field in fields(node) if field.name not in ("at", "name", "operator"))
+    for node in (Script, Unit, *get_args(Expression), *get_args(Statement), Case)
+}
+"""What may be read below a node, by its type."""
+_NONE: Mapping[str, str] = MappingProxyType({})
+_NEAR = 0.75
+_MOST_HINTS = 20
+"""Finding what a name nearly is takes long where there are many."""
+
+
+def lints_of(
+    script: Script,
+    *,
+    variables: Collection[str] = (),
+    functions: Collection[str] = (),
+    usages: Mapping[str, str] = _NONE,
+) -> list[Fault]:
+    """Names that say nothing, parameters without an example and variables that nothing sets, in the order of their
+    places. Only for a script that was read without error: what sets a variable may stand in a line that was not.
+    `variables`: those that the configuration of the bot sets, such as `x` of `param-x`; `functions`: what may be
+    called without parentheses; `usages`: how the keywords of one word are written that need something, by their names
+    in lower case. Where no variable is called so, such a name for a value is an error: the keyword was meant. What a
+    description lacks `definitions_of` tells."""
+    known = {name.lower() for name in (*variables, *functions)} | SESSION_VARIABLES
+    used = _Use()
+    used.note(script)
+    params = [param for unit in script.units for param in unit.params]
+    faults = [fault for param in params for fault in _of_param(param)]
+    faults += _unknown(used, known, {param.name.lower() for param in params}, usages)
+    faults += _slips(used, known, {param.name.lower() for param in params})
+    return sorted(faults, key=lambda fault: fault.at)
+
+
+def lints_of_a_half(script: Script) -> list[Fault]:
+    """What can be told of a script as well that was read with errors: of its parameters."""
+    faults = [fault for unit in script.units for param in unit.params for fault in _of_param(param)]
+    return sorted(faults, key=lambda fault: fault.at)
+
+
+def _of_param(param: Param) -> Iterator[Fault]:
+    if _UNCLEAR.fullmatch(param.name):
+        told = f"PARAM {param.name}: the name says nothing to a model; call it by what it is, as in `city`"
+        yield Fault(param.at, Code.UNCLEAR_NAME, told, "warning")
+    if not param.has_like and not param.choices and param.type not in ("boolean", "bool"):
+        told = f'PARAM {param.name} has no example; LIKE "…" shows a model how it is filled'
+        yield Fault(param.at, Code.MISSING_LIKE, told, "warning")
+
+
+def _unknown(used: _Use, known: set[str], params: set[str], usages: Mapping[str, str]) -> Iterator[Fault]:
+    there = used.written | known | params
+    unknown = [(name, node) for name, node in used.read.items() if name not in there]
+    for number, (name, node) in enumerate(unknown):
+        meant = sorted(used.written | params) if number < _MOST_HINTS else ()
+        if name in used.heard_as:
+            yield Fault(node.at, Code.UNKNOWN_VARIABLE, _no_kind(name, meant), "warning")
+            continue
+        if name in usages:
+            told = f"{name.upper()} needs more than its name here, and no variable is called so; write {usages[name]}"
+            yield Fault(node.at, Code.SYNTAX, told)
+            continue
+        near = difflib.get_close_matches(name, meant, n=1, cutoff=_NEAR)
+        hint = f"; did you mean `{near[0]}`?" if near else "; set it first, or take it with PARAM"
+        told = f"nothing gives `{name}` a value, so it is NULL here{hint}"
+        yield Fault(node.at, Code.UNKNOWN_VARIABLE, told, "warning")
+
+
+def _slips(used: _Use, known: set[str], params: set[str]) -> Iterator[Fault]:
+    """What UPDATE takes for a column, and is written nearly as a variable is."""
+    there = used.written | params
+    for name, node in used.copied.items():
+        near = difflib.get_close_matches(name, sorted(there), n=1, cutoff=_NEAR) if name not in there | known else ()
+        if near:
+            told = f"no variable is called `{name}`, so it is the column of the row here; did you mean `{near[0]}`?"
+            yield Fault(node.at, Code.UNKNOWN_VARIABLE, told, "warning")
+
+
+def _no_kind(name: str, variables: Collection[str]) -> str:
+    """Of the word in `HEAR answer AS word`: it can name a kind, or a variable that holds what may be chosen."""
+    near = difflib.get_close_matches(name, (*type_names(), *variables), n=1, cutoff=_NEAR)
+    hint = (
+        f"; did you mean {near[0].upper()}?"
+        if near
+        else ', such as EMAIL, and no variable; choices are texts: AS "Yes", "No"'
+    )
+    return f"HEAR knows no kind of answer `{name.upper()}`{hint}"
+
+
+class _Use:
+    """Which variables nodes read and write."""
+
+    def __init__(self) -> None:
+        self.read: dict[str, Name] = {}
+        """Each where it is read first."""
+        self.written: set[str] = set()
+        self.copied: dict[str, Name] = {}
+        """What UPDATE gives a column alone, each where it stands first."""
+        self.heard_as: set[str] = set()
+        """Single words behind the AS of a HEAR."""
+
+    def note(self, node: object) -> None:
+        """Take in a node with all below it. A loop, since scripts may be long."""
+        left = [node]
+        while left:
+            one = left.pop()
+            if isinstance(one, Name):
+                known = self.read.get(one.name)
+                if known is None or one.at < known.at:
+                    self.read[one.name] = one
+            elif isinstance(one, tuple):
+                left += one
+            elif type(one) in _PARTS:
+                left += self._below(one)
+
+    def _below(self, node: object) -> list[object]:
+        """What is read below `node`; what it writes is noted."""
+        if isinstance(node, Want) and node.keyword == "HEAR":
+            lists = [value.items for _, value in node.arguments if isinstance(value, ListOf)]
+            self.heard_as |= {one.name for items in lists if len(items) == 1 for one in items if isinstance(one, Name)}
+        elif isinstance(node, OfRow):
+            # A name in it that nothing sets is a column; one that stands alone may be a slip as well.
+            if isinstance(node.value, Name):
+                self.copied.setdefault(node.value.name, node.value)
+            return [one for one in nodes_in((node.value,)) if isinstance(one, Want)]
+        elif isinstance(node, ForEach | ForTo):
+            self.written.add(node.variable)
+        elif isinstance(node, Dim):
+            self.written.add(node.name.lower())
+        elif isinstance(node, Define):
+            self.written |= {node.name, *node.parameters}
+        elif isinstance(node, Assign | With):
+            return [*self._indexes(node.target), node.value if isinstance(node, Assign) else node.entries]
+        return [getattr(node, name) for name in _PARTS[type(node)]]
+
+    def _indexes(self, target: Target) -> list[object]:
+        """What is read to find what is written: `list[i] = 1` reads `i`."""
+        read: list[object] = []
+        of: object = target
+        while isinstance(of, Member | Index):
+            if isinstance(of, Index):
+                read.append(of.index)
+            of = of.of
+        if isinstance(of, Name):
+            self.written.add(of.name)
+            return read
+        return [*read, of]
+
 
 Arity = tuple[int, int | None]
 """The fewest and the most arguments; None: any number."""
-_FIRST = At(1, 1)
 _MOST_FINDINGS = 200
 """Errors, and as many warnings, that are told of one script."""
 _BOM = b"\xef\xbb\xbf"

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from function_calls.basic.form_parts import LiteralCheck
+from function_calls.basic.language.form_parts import LiteralCheck
 from function_calls.basic.nodes import At
 from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.spec import Choice, Message
-from services.json_values import JsonObject, JsonValue
+from services.refs import JsonObject, JsonValue
 
 Value = JsonValue
 """A value of a script: None, a bool, an int, a float, a text, a list or a map with texts as keys. Dates are texts in

@@ -1,9 +1,9 @@
-"""How large values are, and how large one may be. Nothing is made that would be larger: it is refused before."""
+"""Size of values, and limits on what may be created."""
 
 from __future__ import annotations
 
 from function_calls.basic.codes import RunCode, RunFault
-from services.json_values import JsonValue
+from services.refs import JsonValue
 
 LARGEST = 8 * 1024 * 1024
 """Bytes of one value, as `size_of` counts them. What all values of a run may hold together is up to its settings."""

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta, timezone, tzinfo
 from typing import Literal
 
 from function_calls.basic.codes import RunCode, RunFault
-from services.lazy_patterns import lazy_pattern
+from services.patterns import lazy_pattern
 
 Form = Literal["date", "time", "both"]
 HINT = "dates are written 2026-11-20 or 2026-11-20 22:15"

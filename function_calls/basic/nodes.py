@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal as OneOf
 from typing import NamedTuple
 
-from services.json_values import JsonValue
+from services.refs import JsonValue
 
 
 class At(NamedTuple):

@@ -1,13 +1,25 @@
-"""What a script's tools are called, take and do, as a value and in the forms in which models are told of it."""
+"""Definition of a script's tool: name, description and typed parameters, in the notations models read."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 
-from function_calls.basic.param_types import type_named, type_of_choices
-from services.json_values import JsonObject, JsonValue
+from function_calls.basic.codes import Code, Fault, Profile
+from function_calls.basic.language.param_types import (
+    LOOSE_EXAMPLES,
+    STRICT_TYPES,
+    DoesNotFit,
+    ParamType,
+    nearest_type,
+    type_named,
+    type_names,
+    type_of_choices,
+)
+from function_calls.basic.nodes import At, Param, Unit
+from services.refs import JsonObject, JsonValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,3 +122,182 @@ class ToolDefinition:
     def of_json(cls, data: Mapping[str, JsonValue]) -> ToolDefinition:
         """The definition of which `data` was made."""
         return cls(**{**data, "parameters": tuple(map(ParamDecl.of_json, data["parameters"]))})
+
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+_NO_NAMES = frozenset(
+    ("and", "or", "not", "in", "is", "like", "mod", "null", "true", "false", "then", "else", "elseif", "if")
+)
+"""In an expression these are never a variable."""
+
+
+def parameters_of(unit: Unit, profile: Profile) -> tuple[tuple[ParamDecl, ...], list[Fault]]:
+    """The parameters of `unit`, in its order, and the faults of all of them."""
+    faults = [*_duplicates(unit.params), *_late(unit, profile)]
+    declared: list[ParamDecl] = []
+    for param in unit.params:
+        reading = _Reading(param, profile)
+        declared.append(reading.declared())
+        faults += reading.faults
+    return tuple(declared), faults
+
+
+def _duplicates(params: Sequence[Param]) -> Iterator[Fault]:
+    first: dict[str, Param] = {}
+    for param in params:
+        known = first.setdefault(param.name.lower(), param)
+        if known is not param:
+            told = f"PARAM {param.name} is there already, in line {known.at.line}; upper and lower case are the same"
+            yield Fault(param.at, Code.DUPLICATE_NAME, f"{told}, so give it another name")
+
+
+def _late(unit: Unit, profile: Profile) -> Iterator[Fault]:
+    if not unit.body:
+        return
+    begin = unit.body[0].at
+    for param in unit.params:
+        if param.at > begin:
+            told = f"PARAM {param.name} has to stand before what the script does, which begins in line {begin.line}"
+            yield Fault(param.at, Code.LATE_PARAM, told, "error" if profile is Profile.STRICT else "warning")
+
+
+class _Reading:
+    """One PARAM, and the faults that are found in it."""
+
+    def __init__(self, param: Param, profile: Profile) -> None:
+        self._param = param
+        self._is_strict = profile is Profile.STRICT
+        self.faults: list[Fault] = []
+
+    def declared(self) -> ParamDecl:
+        """The parameter, as far as it is right."""
+        param = self._param
+        self._check_name()
+        kind = self._kind()
+        self._check_profile()
+        self._check_description()
+        choices = self._choices(kind)
+        return ParamDecl(
+            name=param.name,
+            type="" if choices and not param.type else param.type or "string",
+            description=param.description.strip(),
+            required=self._is_strict or not (param.optional or param.has_default),
+            example=self._example(kind, choices),
+            default=self._default(kind, choices),
+            choices=choices,
+            line=param.at.line,
+        )
+
+    def _check_name(self) -> None:
+        name = self._param.name
+        if not _NAME.fullmatch(name):
+            told = (
+                f"`{name}` cannot be the name of a parameter: models know only names that begin with a letter and have "
+                f"at most 64 of A-Z, a-z, 0-9 and `_`"
+            )
+            self._fault(Code.BAD_NAME, told)
+        elif name.lower() in _NO_NAMES:
+            self._fault(Code.BAD_NAME, f"`{name}` is a word of the language and cannot be the name of a parameter")
+
+    def _kind(self) -> ParamType | None:
+        """The type; None where there is none of that name."""
+        param = self._param
+        if not param.type and param.choices:
+            return type_of_choices(param.choices)
+        if not param.type and self._is_strict:
+            right = f"write PARAM {param.name} AS {', '.join(STRICT_TYPES[:-1])} or {STRICT_TYPES[-1]}"
+            self._fault(Code.BAD_PARAM, f"PARAM {param.name} has no type; {right}", param.type_at)
+        elif not param.type and param.type_at is not None:
+            told = (
+                f"the text behind AS is taken for the description of {param.name}; write PARAM {param.name} AS string "
+                f'DESCRIPTION "…", or several texts if it may be one of these only'
+            )
+            self._fault(Code.BAD_PARAM, told, param.type_at, is_grave=False)
+        kind = type_named(param.type)
+        allowed = STRICT_TYPES if self._is_strict else type_names()
+        if kind is None or (param.type and param.type not in allowed):
+            near = nearest_type(param.type, allowed)
+            hint = f"; did you mean `{near}`?" if near else "."
+            told = f"PARAM {param.name}: `{param.type}` is no type that is allowed here{hint} There are"
+            self._fault(Code.BAD_TYPE, f"{told} {', '.join(allowed)}", param.type_at)
+        return kind
+
+    def _check_profile(self) -> None:
+        if not self._is_strict:
+            return
+        param = self._param
+        used = {"OPTIONAL": param.optional, "DEFAULT": param.has_default, "a list of choices": bool(param.choices)}
+        for what, is_used in used.items():
+            if is_used:
+                told = f"PARAM {param.name}: the strict profile has no {what.removeprefix('a ')}"
+                self._fault(Code.NOT_IN_STRICT, f"{told}; every parameter is required there, and free in its value")
+
+    def _check_description(self) -> None:
+        param = self._param
+        if not param.description.strip():
+            told = f'PARAM {param.name} has no DESCRIPTION; say what it is: PARAM {param.name} … DESCRIPTION "…"'
+            self._fault(Code.MISSING_PARAM_DESCRIPTION, told, is_grave=self._is_strict)
+
+    def _choices(self, kind: ParamType | None) -> tuple[JsonValue, ...]:
+        choices: list[JsonValue] = []
+        for written in self._param.choices:
+            value = self._read(kind, written)
+            if value is None:
+                self._fault(Code.BAD_PARAM, self._wrong("the choice", written, kind))
+            elif not any(_is_same(value, one) for one in choices):
+                choices.append(value)
+        return tuple(choices)
+
+    def _example(self, kind: ParamType | None, choices: tuple[JsonValue, ...]) -> JsonValue:
+        param = self._param
+        if not param.has_like or param.like is None or kind is None:
+            return None
+        value = _among(self._read(kind, param.like), choices)
+        is_loose = not (self._is_strict or choices) and param.type in LOOSE_EXAMPLES
+        if value is None and is_loose and isinstance(param.like, str) and param.like.strip():
+            return LOOSE_EXAMPLES[param.type](param.like)
+        if value is None:
+            told = self._wrong("the example behind LIKE", param.like, kind, choices)
+            left = "" if self._is_strict else "; models are not shown it"
+            self._fault(Code.BAD_PARAM, told + left, is_grave=self._is_strict)
+        return value
+
+    def _default(self, kind: ParamType | None, choices: tuple[JsonValue, ...]) -> JsonValue:
+        param = self._param
+        # DEFAULT NULL says what OPTIONAL says.
+        if not param.has_default or param.default is None or kind is None:
+            return None
+        value = _among(self._read(kind, param.default), choices)
+        if value is None:
+            self._fault(Code.BAD_PARAM, self._wrong("the DEFAULT", param.default, kind, choices))
+        return value
+
+    def _read(self, kind: ParamType | None, written: JsonValue) -> JsonValue:
+        try:
+            return written if kind is None else kind.read(written)
+        except DoesNotFit:
+            return None
+
+    def _wrong(self, what: str, value: JsonValue, kind: ParamType | None, choices: tuple[JsonValue, ...] = ()) -> str:
+        shown = str(value)
+        shown = shown if len(shown) <= 40 else f"{shown[:39]}…"
+        wanted = f"one of {', '.join(map(str, choices))}" if choices else kind.wanted if kind else ""
+        named = f" of type {self._param.type}" if self._param.type and not choices else ""
+        return f"PARAM {self._param.name}{named}: {what}, `{shown}`, has to be {wanted}"
+
+    def _fault(self, code: Code, message: str, at: At | None = None, *, is_grave: bool = True) -> None:
+        self.faults.append(Fault(at or self._param.at, code, message, "error" if is_grave else "warning"))
+
+
+def _among(value: JsonValue, choices: tuple[JsonValue, ...]) -> JsonValue:
+    """`value`, or the choice that it is, with its upper and lower case; None: it is none of them."""
+    if not choices or value is None:
+        return value
+    for one in choices:
+        if _is_same(one, value):
+            return one
+    return next((one for one in choices if str(one).casefold() == str(value).casefold()), None)
+
+
+def _is_same(one: JsonValue, other: JsonValue) -> bool:
+    return isinstance(one, bool) == isinstance(other, bool) and one == other

@@ -1,16 +1,598 @@
-"""What a run does with values: the operators, conversions, members, and measuring. None of it changes a value, and all
-of it raises RunFault alone.
-
-PUSH and `a[i] = x` make a new list each time; copying ten thousand items takes some 20 µs. To measure every one of them
-in full would take far longer: see `shallow_size`."""
+"""Operations on values: operators, conversions, members, comparison. Values are never modified."""
 
 from __future__ import annotations
 
-from function_calls.basic.comparing import is_in, is_like, order, same
-from function_calls.basic.conversions import as_number, is_null, kind_of, number_of, taken_in, text_of, truth
-from function_calls.basic.measuring import check_size, shallow_size, size_of
-from function_calls.basic.members import item, items_of, member, set_item, set_member
-from function_calls.basic.operators import OPERATORS, negated
+import json
+import math
+import re
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
+from functools import partial
+from types import MappingProxyType
+from typing import Any
+
+from function_calls.basic.codes import RunCode, RunFault
+from function_calls.basic.measuring import (
+    LARGEST,
+    check_count,
+    check_length,
+    check_size,
+    shallow_size,
+    size_of,
+    too_large,
+)
+from function_calls.basic.moments import days_later, read_plain
+from services.refs import JsonObject, JsonValue
+
+_SHOWN_WORDS = 8
+
+_LARGEST_INT = 2**63 - 1
+_SMALLEST_INT = -(2**63)
+_LONGEST_NUMBER = 100
+_NUMBER = re.compile(r"[+-]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d*)?(?:[eE][+-]?\d{1,3})?")
+_MOST_WHOLE = 1e15
+_LEAST_PLAIN = 1e-9
+_DIGITS_SHOWN = 15
+
+
+def kind_of(value: JsonValue) -> str:
+    """What it is, in plain words for authors. Never the value itself, which may be a stranger's."""
+    if value is None:
+        return "nothing (NULL)"
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    if isinstance(value, int | float):
+        return "a number"
+    if isinstance(value, str):
+        return "a text" if value else "an empty text"
+    return "a list" if isinstance(value, list) else "a map"
+
+
+def truth(value: JsonValue) -> bool:
+    """Whether it holds: not NULL, 0, an empty text, list or map. The texts `false` and `0` do not hold either, since
+    tables and settings keep everything as texts. All other texts hold."""
+    if isinstance(value, str):
+        return value.lower() not in ("", "0", "false")
+    return bool(value)
+
+
+def is_null(value: JsonValue) -> bool:
+    """Whether it is NULL: nothing at all, or a search that found nothing (an empty list)."""
+    return value is None or (type(value) is list and not value)
+
+
+def text_of(value: JsonValue) -> str:
+    """As it is said: NULL is the empty text, numbers have up to 15 digits and no needless `.0`, lists and maps are
+    JSON. Raises RunFault (MEMORY) for what would be too long."""
+    if type(value) is str:
+        return value
+    if value is None:
+        return ""
+    if value is True or value is False:
+        return "true" if value else "false"
+    if type(value) is int or type(value) is float:
+        number = settled(value)
+        return str(number) if type(number) is int else _float_text(number)
+    if size_of(value, LARGEST) > LARGEST:
+        raise too_large("the text")
+    return json.dumps(_tidy(value), ensure_ascii=False)
+
+
+def as_number(value: JsonValue) -> int | float | None:
+    """The number that it is or that a text writes (`12`, ` -3.5 `, `1,234.56`, `1e3`); TRUE is 1. None for all else."""
+    kind = type(value)
+    if kind is int or kind is float:
+        return settled(value)
+    if kind is bool:
+        return int(value)
+    return _number_text(value) if kind is str else None
+
+
+def number_of(value: JsonValue) -> int | float:
+    """The same, and NULL is 0, so that a count may start with nothing. Raises RunFault (WRONG_TYPE) for all else."""
+    number = 0 if value is None else as_number(value)
+    if number is None:
+        raise RunFault(RunCode.WRONG_TYPE, f"a number is needed here, not {kind_of(value)}")
+    return number
+
+
+def settled(number: int | float) -> int | float:
+    """The number as scripts may hold it: beyond 64 bits it is no whole number any more. Raises RunFault (BAD_VALUE)
+    when it is larger than any number can be, or none at all."""
+    if type(number) is int:
+        if _SMALLEST_INT <= number <= _LARGEST_INT:
+            return number
+        if number.bit_length() > 1023:
+            raise RunFault(RunCode.BAD_VALUE, "the number is too large")
+        return float(number)
+    if math.isnan(number):
+        raise RunFault(RunCode.BAD_VALUE, "this has no result among the numbers")
+    if math.isinf(number):
+        raise RunFault(RunCode.BAD_VALUE, "the number is too large")
+    return number
+
+
+def whole_of(value: JsonValue, what: str) -> int:
+    """The whole number that it is; a fraction is cut off. Raises RunFault, which names `what` it is for."""
+    number = as_number(value)
+    if number is None:
+        raise RunFault(RunCode.WRONG_TYPE, f"{what} is a number, not {kind_of(value)}")
+    return int(number)
+
+
+def taken_in(value: JsonValue) -> JsonValue:
+    """A JSON value from outside as scripts may hold it: its numbers are settled. The value itself where it is fine
+    already. Raises RunFault (MEMORY, BAD_VALUE) for what is too large, too deep, or holds no number."""
+    if size_of(value, LARGEST) > LARGEST:
+        raise too_large("the value")
+    return _settled_inside(value)
+
+
+def same_number(left: int | float, right: int | float) -> bool:
+    """Whether they are one number; fractions that differ in the last digits of the machine's are: 0.1 + 0.2 is 0.3."""
+    if type(left) is int and type(right) is int:
+        return left == right
+    return left == right or math.isclose(left, right, rel_tol=1e-15, abs_tol=0.0)
+
+
+def _settled_inside(value: JsonValue) -> JsonValue:
+    if type(value) is list:
+        items = [_settled_inside(item) for item in value]
+        return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
+    if type(value) is dict:
+        entries = {key: _settled_inside(item) for key, item in value.items()}
+        return entries if any(entries[key] is not item for key, item in value.items()) else value
+    return settled(value) if type(value) is int or type(value) is float else value
+
+
+def _number_text(text: str) -> int | float | None:
+    if len(text) > _LONGEST_NUMBER:
+        return None
+    written = text.strip()
+    if not written.isascii():
+        written = unicodedata.normalize("NFKC", written)
+    if not any(character.isdecimal() for character in written) or not _NUMBER.fullmatch(written):
+        return None
+    mantissa = re.split("[eE]", written, maxsplit=1)[0]
+    if not any(character.isdecimal() for character in mantissa):
+        return None
+    plain = written.replace(",", "")
+    if mantissa == written and "." not in plain:
+        return settled(int(plain))
+    number = float(plain)
+    return number if math.isfinite(number) else None
+
+
+def _float_text(number: float) -> str:
+    if number.is_integer() and abs(number) < _MOST_WHOLE:
+        return str(int(number))
+    short = format(number, f".{_DIGITS_SHOWN}g")
+    if "e" in short and _LEAST_PLAIN <= abs(number) < _MOST_WHOLE:
+        return format(Decimal(short), "f")
+    return short
+
+
+def _tidy(value: JsonValue) -> JsonValue:
+    """With the numbers as they are said. Called for what is not too deep."""
+    if type(value) is list:
+        return [_tidy(item) for item in value]
+    if type(value) is dict:
+        return {key: _tidy(item) for key, item in value.items()}
+    if type(value) is float:
+        if value.is_integer() and abs(value) < _MOST_WHOLE:
+            return int(value)
+        return float(format(value, f".{_DIGITS_SHOWN}g"))
+    return value
+
+
+_LONGEST_PATTERN = 1000
+_MOST_COMPARED = 1_000_000
+_ANY_NUMBER = "*%"
+_ANY_ONE = "?_"
+_TRUTHS = {"true": True, "false": False}
+
+
+def same(left: JsonValue, right: JsonValue) -> bool:
+    """`left = right`. Texts are compared as they are written. A number and a text that writes one are compared as
+    numbers, TRUE and FALSE with the texts `true` and `false` too. NULL is the same as an empty text or list."""
+    if type(left) is str and type(right) is str:
+        return left == right
+    if is_null(left) or is_null(right):
+        return (is_null(left) or left == "") and (is_null(right) or right == "")
+    if type(left) in (list, dict) or type(right) in (list, dict):
+        return _same_inside(left, right)
+    if type(left) is bool and type(right) is str:
+        left, right = right, left
+    if type(left) is str and type(right) is bool and left.lower() in _TRUTHS:
+        return _TRUTHS[left.lower()] is right
+    first, second = as_number(left), as_number(right)
+    return first is not None and second is not None and same_number(first, second)
+
+
+def order(left: JsonValue, right: JsonValue) -> int:
+    """Below 0 when `left` comes before `right`, above 0 when behind it, 0 where neither does. Numbers, and texts that
+    write numbers, by their value; other texts character by character, so dates by time; NULL is 0 or the empty text.
+    Raises RunFault (WRONG_TYPE) for what has no order."""
+    if left is None:
+        left = "" if type(right) is str else 0
+    if right is None:
+        right = "" if type(left) is str else 0
+    first, second = as_number(left), as_number(right)
+    if first is not None and second is not None:
+        return 0 if same_number(first, second) else (-1 if first < second else 1)
+    if type(left) is str and type(right) is str:
+        return 0 if left == right else (-1 if left < right else 1)
+    raise RunFault(RunCode.WRONG_TYPE, f"{kind_of(left)} and {kind_of(right)} cannot be put in order")
+
+
+def is_in(value: JsonValue, group: JsonValue) -> bool:
+    """`value IN group`: whether a list has an item that is the same, a map this key, a text this part; nothing is in
+    NULL. Raises RunFault (WRONG_TYPE)."""
+    if type(group) is list:
+        return any(map(finder(value, group), group))
+    if group is None:
+        return False
+    if type(value) in (list, dict) or type(group) not in (dict, str):
+        raise RunFault(RunCode.WRONG_TYPE, f"IN asks for {kind_of(value)} in {kind_of(group)}; it needs a list")
+    return text_of(value) in group
+
+
+def finder(value: JsonValue, group: list[Any]) -> Callable[[JsonValue], bool]:
+    """Whether an item of the group is the same as the value. Raises RunFault (MEMORY) where looking through them all
+    would be endless: a list may hold one large list very often."""
+    if type(value) in (list, dict):
+        check_size(group, "the list that is looked through")
+    return partial(same, value)
+
+
+def is_like(value: JsonValue, pattern: JsonValue) -> bool:
+    """`value LIKE pattern`: `*` and `%` are any characters or none, `?` and `_` are one, capitals do not matter. NULL
+    fits nothing but `*`. Time grows with both lengths, whatever the pattern. Raises RunFault."""
+    if type(pattern) is not str or type(value) in (list, dict):
+        raise RunFault(RunCode.WRONG_TYPE, f"LIKE compares a text with a pattern, not {kind_of(value)}")
+    if len(pattern) > _LONGEST_PATTERN:
+        raise RunFault(RunCode.BAD_VALUE, f"a pattern for LIKE has {_LONGEST_PATTERN:,} characters at the most")
+    return _fits(text_of(value).lower(), pattern.lower())
+
+
+def _same_inside(left: JsonValue, right: JsonValue) -> bool:
+    """Pair by pair without recursion, and no further than to the first difference: lists may be very deep."""
+    pairs = [(left, right)]
+    looked_at = 0
+    while pairs:
+        one, other = pairs.pop()
+        if type(one) in (list, dict) or type(other) in (list, dict):
+            if type(one) is not type(other) or len(one) != len(other):
+                return False
+            looked_at += len(one) + 1
+            if looked_at > _MOST_COMPARED:
+                raise RunFault(RunCode.MEMORY, "what is compared is too large")
+            if type(one) is list:
+                pairs.extend(zip(one, other, strict=True))
+            elif one.keys() == other.keys():
+                pairs.extend((item, other[key]) for key, item in one.items())
+            else:
+                return False
+        elif one != other:
+            return False
+    return True
+
+
+def _fits(text: str, pattern: str) -> bool:
+    """All places of the pattern that may be reached are kept as the bits of one number."""
+    stays, any_one, of = 0, 0, dict[str, int]()
+    place = 0
+    for character in pattern:
+        if character in _ANY_NUMBER:
+            stays |= 1 << place
+            continue
+        if character in _ANY_ONE:
+            any_one |= 1 << place
+        else:
+            of[character] = of.get(character, 0) | 1 << place
+        place += 1
+    reached = 1
+    for character in text:
+        reached = ((reached & (of.get(character, 0) | any_one)) << 1) | (reached & stays)
+        if not reached:
+            return False
+    return bool(reached >> place & 1)
+
+
+_MOST_BITS = 1023
+
+
+def negated(value: JsonValue) -> JsonValue:
+    """`-value`. Raises RunFault (WRONG_TYPE)."""
+    return settled(-_operand(value, "-"))
+
+
+def added(left: JsonValue, right: JsonValue) -> JsonValue:
+    """`left + right`: numbers are added, where one side is a text both are joined as texts, and two lists become one.
+    A date as NOW and TODAY give it, and a number, is so many days later. NULL is 0, the empty text or the empty list.
+    Raises RunFault."""
+    if type(left) is int and type(right) is int:
+        return settled(left + right)
+    if type(left) is str and type(right) is str:
+        check_length(len(left) + len(right), "the text")
+        return left + right
+    if type(left) is str or type(right) is str:
+        later = _moved(left, right, 1)
+        return joined(left, right) if later is None else later
+    if type(left) is list or type(right) is list:
+        return _lists(left, right)
+    return settled(_operand(left, "+") + _operand(right, "+"))
+
+
+def subtracted(left: JsonValue, right: JsonValue) -> JsonValue:
+    """`left - right` of numbers. A date and a number is so many days earlier, and two dates are the days between them.
+    Raises RunFault."""
+    if type(left) is int and type(right) is int:
+        return settled(left - right)
+    if type(left) is str:
+        earlier = _moved(left, right, -1)
+        if earlier is not None:
+            return earlier
+        last, first = read_plain(left), read_plain(right) if type(right) is str else None
+        if last is not None and first is not None:
+            days = (last.at - first.at).total_seconds() / 86_400
+            return int(days) if days.is_integer() else days
+    return settled(_operand(left, "-") - _operand(right, "-"))
+
+
+def joined(left: JsonValue, right: JsonValue) -> JsonValue:
+    """`left & right`: both as texts, one behind the other. Raises RunFault (MEMORY)."""
+    first, second = text_of(left), text_of(right)
+    check_length(len(first) + len(second), "the text")
+    return first + second
+
+
+def _moved(date: JsonValue, days: JsonValue, sign: int) -> str | None:
+    """The date so many days away; None where it is no date or no number."""
+    if type(date) is not str or (type(days) is not int and type(days) is not float):
+        return None
+    moment = read_plain(date)
+    return None if moment is None else str(days_later(moment, sign * days))
+
+
+def _lists(left: JsonValue, right: JsonValue) -> JsonValue:
+    first = [] if left is None else left
+    second = [] if right is None else right
+    if type(first) is not list or type(second) is not list:
+        raise RunFault(
+            RunCode.WRONG_TYPE,
+            f"`+` joins two lists, not {kind_of(left)} and {kind_of(right)}; PUSH puts one value into a list",
+        )
+    check_count(len(first) + len(second), "the list")
+    return first + second
+
+
+def _operand(value: JsonValue, operator: str) -> int | float:
+    number = 0 if value is None else as_number(value)
+    if number is None:
+        hint = "; DATEADD and DATEDIFF reckon with dates" if type(value) is str and value[:4].isdecimal() else ""
+        raise RunFault(RunCode.WRONG_TYPE, f"`{operator}` needs numbers, not {kind_of(value)}{hint}")
+    return number
+
+
+def _reckoned(operator: str, reckon: Callable[[int | float, int | float], int | float]) -> Callable[..., JsonValue]:
+    def run(left: JsonValue, right: JsonValue) -> JsonValue:
+        if type(left) is not int or type(right) is not int:
+            left, right = _operand(left, operator), _operand(right, operator)
+        try:
+            return settled(reckon(left, right))
+        except OverflowError:
+            raise RunFault(RunCode.BAD_VALUE, "the number is too large") from None
+
+    return run
+
+
+def _quotient(left: int | float, right: int | float) -> int | float:
+    _refuse_zero(right)
+    if type(left) is int and type(right) is int and not left % right:
+        return left // right
+    return left / right
+
+
+def _whole_quotient(left: int | float, right: int | float) -> int | float:
+    _refuse_zero(right)
+    if type(left) is int and type(right) is int:
+        return _cut(left, right)
+    return math.trunc(settled(left / right))
+
+
+def _remainder(left: int | float, right: int | float) -> int | float:
+    """With the sign of the left side, as BASIC has always had it."""
+    _refuse_zero(right)
+    if type(left) is int and type(right) is int:
+        return left - right * _cut(left, right)
+    return math.fmod(left, right)
+
+
+def _power(base: int | float, exponent: int | float) -> int | float:
+    if not base and exponent < 0:
+        _refuse_zero(base)
+    if type(base) is int and type(exponent) is int and exponent >= 0:
+        if base.bit_length() * exponent <= _MOST_BITS or abs(base) <= 1:
+            return int(base**exponent) if abs(base) > 1 else _power_of_one(base, exponent)
+        raise RunFault(RunCode.BAD_VALUE, "the number is too large")
+    if base < 0 and exponent != int(exponent):
+        raise RunFault(RunCode.BAD_VALUE, "a negative number has no such root")
+    return math.pow(base, exponent)
+
+
+def _power_of_one(base: int, exponent: int) -> int:
+    """Of -1, 0 and 1, however large the exponent."""
+    if not exponent:
+        return 1
+    return base if exponent % 2 else base * base
+
+
+def _cut(left: int, right: int) -> int:
+    quotient = abs(left) // abs(right)
+    return quotient if (left < 0) == (right < 0) else -quotient
+
+
+def _refuse_zero(number: int | float) -> None:
+    if not number:
+        raise RunFault(RunCode.DIVISION, "nothing can be divided by 0")
+
+
+def _compared(holds: Callable[[int | float, int | float], bool]) -> Callable[..., JsonValue]:
+    def run(left: JsonValue, right: JsonValue) -> JsonValue:
+        if type(left) is int and type(right) is int:
+            return holds(left, right)
+        return holds(order(left, right), 0)
+
+    return run
+
+
+OPERATORS: Mapping[str, Callable[[JsonValue, JsonValue], JsonValue]] = MappingProxyType(
+    {
+        "+": added,
+        "-": subtracted,
+        "*": _reckoned("*", lambda left, right: left * right),
+        "/": _reckoned("/", _quotient),
+        "\\": _reckoned("\\", _whole_quotient),
+        "mod": _reckoned("MOD", _remainder),
+        "^": _reckoned("^", _power),
+        "&": joined,
+        "=": same,
+        "<>": lambda left, right: not same(left, right),
+        "<": _compared(lambda left, right: left < right),
+        "<=": _compared(lambda left, right: left <= right),
+        ">": _compared(lambda left, right: left > right),
+        ">=": _compared(lambda left, right: left >= right),
+        "in": is_in,
+        "like": is_like,
+        "and": lambda left, right: truth(left) and truth(right),
+        "or": lambda left, right: truth(left) or truth(right),
+    }
+)
+"""By the `operator` of a Binary. Each gives a value or raises RunFault. `and` and `or` are for who has both sides
+already; a run looks at the right side only where it must."""
+
+
+_COUNTS = frozenset({"length", "count", "size"})
+
+
+def member(of: JsonValue, name: str) -> JsonValue:
+    """`of.name`: what stands in the map under this name, as written or else in other letter case; NULL where nothing
+    does. Of a list it is the member of its first item, NULL when the list is empty; of NULL it is NULL. `.length`,
+    `.count` and `.size` are those of a list or text where it has no such member. Raises RunFault (WRONG_TYPE)."""
+    if type(of) is dict:
+        if name in of:
+            return of[name]
+        key = _key_like(of, name)
+        return None if key is None else of[key]
+    if of is None:
+        return None
+    if type(of) is list:
+        first = of[0] if of else None
+        if name.lower() in _COUNTS and not (type(first) is dict and _key_like(first, name) is not None):
+            return len(of)
+        return member(first, name) if first is None or type(first) is dict else _no_member(first, name)
+    if type(of) is str and name.lower() in _COUNTS:
+        return len(of)
+    return _no_member(of, name)
+
+
+def item(of: JsonValue, index: JsonValue) -> JsonValue:
+    """`of[index]`: the item of a list or the character of a text, from 0; what a map has under this key, else NULL. A
+    name as the index of a list asks its first item. Of NULL it is NULL. Raises RunFault (NO_SUCH_INDEX, WRONG_TYPE)."""
+    if type(of) is dict:
+        return of.get(index if type(index) is str else text_of(index))
+    if of is None:
+        return None
+    if type(of) is list or type(of) is str:
+        if type(of) is list and type(index) is str and as_number(index) is None:
+            return member(of, index)
+        return of[_place(index, len(of), "text" if type(of) is str else "list")]
+    raise RunFault(RunCode.WRONG_TYPE, f"only lists, maps and texts have items; this is {kind_of(of)}")
+
+
+def set_member(of: JsonValue, name: str, value: JsonValue) -> JsonValue:
+    """`of` with `value` under this name: of a map, of the first item of a list, a new map for NULL and the empty list.
+    Raises RunFault (WRONG_TYPE)."""
+    if type(of) is dict:
+        key = name if name in of else _key_like(of, name) or name
+        return {**of, key: value}
+    if of is None or (type(of) is list and not of):
+        return {name: value}
+    if type(of) is list and (of[0] is None or type(of[0]) is dict):
+        return [set_member(of[0], name, value), *of[1:]]
+    raise RunFault(RunCode.WRONG_TYPE, f"only a map takes `.{name} =`; this is {kind_of(of)}")
+
+
+def set_item(of: JsonValue, index: JsonValue, value: JsonValue) -> JsonValue:
+    """`of` with `value` there. A list grows as far as the index, with NULLs between; NULL and the empty list become a
+    map where the index is a name. Raises RunFault (NO_SUCH_INDEX, WRONG_TYPE, MEMORY)."""
+    named = type(index) is str and as_number(index) is None
+    if type(of) is dict:
+        return {**of, (index if type(index) is str else text_of(index)): value}
+    if of is None or type(of) is list:
+        if named:
+            return set_member(of, str(index), value)
+        return _with_item(of or [], index, value)
+    raise RunFault(RunCode.WRONG_TYPE, f"only lists and maps take `[…] =`; this is {kind_of(of)}")
+
+
+def items_of(value: JsonValue) -> list[Any]:
+    """What FOR EACH goes over: the items of a list, the keys of a map, the characters of a text, nothing for NULL.
+    Raises RunFault (WRONG_TYPE, MEMORY). The list is not to be changed."""
+    if type(value) is list:
+        return value
+    if value is None:
+        return []
+    if type(value) is dict or type(value) is str:
+        check_count(len(value), "what FOR EACH goes over")
+        return list(value)
+    raise RunFault(RunCode.WRONG_TYPE, f"FOR EACH goes over a list, a map or a text, not {kind_of(value)}")
+
+
+def _key_like(of: JsonObject, name: str) -> str | None:
+    """The key that differs from the name in letter case alone, or not at all."""
+    if name in of:
+        return name
+    wanted = name.lower()
+    return next((key for key in of if len(key) == len(name) and key.lower() == wanted), None)
+
+
+def _no_member(of: JsonValue, name: str) -> JsonValue:
+    raise RunFault(RunCode.WRONG_TYPE, f"only a map has members such as `.{name}`; this is {kind_of(of)}")
+
+
+def _place(index: JsonValue, count: int, what: str) -> int:
+    place = _whole(index)
+    if 0 <= place < count:
+        return place
+    if place < 0:
+        raise RunFault(RunCode.NO_SUCH_INDEX, f"there is no item {place}: they are counted from 0")
+    last = f"the last one of this {what} is {count - 1}" if count else f"this {what} is empty"
+    raise RunFault(RunCode.NO_SUCH_INDEX, f"there is no item {place}: {last}")
+
+
+def _with_item(items: list[Any], index: JsonValue, value: JsonValue) -> list[Any]:
+    place = _whole(index)
+    if place < 0:
+        raise RunFault(RunCode.NO_SUCH_INDEX, f"there is no item {place}: they are counted from 0")
+    if place < len(items):
+        changed = items.copy()
+        changed[place] = value
+        return changed
+    check_count(place + 1, "the list")
+    return [*items, *[None] * (place - len(items)), value]
+
+
+def _whole(index: JsonValue) -> int:
+    number = as_number(index)
+    if number is None:
+        raise RunFault(RunCode.WRONG_TYPE, f"an index is a number, not {kind_of(index)}")
+    if number != int(number):
+        raise RunFault(RunCode.NO_SUCH_INDEX, f"there is no item {text_of(number)}: an index is a whole number")
+    return int(number)
+
 
 __all__ = [
     "OPERATORS",
@@ -35,3 +617,8 @@ __all__ = [
     "text_of",
     "truth",
 ]
+
+
+def some_of(words: Sequence[str]) -> tuple[str, ...]:
+    """As many of the words as can be read at a glance, with `…` where there are more."""
+    return tuple(words) if len(words) <= _SHOWN_WORDS else (*words[:_SHOWN_WORDS], "…")

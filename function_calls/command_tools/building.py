@@ -1,32 +1,210 @@
-"""From a tool as it is written to a FunctionSpec: everything that can be known to be wrong is found here, at once."""
+"""From a command tool as written to a FunctionSpec, with every error that can be found before a run."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field, is_dataclass, replace
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from config.command_steps import StepSettings, WordingSettings
-from config.command_tools import OWN_KEYS, CommandTool
-from config.wording import did_you_mean
+from pydantic import BaseModel, ValidationError
+
+from config.diagnostics import Code as SettingsCode
+from config.diagnostics import Diagnostic, Position
+from config.sections.command_tools import OWN_KEYS, CommandTool, StepSettings, WordingSettings
+from config.wording import diagnostic_of, did_you_mean
+from config.yaml_document import Location, YamlDocument
 from function_calls.command_tools.callables import BadReference, PythonNames, name_of
-from function_calls.command_tools.definition import Definition, Ending, Step, Wording, digest_of
-from function_calls.command_tools.evaluated import code_with_variables, end_of_options
-from function_calls.command_tools.faults import Code, Entry
-from function_calls.command_tools.handler import CommandToolHandler
+from function_calls.command_tools.code_arguments import code_with_variables, end_of_options
 from function_calls.command_tools.machine import Machine
 from function_calls.command_tools.outcomes import WORDS
-from function_calls.command_tools.parameters import BadParameters, parameters_for
 from function_calls.command_tools.request import RequestArguments
-from function_calls.command_tools.sensitive import Sensitive
-from function_calls.command_tools.words import BadTemplate, Template, Variable, known_variables, template_of
-from function_calls.definition import DefinitionError, build_spec
-from function_calls.source_places import told
+from function_calls.command_tools.run import CommandToolHandler
+from function_calls.command_tools.words import (
+    BadTemplate,
+    Definition,
+    Ending,
+    Step,
+    Template,
+    Variable,
+    Wording,
+    digest_of,
+    known_variables,
+    template_of,
+)
+from function_calls.declaration import parameters_of, told
+from function_calls.schema.arguments import ModelArguments
+from function_calls.schema.definition import DefinitionError, build_spec, schema_arguments
+from function_calls.schema.schema import UnusableSchema
 from function_calls.spec import ArgumentParser, FunctionSpec
-from services.json_values import JsonObject
 from services.llm.model import OfferedFunction
-from services.llm.text_prompts import sample_arguments
-from services.llm.xml_calls import write_calls
+from services.llm.protocols.text_protocol import sample_arguments
+from services.llm.text_calls import write_xml_calls
+from services.refs import JsonObject
+
+_TYPES: tuple[tuple[type, str], ...] = ((bool, "boolean"), (int, "integer"), (float, "number"), (str, "string"))
+
+
+class BadParameters(ValueError):
+    """Parameters that no schema can be made of; says why."""
+
+
+def parameters_for(tool: CommandTool, names: PythonNames) -> tuple[JsonObject, ArgumentParser]:
+    """The JSON Schema and what reads arguments by it. Raises BadParameters, BadReference and DefinitionError."""
+    if tool.sample is not None:
+        return schema_arguments(tool.name, _from_sample(tool.name, tool.sample))
+    if tool.parameters is None or isinstance(tool.parameters, Mapping):
+        return schema_arguments(tool.name, parameters_of(tool.parameters))
+    model = names.find(tool.parameters)
+    if not (inspect.isclass(model) and (issubclass(model, BaseModel) or is_dataclass(model))):
+        raise BadReference(f"{tool.parameters} is neither a pydantic model nor a dataclass")
+    try:
+        arguments = ModelArguments(model)
+    except UnusableSchema as error:
+        raise BadParameters(str(error)) from None
+    except (Exception, SystemExit) as error:
+        raise BadReference(f"{tool.parameters} cannot be asked for its schema: {told(error)}") from error
+    return arguments.schema, arguments
+
+
+def _from_sample(name: str, written: Mapping[str, Any]) -> Any:
+    """The parameters of a call as it is to be written, or of an OpenAI definition."""
+    sample = written
+    if written.get("type") == "function" and isinstance(written.get("function"), Mapping):
+        sample = written["function"]
+    if sample.get("name", name) != name:
+        raise BadParameters(f"the schema is that of {sample['name']!r}, but the tool is called {name!r}")
+    parameters = sample.get("parameters")
+    if not isinstance(parameters, Mapping):
+        raise BadParameters("the schema has no mapping `parameters`")
+    if parameters.get("type") == "object" and isinstance(parameters.get("properties", {}), Mapping):
+        return dict(parameters)
+    return _schema_of(parameters)
+
+
+def _schema_of(value: Any) -> JsonObject:
+    """The schema of which `value` is a sample: every part is required, and shown to models as an example."""
+    if isinstance(value, Mapping):
+        properties = {str(name): _schema_of(one) for name, one in value.items()}
+        return {"type": "object", "properties": properties, "required": list(properties)}
+    if isinstance(value, list):
+        return {"type": "array", "items": _schema_of(value[0]) if value else {}, "examples": [value]}
+    for kind, called in _TYPES:
+        if isinstance(value, kind):
+            return {"type": called, "examples": [value]}
+    raise BadParameters("a sample value is empty: its type cannot be told")
+
+
+class Sensitive:
+    """The sensitive parameters of a tool, and the variables that were made of them."""
+
+    def __init__(self, parameters: Iterable[str]) -> None:
+        self._holds: dict[str, tuple[str, ...]] = {name: (name,) for name in parameters}
+
+    def within(self, template: Template) -> tuple[str, ...]:
+        """The sensitive parameters whose values stand in `template`."""
+        return tuple(dict.fromkeys(name for one in template.variables for name in self._holds.get(one.root, ())))
+
+    def made(self, variable: str, template: Template) -> None:
+        """From now on `variable` stands for `template`."""
+        self._holds[variable] = self.within(template)
+
+
+class Code(StrEnum):
+    """What can be wrong with a command tool. Closed."""
+
+    UNKNOWN_KEY = "commands.unknown_key"
+    BAD_VALUE = "commands.bad_value"
+    MISSING = "commands.missing"
+    UNKNOWN_VARIABLE = "commands.unknown_variable"
+    BAD_PYTHON = "commands.bad_python"
+    BAD_PARAMETERS = "commands.bad_parameters"
+    DUPLICATE_NAME = "commands.duplicate_name"
+    UNUSABLE = "commands.unusable"
+
+
+_CODES: dict[str, Code] = {
+    SettingsCode.UNKNOWN_KEY: Code.UNKNOWN_KEY,
+    SettingsCode.BAD_VALUE: Code.BAD_VALUE,
+    SettingsCode.MISSING: Code.MISSING,
+}
+
+
+@dataclass(slots=True)
+class Entry:
+    """One entry of a file, with what is wrong with it."""
+
+    document: YamlDocument
+    at: Location
+    faults: list[Diagnostic] = field(default_factory=list)
+
+    @property
+    def where(self) -> str:
+        """`file:line` of the entry."""
+        return f"{self.document.file}:{self.document.key_at(self.at).line}"
+
+    def complain(self, inner: Sequence[str | int], code: Code, message: str) -> None:
+        """Add a fault of the value at `inner`, from the entry on."""
+        place = self._place(self._written(inner))
+        self.faults.append(Diagnostic(self.document.file, place.line, place.column, code.value, message))
+
+    def complain_of(self, error: ValidationError, root: type[BaseModel]) -> None:
+        """Add all that pydantic found when it read the entry as a `root`."""
+        for details in error.errors(include_url=False):
+            written = self._written(details["loc"])
+            if self.document.is_unknown((*self.at, *written)):
+                continue
+            found = diagnostic_of(self.document, details, root, self.at, "known here")
+            place = self._place(written, is_key=details["type"] in ("extra_forbidden", "missing"))
+            code = _CODES.get(found.code, Code.BAD_VALUE)
+            self.faults.append(replace(found, code=code.value, line=place.line, column=place.column))
+
+    def without_unknown(self, value: object, error: ValidationError) -> object:
+        """`value` without the keys that `error` says nobody knows, so that the rest can be looked at as well."""
+        rest = deepcopy(value)
+        for details in error.errors(include_url=False):
+            if details["type"] != "extra_forbidden":
+                continue
+            *above, key = self._written(details["loc"])
+            holder: Any = rest
+            for step in above:
+                holder = holder[step]
+            if isinstance(holder, dict):
+                holder.pop(key, None)
+        return rest
+
+    def _place(self, written: Location, *, is_key: bool = False) -> Position:
+        location = (*self.at, *written)
+        return self.document.key_at(location) if is_key else self.document.value_at(location)
+
+    def _written(self, inner: Sequence[str | int]) -> Location:
+        """`inner` without the steps that a short form leaves out: the words of a command that is just a list."""
+        value = self._value()
+        written: list[str | int] = []
+        for step in inner:
+            if step == "[key]" or (isinstance(step, str) and not isinstance(value, dict)):
+                continue
+            written.append(step)
+            if isinstance(value, dict):
+                value = value.get(str(step))
+            elif isinstance(value, list) and isinstance(step, int) and step < len(value):
+                value = value[step]
+            else:
+                value = None
+        return tuple(written)
+
+    def _value(self) -> object:
+        value: object = self.document.value
+        for step in self.at:
+            if isinstance(value, dict):
+                value = value.get(str(step))
+            elif isinstance(value, list) and isinstance(step, int) and step < len(value):
+                value = value[step]
+        return value
+
 
 _MOST_SECONDS = 3600.0
 _SPARE_SECONDS = 15.0
@@ -271,7 +449,7 @@ class _Builder:
         if function is None:
             return ""
         offered = OfferedFunction(self._tool.name, self._tool.name, self._tool.description, parameters)
-        sample = write_calls([(self._tool.name, sample_arguments(offered))])
+        sample = write_xml_calls([(self._tool.name, sample_arguments(offered))])
         try:
             text = function(sample)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever it raises is a fault of the file

@@ -11,9 +11,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from function_calls.module_loading import Edition, digest_of, is_of_an_edition
-from function_calls.python_units import Unit
-from function_calls.source_places import told
+from function_calls.declaration import told
+from function_calls.loading.module_loading import Edition, Unit, digest_of, is_of_an_edition
 from services.threads import Threads
 
 

@@ -10,14 +10,12 @@ from typing import Any, NamedTuple
 import orjson
 
 from config.texts import Phrases
-from function_calls.command_tools.definition import Wording
 from function_calls.command_tools.request import Output, Problem, StepFacts
-from function_calls.command_tools.words import told
-from function_calls.results import plain
+from function_calls.command_tools.words import Wording, told
+from function_calls.result import plain
 from function_calls.spec import FunctionResult, Message
-from services.json_values import JsonObject, JsonValue
-from services.refs import ErrorCode
-from services.visible_text import visible_line
+from services.patterns import visible_line
+from services.refs import ErrorCode, JsonObject, JsonValue
 
 CallHook = Callable[..., Awaitable[Any]]
 """Calls a callable of the tool with arguments."""

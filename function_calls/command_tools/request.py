@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from function_calls.spec import ArgumentParser
-from services.json_values import JsonObject, JsonValue
+from services.refs import JsonObject, JsonValue
 
 
 @dataclass(frozen=True, slots=True)

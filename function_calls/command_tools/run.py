@@ -1,43 +1,284 @@
-"""One run of a command tool: what the call wants, what `env` makes of it, `setup`, each step, and `on_exit`."""
+"""One run of a command tool: environment, setup, steps, and on_exit."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import asyncio
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
+import orjson
 import structlog
 
-from function_calls.call import Call
-from function_calls.command_tools.callables import BadReference, called
-from function_calls.command_tools.definition import Definition, Ending, Step, digest_of
-from function_calls.command_tools.kept import (
-    CannotKeep,
-    added_step,
-    kept,
-    outputs_from_json,
-    outputs_to_json,
-    said_from_json,
-    steps_from_json,
-    steps_to_json,
-    within_bounds,
+from config.texts import Phrases
+from function_calls.call import Call, Resumed
+from function_calls.command_tools.callables import BadReference, PythonNames, called, file_of, name_of
+from function_calls.command_tools.machine import Machine, RanOutOfTime
+from function_calls.command_tools.outcomes import (
+    CallHook,
+    Failure,
+    Said,
+    as_code,
+    fail,
+    failed,
+    said_of,
+    shown,
+    succeeded,
+    words_for,
 )
-from function_calls.command_tools.machine import Machine
-from function_calls.command_tools.outcomes import Failure, Said, fail, failed, said_of, shown, succeeded, words_for
-from function_calls.command_tools.permission import Permission, Rejected, question
-from function_calls.command_tools.request import Given, Request, StepFacts, ToolRun
-from function_calls.command_tools.steps import StepRunner, as_input
-from function_calls.command_tools.words import WordFault, argv_of, holds, text_of, told
+from function_calls.command_tools.request import Given, Output, Request, StepFacts, ToolRun
+from function_calls.command_tools.words import (
+    Definition,
+    Ending,
+    Step,
+    Template,
+    WordFault,
+    argv_of,
+    digest_of,
+    holds,
+    text_of,
+    told,
+)
 from function_calls.context import MessageContext
-from function_calls.failed_runs import REFUSED_BY, broken, own_words, unknown
-from function_calls.spec import FunctionResult, FunctionSpec, ToolError
-from function_calls.usage import done_text, spoken_name
-from services.json_values import JsonObject
-from services.refs import Effect, ErrorCode
-from services.workspace import WorkspaceFault
+from function_calls.failures import REFUSED_BY, broken, noted, own_words, unknown
+from function_calls.loading.module_loading import is_of_an_edition
+from function_calls.questions.questions import Answered, read_decision
+from function_calls.result import normalised
+from function_calls.schema.commands import done_text, spoken_name
+from function_calls.spec import Choice, FunctionResult, FunctionSpec, ToolError
+from services.refs import Effect, ErrorCode, JsonObject, JsonValue
+from services.sandbox.sandbox import CannotStart, NotIsolated
+from services.sandbox.workspace import WorkspaceFault
+
+_LOGGED_CHARS = 2000
+
+
+class StepRunner:
+    """Runs the steps of one run."""
+
+    def __init__(self, tool: Definition, machine: Machine, call: Call, hook: CallHook, name: str) -> None:
+        """`name`: what people know the tool as."""
+        self._tool = tool
+        self._machine = machine
+        self._call = call
+        self._hook = hook
+        self._name = name
+
+    async def run(self, step: Step, facts: StepFacts, run: ToolRun, stdin: str) -> Any:
+        """The output of the step, or its Failure. Raises what the hook raises."""
+        if step.function is None:
+            return await self._command(step, facts.argv, stdin, run.folder)
+        try:
+            return _read(await self._hook(step.function, run, as_input(run.outputs)))
+        except ToolError as error:
+            return Failure(FunctionResult.fail(error.code, own_words(error, self._call.profile.texts)))
+
+    async def quietly(self, argv: tuple[str, ...], stdin: str, folder: Path | None) -> str:
+        """Run a command of which nobody is told; what was wrong with it, for operators."""
+        try:
+            output = await self._machine.run(self._tool, argv, stdin, folder, None)
+        except RanOutOfTime:
+            return "it ran out of time"
+        except (CannotStart, NotIsolated) as error:
+            return str(error)
+        return "" if output.exit_code == 0 else f"it ended with {output.exit_code}"
+
+    async def _command(self, step: Step, argv: tuple[str, ...], stdin: str, folder: Path | None) -> Output | Failure:
+        texts, name = self._call.profile.texts, self._name
+        tell = self._call.status if self._tool.streams else None
+        try:
+            output = await self._machine.run(self._tool, argv, stdin, folder, tell)
+        except RanOutOfTime as late:
+            failure = fail(ErrorCode.TIMEOUT, texts, "out_of_time", name=name)
+            why = f"it ran out of its {self._tool.opts.timeout_seconds:g} seconds"
+            return self._noted(replace(failure, output=late.output), problem=why)
+        except (CannotStart, NotIsolated) as error:
+            return self._noted(fail(ErrorCode.ENVIRONMENT, texts, "not_set_up", name=name), problem=str(error))
+        # The code alone tells: programs write to their standard error when all is well, and fail without a word.
+        if output.exit_code in step.succeeds_with:
+            return output
+        failure = fail(ErrorCode.FAILED, texts, "failed", name=name, exit_code=output.exit_code)
+        return self._noted(replace(failure, output=output), exit_code=output.exit_code)
+
+    def _noted(self, failure: Failure, **facts: object) -> Failure:
+        """The failure of a command, in the log with the end of what it wrote."""
+        ran = failure.output
+        if ran is not None:
+            stream = "stderr" if ran.stderr.strip() else "stdout"
+            facts[stream] = getattr(ran, stream).strip()[-_LOGGED_CHARS:]
+        turn = self._call.key.rpartition(":")[0]
+        return replace(failure, result=noted(failure.result, self._tool.name, turn, **facts))
+
+
+def as_input(outputs: Sequence[JsonValue | Output]) -> Any:
+    """What the next step is given of the last one; None where there was none."""
+    last = outputs[-1] if outputs else None
+    return last.stdout if isinstance(last, Output) else last
+
+
+def _read(value: Any) -> Any:
+    """What a callable returned as an output or a Failure: `{status, msg}` and ("error", …) are read as everywhere."""
+    if isinstance(value, Mapping) and value.get("status") in ("success", "error") and "msg" in value:
+        if value["status"] == "error":
+            return Failure(FunctionResult.fail(ErrorCode.FAILED, str(value["msg"])))
+        return value["msg"]
+    result = normalised(value) if isinstance(value, tuple) else value
+    if not isinstance(result, FunctionResult):
+        return value
+    if result.error is not None:
+        return Failure(result)
+    if result.question is not None:
+        raise TypeError("a step cannot ask: `handlers.approved` and `opts.approval` can")
+    return result if result.messages else result.data
+
+
+_SHOWN_CHARS = 2000
+Why = Literal["by_person", "by_tool", "expired", "changed", "too_long"]
+
+
+class Rejected(Exception):
+    """A step is not to run."""
+
+    def __init__(self, why: Why, reason: str = "") -> None:
+        super().__init__(why)
+        self.why: Why = why
+        self.reason = reason
+        """What the person said, where they said more than no."""
+
+    def failure(self, step: StepFacts, texts: Phrases, name: str, ran: Sequence[str]) -> Failure:
+        """What is said of it where the tool has no words of its own. `ran`: the commands that have run before."""
+        key = f"command_tools.model_{self.why}{'_because' if self.reason else ''}"
+        model = texts.say(key, command=shown(step), reason=self.reason)
+        if not ran:
+            return fail(ErrorCode.REFUSED, texts, f"rejected_{self.why}", model=model, name=name)
+        model = f"{model} {texts.say('command_tools.model_ran_before', commands='; '.join(ran))}"
+        said = "stopped_by_person" if self.why == "by_person" else f"rejected_{self.why}"
+        failure = fail(ErrorCode.REFUSED, texts, said, model=model, name=name)
+        before = texts.say("command_tools.ran_before", commands="\n".join(map(as_code, ran)))
+        text = failure.result.error.text if failure.result.error is not None else ""
+        return replace(failure, result=failure.result.with_error_text(f"{text} {before}"))
+
+
+def question(step: StepFacts, stdin: str, texts: Phrases, name: str, state: JsonObject) -> FunctionResult:
+    """Ask whoever asked for the run. Raises Rejected for what is too long to be read: nobody can allow what they are
+    not shown."""
+    command = shown(step, stdin)
+    if len(command) > _SHOWN_CHARS:
+        raise Rejected("too_long")
+    choices = (
+        Choice(texts.say("approvals.yes_label"), texts.words("answers.yes")[0]),
+        Choice(texts.say("approvals.no_label"), texts.words("answers.no")[0]),
+    )
+    text = texts.say("command_tools.ask_step", name=name, command=as_code(command))
+    return FunctionResult.ask(text, resume=state, choices=choices, only_choices=True)
+
+
+class Permission:
+    """Reads the answers of people."""
+
+    def __init__(self, texts: Phrases) -> None:
+        self._texts = texts
+
+    def check(self, resumed: Resumed, digest: str) -> None:
+        """Return when exactly the step that was asked about may run, which `digest` is of. Raises Rejected."""
+        if resumed.kind != "answered":
+            raise Rejected("expired" if resumed.kind == "expired" else "by_person")
+        if resumed.state["asked"] != digest:
+            raise Rejected("changed")
+        answer = read_decision("", resumed.answer, self._texts)
+        if answer.kind in (Answered.YES, Answered.ALWAYS):
+            return
+        # A no may say why, or what to do instead.
+        raise Rejected("by_person", answer.value)
+
+
+_MOST_BYTES = 400_000
+
+
+class CannotKeep(Exception):
+    """Something that no store can hold; says what, for operators."""
+
+
+def kept(value: Any) -> Any:
+    """`value` as plain JSON. Raises CannotKeep."""
+    try:
+        return orjson.loads(orjson.dumps(value))
+    except TypeError as error:
+        raise CannotKeep(f"{type(value).__name__} cannot wait for an answer: {error}") from None
+
+
+def within_bounds(state: JsonObject) -> JsonObject:
+    """`state`, which a question can take along. Raises CannotKeep."""
+    if len(orjson.dumps(state)) > _MOST_BYTES:
+        raise CannotKeep("the output of the steps so far is too long to wait for an answer: lower opts.output_chars")
+    return state
+
+
+def outputs_to_json(outputs: list[JsonValue | Output]) -> list[JsonObject]:
+    """Raises CannotKeep."""
+    return [{"command": one.to_json()} if isinstance(one, Output) else {"value": kept(one)} for one in outputs]
+
+
+def outputs_from_json(data: list[JsonObject]) -> list[JsonValue | Output]:
+    """What `outputs_to_json` wrote."""
+    return [Output(**one["command"]) if "command" in one else one["value"] for one in data]
+
+
+def said_from_json(data: list[list[str | None]]) -> list[Said]:
+    """What was said of steps, from the lists that JSON makes of it."""
+    return [Said(model, chat) for model, chat in data]
+
+
+def steps_to_json(steps: list[Step], tool: Definition) -> list[JsonValue]:
+    """A number for each step that the tool has anyway, and what else has been added. Raises CannotKeep."""
+    return [tool.steps.index(step) if step in tool.steps else _added(step) for step in steps]
+
+
+def steps_from_json(data: list[Any], tool: Definition) -> list[Step]:
+    """What `steps_to_json` wrote. Raises BadReference."""
+    return [tool.steps[one] if isinstance(one, int) else _step_again(one, tool.names) for one in data]
+
+
+def added_step(given: object, names: PythonNames) -> Step:
+    """The step that `setup` means by `given`: a list of words, taken as they stand, or a callable. Raises
+    BadReference."""
+    if isinstance(given, Step):
+        return given
+    if isinstance(given, list | tuple) and given and all(isinstance(word, str) for word in given):
+        return Step(words=tuple(Template((word,)) for word in given), added={"argv": list(given)})
+    if isinstance(given, str) or callable(given):
+        function = names.function(given, 2)
+        return Step(function=function, name=name_of(function), added={"python": _reference_to(given, function)})
+    raise BadReference(f"`setup` gives {type(given).__name__} as a step; a step is a list of texts, or a callable")
+
+
+def _added(step: Step) -> JsonObject:
+    if step.added is None or step.added.get("python") == "":
+        raise CannotKeep(f"the step {step.name} is a function without a name of its own, so it cannot wait for a yes")
+    return step.added
+
+
+def _step_again(data: Mapping[str, Any], names: PythonNames) -> Step:
+    return added_step(data.get("argv") or data["python"], names)
+
+
+def _reference_to(given: object, function: Callable[..., Any]) -> str:
+    """By which the function is found after a restart; empty where it cannot be."""
+    if isinstance(given, str):
+        return given
+    module, name = getattr(function, "__module__", ""), getattr(function, "__qualname__", "<")
+    if "<" in name:
+        return ""
+    file = file_of(function)
+    if file:
+        return f"{file}:{name}"
+    return f"{module}:{name}" if module in sys.modules and not is_of_an_edition(module) else ""
+
 
 _EXIT_SECONDS = 10.0
-_SHOWN_CHARS = 200
+_RUN_SHOWN_CHARS = 200
 """Of each command that has run, where it is said that it has."""
 _log = structlog.get_logger("command_tools")
 
@@ -209,7 +450,7 @@ class Run:
                 self._said.append(Said(chat=output.reply or None))
                 output = output.data
             self._run.outputs.append(output)
-            self._ran.append(shown(facts)[:_SHOWN_CHARS])
+            self._ran.append(shown(facts)[:_RUN_SHOWN_CHARS])
             values = {**self._values, **words_for(facts, output)}
             self._said.append(await self._own(Ending.SUCCESS, values, [self._run, facts, output]))
         self.ending = Ending.SUCCESS
@@ -315,3 +556,42 @@ class Run:
     def _broken(self, error: BaseException) -> FunctionResult:
         turn = self._call.key.rpartition(":")[0]
         return broken(self._spec, turn, error, self._call.profile.texts, began=self._began)
+
+
+class CommandToolHandler:
+    """The handler of one tool."""
+
+    def __init__(self, tool: Definition, machine: Machine) -> None:
+        self.tool = tool
+        self.machine = machine
+        self.spec: FunctionSpec | None = None
+        """Known once it has been made with this handler."""
+        self._leaving: set[asyncio.Task[None]] = set()
+
+    async def handle(self, context: MessageContext, given: Given, call: Call) -> FunctionResult:
+        """What came of it, or what a person is asked before the next step."""
+        if self.spec is None:
+            raise RuntimeError(f"the tool {self.tool.name} runs before it has a spec")
+        run = Run(self.tool, self.machine, self.spec, context, given, call)
+        ending = Ending.CANCELLED
+        try:
+            result = await run.result()
+            ending = run.ending
+        except asyncio.CancelledError:
+            raise
+        except Exception:
+            ending = Ending.ERROR
+            raise
+        finally:
+            if not run.waits:
+                await self._leave(run, ending)
+        return result
+
+    async def _leave(self, run: Run, ending: Ending) -> None:
+        """`on_exit` comes to its end even when whoever waits for the run does not any more."""
+        if self.tool.on_exit is None:
+            return
+        leaving = asyncio.create_task(run.exit(ending))
+        self._leaving.add(leaving)
+        leaving.add_done_callback(self._leaving.discard)
+        await asyncio.shield(leaving)

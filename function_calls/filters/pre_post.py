@@ -1,13 +1,4 @@
-"""Filters that act only before or only after, as modules of tools declare them, as one layer of the onion.
-
-A module's `filters()` gives mappings {name, type, handler, priority}. `type` is `pre_invocation`, `post_invocation`
-(around a run), `pre_chat` or `post_chat` (around a request to the model); a lower `priority` comes first, on the way in
-and on the way out. A handler takes a dict and returns
-
-    None, or ("continue", dict)   go on, with what the dict holds now
-    ("skip", value)               `value` is the result; neither the run nor what comes after it happens
-    ("error", reason)             the run or the request fails, with `reason`
-"""
+"""Filters of tool modules that act before or after a run, bound to the functions that name them."""
 
 from __future__ import annotations
 
@@ -17,12 +8,14 @@ from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any, Literal, cast, get_args
 
-from function_calls.definition import DefinitionError
-from function_calls.filters.call import CallFilter, Invocation, Proceed
+from function_calls.call import Call
+from function_calls.context import MessageContext
+from function_calls.declaration import told
+from function_calls.filters.call import CallFilter, Invocation, Proceed, chain
 from function_calls.filters.round import Ask, Round, RoundFilter
-from function_calls.results import normalised
-from function_calls.source_places import told
-from function_calls.spec import FunctionResult
+from function_calls.result import normalised
+from function_calls.schema.definition import DefinitionError
+from function_calls.spec import FunctionResult, FunctionSpec
 from services.llm.model import ModelAnswer, ModelError
 from services.refs import ErrorCode
 
@@ -166,3 +159,47 @@ def _problems(declared: Mapping[str, Any]) -> list[str]:
     if not isinstance(declared.get("priority", 0), int | float):
         problems.append("its priority has to be a number")
     return problems
+
+
+_AROUND_RUNS = ("pre_invocation", "post_invocation")
+
+
+class OwnFilters:
+    """By the names that a module gave them. Steps of one name are one filter."""
+
+    def __init__(self, steps: Sequence[Step]) -> None:
+        self._steps: dict[str, list[Step]] = {}
+        for step in steps:
+            self._steps.setdefault(step.name, []).append(step)
+        self._filters: Mapping[str, CallFilter] = {
+            name: call_filter(of_name)
+            for name, of_name in self._steps.items()
+            if all(step.kind in _AROUND_RUNS for step in of_name)
+        }
+
+    @classmethod
+    def of(cls, module: ModuleType) -> OwnFilters:
+        """Those that `module.filters()` declares. Raises DefinitionError, and whatever the module's code does."""
+        return cls(steps_of(module))
+
+    def bound(self, spec: FunctionSpec) -> FunctionSpec:
+        """`spec` with those that it names around its handler, the first one outermost; the names that are left are
+        those of the settings' filters, which stand around these. Raises DefinitionError for a filter that cannot stand
+        around a run."""
+        own = [name for name in spec.filters if name in self._steps]
+        wrong = [name for name in own if name not in self._filters]
+        if wrong:
+            problems = [
+                f"its filter {name!r} stands around requests to the model, not around runs: name this file under "
+                "filters.round in the settings instead"
+                for name in wrong
+            ]
+            raise DefinitionError(f"function {spec.name!r} ({spec.source})", problems)
+        if not own:
+            return spec
+        run = chain(spec, [self._filters[name] for name in own])
+
+        async def handle(context: MessageContext, arguments: Any, call: Call) -> FunctionResult:
+            return await run(Invocation(context, spec, arguments, call))
+
+        return replace(spec, handler=handle, filters=tuple(name for name in spec.filters if name not in self._steps))

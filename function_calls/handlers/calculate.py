@@ -10,10 +10,9 @@ from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
 from function_calls.spec import FunctionResult
-from services.calculator import BadExpression, calculate
-from services.exact_numbers import Number
+from services.calc.calculator import BadExpression, calculate
+from services.calc.units import Number, Units, UnitsDiffer, UnknownUnit
 from services.refs import ErrorCode
-from services.units import Units, UnitsDiffer, UnknownUnit
 
 
 class CalculateArguments(BaseModel):

@@ -8,9 +8,9 @@ from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
 from function_calls.ports import ChatActions, Explanation, Explanations
-from function_calls.reasons import reason_text
+from function_calls.profile import reason_text
+from function_calls.schema.commands import spoken_name
 from function_calls.spec import FunctionResult
-from function_calls.usage import spoken_name
 from services.refs import ErrorCode
 
 

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 from pydantic import BaseModel, Field
 
-from config.bots import ChatSettingName
+from config.sections.bots import ChatSettingName
 from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
 from function_calls.ports import OwnSettings
-from function_calls.reasons import layer_text
+from function_calls.profile import layer_text
 from function_calls.spec import FunctionResult
 from services.refs import ErrorCode
 

@@ -8,8 +8,7 @@ from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
 from function_calls.spec import FunctionResult
-from services.choices import alternatives
-from services.dice import MOST_DICE, MOST_SIDES, BadDice, Dice
+from services.calc.dice import MOST_DICE, MOST_SIDES, BadDice, Dice, alternatives
 from services.refs import ErrorCode
 
 _FACES_SHOWN = 20

@@ -10,8 +10,8 @@ from pydantic import BaseModel, Field
 from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
+from function_calls.schema.commands import allowed, plain_name, usage_line
 from function_calls.spec import Activation, FunctionResult, FunctionSpec, OfferedTo
-from function_calls.usage import allowed, plain_name, usage_line
 from services.refs import ErrorCode
 
 _PEOPLES_WAYS = frozenset({OfferedTo.COMMAND, OfferedTo.MODEL})

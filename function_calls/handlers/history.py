@@ -1,12 +1,17 @@
-"""What the bot remembers of a chat."""
+"""The recorded messages of a chat, and the notes that scripts keep in it: show and delete."""
 
 from __future__ import annotations
+
+from pydantic import BaseModel, Field
 
 from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
+from function_calls.ports import ChatNotes
 from function_calls.spec import FunctionResult
-from services.chat_past import ChatPast
+from services.chats.past import ChatPast
+from services.patterns import visible_line
+from services.refs import ErrorCode
 
 
 @tool_function(
@@ -33,3 +38,69 @@ async def clear_messages(ctx: MessageContext, *, past: ChatPast, call: Call) -> 
     """Forget what was said until the message that wants it, and the summaries of it."""
     count = await past.forget(ctx.chat, ctx.sent_at, ctx.sender.ref)
     return FunctionResult.say(call.say("history.forgotten" if count else "history.nothing", count=count), data=count)
+
+
+_SHOWN_CHARS = 300
+
+
+class NameArguments(BaseModel, frozen=True):
+    """Which one."""
+
+    name: str = Field(default="", description="The note's name, as /notes shows it; empty: all of them", max_length=200)
+
+
+@tool_function(
+    name="notes",
+    description="Show what scripts have noted for models in this chat.",
+    commands=("notes", "备注"),
+    tags="chat",
+    touches="reads_outside",
+    offered_to=["command", "api"],
+    roles="admin",
+)
+async def show_notes(ctx: MessageContext, *, notes: ChatNotes, call: Call) -> FunctionResult:
+    """Show every note, the oldest first."""
+    found = notes.of(ctx.chat, ctx.bot)
+    if not found:
+        return FunctionResult.say(call.say("notes.none"), data=[])
+    lines = [
+        call.say(
+            "notes.instruction" if one.is_instruction else "notes.line",
+            name=visible_line(one.name),
+            words=_short(visible_line(one.words)),
+            script=one.script,
+        )
+        for one in found
+    ]
+    text = "\n".join([call.say("notes.head"), *lines, call.say("notes.foot")])
+    return FunctionResult.say(
+        text, data=[{"name": one.name, "words": one.words, "script": one.script} for one in found]
+    )
+
+
+@tool_function(
+    name="notes_clear",
+    description="Take back what scripts have noted for models in this chat: one note by its name, or all of them.",
+    commands=("notes clear", "备注 清除"),
+    tags="chat",
+    offered_to=["command", "api"],
+    roles="admin",
+    effect="idempotent",
+    line="name",
+)
+async def clear_notes(ctx: MessageContext, args: NameArguments, *, notes: ChatNotes, call: Call) -> FunctionResult:
+    """Take notes back."""
+    wanted = args.name.strip().casefold()
+    names = [
+        one.name for one in notes.of(ctx.chat, ctx.bot) if not wanted or visible_line(one.name).casefold() == wanted
+    ]
+    if not names:
+        if not wanted:
+            return FunctionResult.say(call.say("notes.none"), data=[])
+        return FunctionResult.fail(ErrorCode.NOT_FOUND, call.say("notes.unknown", name=args.name.strip()), ["name"])
+    await notes.clear(ctx.chat, ctx.bot, names)
+    return FunctionResult.say(call.say("notes.cleared", names=", ".join(map(visible_line, names))), data=names)
+
+
+def _short(words: str) -> str:
+    return words if len(words) <= _SHOWN_CHARS else f"{words[:_SHOWN_CHARS]}…"

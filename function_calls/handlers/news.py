@@ -11,10 +11,9 @@ from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
 from function_calls.spec import FunctionResult
 from services.clock import Clock
-from services.json_values import JsonObject
-from services.moment_words import ago
-from services.news import Headlines, News, NewsItem
-from services.refs import ErrorCode
+from services.refs import ErrorCode, JsonObject
+from services.times.time_formatting import ago
+from services.web.news import Headlines, News, NewsItem
 
 _NEW_SECONDS = 60
 

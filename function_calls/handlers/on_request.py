@@ -11,11 +11,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
-from function_calls.groups import Takeable
 from function_calls.ports import AtHand
-from function_calls.spec import FunctionResult
-from services.json_values import JsonObject
-from services.refs import ErrorCode
+from function_calls.spec import FunctionResult, Takeable
+from services.refs import ErrorCode, JsonObject
 
 MOST_AT_HAND = 20
 _BETWEEN = re.compile(r"[\s,，、;；]+")

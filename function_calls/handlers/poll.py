@@ -8,8 +8,7 @@ from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
 from function_calls.spec import Choice, FunctionResult
-from services.json_values import JsonObject
-from services.polls import (
+from services.chats.polls import (
     FEWEST_OPTIONS,
     LONGEST_OPTION,
     MOST_OPEN,
@@ -23,7 +22,7 @@ from services.polls import (
     Standing,
     TooManyPolls,
 )
-from services.refs import ErrorCode, Role
+from services.refs import ErrorCode, JsonObject, Role
 
 
 class CreateArguments(BaseModel):

@@ -1,4 +1,4 @@
-"""Setting reminders: for oneself, for others, for everybody."""
+"""Reminders: set them, send them when due, snooze and finish them."""
 
 from __future__ import annotations
 
@@ -11,17 +11,169 @@ from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
-from function_calls.reminding import PROBLEMS, asked, asker_of, failed, is_mentioned, is_to_be_asked_again, question
-from function_calls.spec import FunctionResult
-from services.json_values import JsonObject
-from services.known_members import KnownMember, KnownMembers, called
-from services.refs import ErrorCode
-from services.reminder_lines import ME, US, read_line
-from services.reminder_plans import Asker, Plan, Wish, one_line
-from services.reminder_words import was_set
-from services.reminders import Reminders
-from services.timer import Timer
-from services.wished_times import Repeat, WishedTime, wished_time
+from function_calls.reminding import (
+    PROBLEMS,
+    WHICH,
+    asked,
+    asker_of,
+    choose,
+    failed,
+    is_mentioned,
+    is_to_be_asked_again,
+    question,
+    told_of,
+)
+from function_calls.spec import Choice, FunctionResult
+from services.chats.members import KnownMember, KnownMembers, called
+from services.refs import ErrorCode, JsonObject, Role
+from services.timers.reminder_lines import ME, US, read_line
+from services.timers.reminders import (
+    Asker,
+    NotASingleTime,
+    Plan,
+    Reminders,
+    SeveralReminders,
+    Wish,
+    one_line,
+    reminder_text,
+    was_set,
+)
+from services.timers.timer import Timer
+from services.times.time_formatting import amount, distance, moment
+from services.times.wished_times import Repeat, WishedTime, wished_time
+
+
+class RemindArguments(BaseModel):
+    """What to say."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    text: str = Field(description="What to remind of", min_length=1, max_length=500)
+
+
+@tool_function(
+    name="remind",
+    description="Say a reminder whose time has come",
+    tags="reminder",
+    offered_to=["timer"],
+    touches="stays_here",
+    effect="read",
+)
+async def remind(ctx: MessageContext, args: RemindArguments, *, reminders: Reminders, call: Call) -> FunctionResult:
+    """Say it to whom it is for, with what they may do about it; nothing where it was deleted in this very moment."""
+    timer = await reminders.of_id(ctx.timer.timer_id) if ctx.timer is not None else None
+    if timer is None:
+        return FunctionResult()
+    may_call_all = ctx.sender.role in Role.at_least(Role.MODERATOR)
+    said, mentions = reminder_text(timer, args.text, call.profile.texts, may_call_all=may_call_all)
+    data = {"reminder": timer.number, "text": args.text}
+    return FunctionResult.say(said, data=data, mentions=mentions, choices=_choices(timer, reminders, call))
+
+
+def _choices(timer: Timer, reminders: Reminders, call: Call) -> tuple[Choice, ...]:
+    """To put it off, or to be done with it."""
+    minutes = round(reminders.snooze_for.total_seconds() / 60)
+    return (
+        Choice(amount(minutes * 60, call.profile.texts), f"/snooze {timer.number} {minutes} minutes"),
+        Choice(amount(3600, call.profile.texts), f"/snooze {timer.number} 1 hour"),
+        Choice(call.say("reminders.snooze_tomorrow"), f"/snooze {timer.number} tomorrow"),
+        Choice(call.say("reminders.done_label"), f"/reminder done {timer.number}"),
+    )
+
+
+class SnoozeArguments(BaseModel):
+    """A reminder, and until when it is put off."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    when: str | None = Field(default=None, description="How long, or until when; absent: 10 minutes", max_length=300)
+    which: str | None = Field(default=None, description=f"{WHICH}; absent: the last one that was said", max_length=300)
+
+
+class DoneArguments(BaseModel):
+    """A reminder."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    which: str | None = Field(default=None, description=f"{WHICH}; absent: the last one that was said", max_length=300)
+
+
+@tool_function(
+    name="reminder_snooze",
+    description="Put a reminder off that was just said",
+    examples=(
+        "snooze for {when}",
+        "snooze",
+        "snooze that reminder for {when}",
+        "remind me again in {when}",
+        "snooze the reminder until {when}",
+        "snooze reminder {which} for {when}",
+        "{when}后再提醒我",
+        "稍后提醒我",
+        "稍后再提醒",
+        "推迟提醒{when}",
+    ),
+    commands=("snooze", "稍后", "推迟"),
+    line="when",
+    tags="reminder",
+    touches="stays_here",
+    effect="idempotent",
+)
+async def reminder_snooze(
+    ctx: MessageContext, args: SnoozeArguments, *, reminders: Reminders, call: Call
+) -> FunctionResult:
+    """Say it once more later; its own times stay as they are."""
+    asker = asker_of(ctx, call)
+    try:
+        timer, until = await reminders.said_or_meant(asker, args.which or "", args.when or "")
+        if timer is None:
+            return FunctionResult.fail(ErrorCode.NOT_FOUND, call.say("reminders.nothing_said"))
+        snoozed = await reminders.put_off(asker, timer, until, call_key=call.key)
+    except NotASingleTime as problem:
+        text = call.say("reminders.snooze_once", said=str(problem))
+        return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, text, ["when"])
+    except SeveralReminders as problem:
+        return await choose(problem, args.which or "", asker, reminders, call)
+    except PROBLEMS as problem:
+        return failed(problem, reminders, call)
+    zone, now = await reminders.zone_of(asker.member, asker.home), reminders.now()
+    at = snoozed.snoozed_until or now
+    text = call.say(
+        "reminders.snoozed",
+        number=snoozed.number,
+        moment=moment(at, zone, now, call.profile.texts),
+        distance=distance(at, now, call.profile.texts),
+        text=snoozed.title,
+    )
+    data = {"reminder": snoozed.number, "until": at.astimezone(zone).isoformat()}
+    return told_of([snoozed], asker, FunctionResult.say(text, data=data))
+
+
+@tool_function(
+    name="reminder_done",
+    description="Note that what a reminder just said is done",
+    commands=("reminder done", "提醒 完成"),
+    tags="reminder",
+    touches="stays_here",
+    offered_to=["command"],
+    effect="idempotent",
+)
+async def reminder_done(
+    ctx: MessageContext, args: DoneArguments, *, reminders: Reminders, call: Call
+) -> FunctionResult:
+    """Thank for it, and let what was put off of it not come again. What repeats goes on."""
+    asker = asker_of(ctx, call)
+    try:
+        timer, _ = await reminders.said_or_meant(asker, args.which or "", "")
+        if timer is None:
+            return FunctionResult.fail(ErrorCode.NOT_FOUND, call.say("reminders.nothing_said"))
+        await reminders.done_with(asker, timer, call_key=call.key)
+    except SeveralReminders as problem:
+        return await choose(problem, args.which or "", asker, reminders, call)
+    except PROBLEMS as problem:
+        return failed(problem, reminders, call)
+    result = FunctionResult.say(call.say("reminders.done", number=timer.number, text=timer.title))
+    return told_of([timer], asker, result)
 
 
 class ReminderItem(BaseModel):

@@ -9,8 +9,8 @@ from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
 from function_calls.ports import Members
 from function_calls.spec import FunctionResult
+from services.chats.grants import Grants
 from services.clock import Clock
-from services.grants import Grants
 from services.refs import ErrorCode, Role
 
 

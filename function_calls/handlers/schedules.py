@@ -13,23 +13,22 @@ from function_calls.declaration import tool_function
 from function_calls.rehearsal import Rehearsal, Rehearsed, Unfit
 from function_calls.spec import FunctionResult
 from services.clock import Clock
-from services.json_values import JsonObject
-from services.moment_words import moment
-from services.recurrence import BadRule
-from services.refs import ErrorCode, MemberRef
-from services.rule_words import in_words
-from services.schedule_times import UnclearWhen, When
-from services.schedules import (
+from services.refs import ErrorCode, JsonObject, MemberRef
+from services.timers.schedules import (
     ChatFull,
     Listed,
     MemberFull,
     NoSuchSchedule,
     Schedules,
     SetElsewhere,
+    UnclearWhen,
+    When,
     is_of_a_script,
     script_of,
 )
-from services.timer import Draft, Timer, TimerKind
+from services.timers.timer import Draft, Timer, TimerKind
+from services.times.recurrence import BadRule
+from services.times.time_formatting import in_words, moment
 
 _ASIDE = ["command", "model", "mcp", "api"]
 """Every way but the clock: no schedule makes or changes schedules."""

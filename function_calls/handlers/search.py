@@ -8,10 +8,9 @@ from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
 from function_calls.spec import FunctionResult
-from services.http import WebError
-from services.json_values import JsonObject
-from services.refs import ErrorCode
-from services.search import Answer, Hit, NoSearch, WebSearch
+from services.refs import ErrorCode, JsonObject
+from services.web.http import WebError
+from services.web.search import Answer, Hit, NoSearch, WebSearch
 
 _BUSY = 429
 

@@ -10,24 +10,20 @@ from zoneinfo import ZoneInfo
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from config.summary import SummarySettings
-from function_calls.call import Call
+from config.sections.news_and_search import SummarySettings
+from function_calls.call import Call, Unwritten
 from function_calls.context import MessageContext
-from function_calls.conversation import attributed
 from function_calls.declaration import tool_function
 from function_calls.ports import ChatWriter
+from function_calls.rounds.conversation import attributed, estimated_tokens
 from function_calls.spec import FunctionResult
-from function_calls.tokens import estimated_tokens
 from function_calls.turn import HistoryLine
-from function_calls.words import Unwritten
-from services.chat_overview import overview
-from services.chat_past import ChatLine, ChatPast
+from services.chats.past import ChatLine, ChatPast, Period, overview, read_period, since
 from services.clock import Clock
-from services.html_text import shortened
 from services.llm.model import ModelMessage
-from services.periods import Period, read_period, since
 from services.refs import ErrorCode
 from services.text_index import terms
+from services.web.content import shortened
 
 _TEXT_CHARS = 3500
 _TOKENS_OF_A_LINE = 12

@@ -10,8 +10,8 @@ from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
 from function_calls.spec import FunctionResult, ToolError
-from services.places import BadTime, Place, Places, UnknownPlace, zone_label
 from services.refs import ErrorCode
+from services.times.places import BadTime, Place, Places, UnknownPlace, zone_label
 
 _PLACE = "City, country, IANA zone or abbreviation; absent: here"
 

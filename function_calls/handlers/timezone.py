@@ -11,10 +11,10 @@ from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
 from function_calls.spec import Choice, FunctionResult
-from services.member_zones import MemberZones
-from services.moment_words import clock
-from services.places import Place, Places, UnknownPlace, zone_label
+from services.chats.members import MemberZones
 from services.refs import ErrorCode
+from services.times.places import Place, Places, UnknownPlace, zone_label
+from services.times.time_formatting import clock
 
 _MOST_CHOICES = 8
 

@@ -8,10 +8,19 @@ from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
 from function_calls.spec import FunctionResult
-from services.json_values import JsonObject
-from services.refs import ErrorCode, Role
-from services.store.todos import Todo
-from services.todo import MOST_OPEN, ListFull, NoSuchTodo, NotYours, Priority, SeveralTodos, Show, State, TodoLists
+from services.chats.todo import (
+    MOST_OPEN,
+    ListFull,
+    NoSuchTodo,
+    NotYours,
+    Priority,
+    SeveralTodos,
+    Show,
+    State,
+    TodoLists,
+)
+from services.refs import ErrorCode, JsonObject, Role
+from services.store.chats.todos import Todo
 
 
 class AddArguments(BaseModel):

@@ -10,10 +10,9 @@ from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
 from function_calls.spec import FunctionResult
-from services.http import WebError
-from services.json_values import JsonObject
-from services.refs import ErrorCode
-from services.weather import DayWeather, Forecast, OpenMeteo, PlaceNotFound
+from services.refs import ErrorCode, JsonObject
+from services.web.http import WebError
+from services.web.weather import DayWeather, Forecast, OpenMeteo, PlaceNotFound
 
 
 class WeatherArguments(BaseModel):

@@ -1,6 +1,6 @@
 """Tools of MCP servers as functions: one source for each server, so that a server that is down hides nothing else.
 
-What serves is what was accepted (services/mcp/pins.py), so functions are there before their server was ever asked; it
+What serves is what was accepted (services/mcp/tools.py), so functions are there before their server was ever asked; it
 is asked when one of them is called. Names, descriptions, schemas and results are a stranger's words: data, not trusted.
 """
 
@@ -15,21 +15,25 @@ from typing import Any
 import structlog
 
 from config.diagnostics import Diagnostic
-from config.mcp_servers import McpServerSettings, McpToolSettings
+from config.sections.mcp import McpServerSettings, McpToolSettings
 from function_calls.call import Call
 from function_calls.context import MessageContext
-from function_calls.definition import DefinitionError, build_spec, schema_arguments
-from function_calls.definition_faults import Code, fault, faults_of
 from function_calls.encodings import imported_definition
-from function_calls.failed_runs import noted
-from function_calls.foreign_results import ResultSchema, failed, progress_text, result_of
-from function_calls.foreign_text import UnseenIn, capped, described, has_unseen
-from function_calls.groups import ToolGroup
-from function_calls.source import Publish, Snapshot
-from function_calls.spec import ArgumentParser, FunctionResult, FunctionSpec, Handler, Touch
+from function_calls.failures import noted
+from function_calls.loading.foreign_text import (
+    ResultSchema,
+    UnseenIn,
+    capped,
+    described,
+    failed,
+    has_unseen,
+    progress_text,
+    result_of,
+)
+from function_calls.loading.source import Publish, Snapshot
+from function_calls.schema.definition import Code, DefinitionError, build_spec, fault, faults_of, schema_arguments
+from function_calls.spec import ArgumentParser, FunctionResult, FunctionSpec, Handler, ToolGroup, Touch
 from services.clock import Clock
-from services.json_values import JsonObject
-from services.mcp.pins import Pin, Pins, PinState
 from services.mcp.problems import (
     BadAnswer,
     CallRefused,
@@ -43,8 +47,8 @@ from services.mcp.problems import (
     shown,
 )
 from services.mcp.server import McpServer
-from services.mcp.tools import Progress, ToolDefinition
-from services.refs import Effect, ErrorCode
+from services.mcp.tools import Pin, Pins, PinState, Progress, ToolDefinition
+from services.refs import Effect, ErrorCode, JsonObject
 
 _log = structlog.get_logger("mcp")
 PREFIX = "mcp__"

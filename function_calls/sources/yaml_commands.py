@@ -9,18 +9,16 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from config.command_tools import CommandTool, ToolFromPython, ToolGroupSettings
 from config.diagnostics import Diagnostic
+from config.sections.command_tools import CommandTool, ToolFromPython, ToolGroupSettings
 from config.wording import did_you_mean
 from config.yaml_document import Location, YamlDocument, read_yaml_bytes
-from function_calls.command_tools.building import spec_of
+from function_calls.command_tools.building import Code, Entry, spec_of
 from function_calls.command_tools.callables import BadReference, PythonNames
-from function_calls.command_tools.faults import Code, Entry
 from function_calls.command_tools.machine import Machine
-from function_calls.definition_faults import fault
-from function_calls.groups import ToolGroup
-from function_calls.source import Changes, Publish, Snapshot
-from function_calls.spec import FunctionSpec
+from function_calls.loading.source import Changes, Publish, Snapshot
+from function_calls.schema.definition import fault
+from function_calls.spec import FunctionSpec, ToolGroup
 from services.storage import LocalFile, Storage, StorageError, storage_at
 from services.threads import Threads
 

@@ -11,12 +11,10 @@ from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
 from function_calls.spec import FunctionResult
-from services.command_words import MOST_CHARS, NoCommand
-from services.program_policy import NotAllowed
+from services.patterns import visible
 from services.refs import ErrorCode
-from services.sandbox import CannotStart, NotIsolated
-from services.shell import Ran, Shell
-from services.visible_text import visible
+from services.sandbox.sandbox import CannotStart, NotIsolated
+from services.sandbox.shell import MOST_CHARS, NoCommand, NotAllowed, Ran, Shell
 
 _log = structlog.get_logger("shell")
 _SHOWN_CHARS = 3000

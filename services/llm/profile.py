@@ -1,4 +1,4 @@
-"""One model as the settings describe it, and what its server can do."""
+"""One configured model: address, headers, and what its server can do."""
 
 from __future__ import annotations
 
@@ -8,8 +8,26 @@ from types import MappingProxyType
 
 from pydantic import SecretStr
 
-from services.json_values import JsonValue
-from services.llm.endpoint import Endpoint
+from services.refs import JsonValue
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where questions are posted, and what goes with each."""
+
+    base_url: str
+    """Up to and including the version, such as `https://api.openai.com/v1`."""
+    path: str
+    """Below the base URL, without a slash at its start."""
+    api_key: SecretStr
+    headers: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    bearer: bool = True
+    """Whether the key goes into `Authorization`; else `headers` have it."""
+    connections: int = 4000
+    """The most requests at once."""
+    silence_seconds: float = 30.0
+    """An answer that began and in which nothing comes for so long is given up."""
+
 
 _NONE: Mapping[str, str] = MappingProxyType({})
 
@@ -34,7 +52,7 @@ class ModelProfile:
     echo_reasoning: bool = True
     """Whether the model gets its own reasoning back in later rounds."""
     dialect: str | None = None
-    """The notation, one of `services.llm.dialects`, in which calls in the model's text are read; None: in none."""
+    """The notation of calls in the model's text, one of `services.llm.reading.dialects`; None: they are not read."""
     connections: int = 4000
     """The most requests at once."""
     silence_seconds: float = 30.0

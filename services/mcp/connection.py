@@ -1,27 +1,31 @@
-"""One connection to a server of tools, from its handshake to its end. Nothing is offered to the server in return: it
-cannot ask a model, a person or for folders."""
+"""One connection to an MCP server: handshake, tool listing, calls and shutdown."""
 
 from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
-from typing import TYPE_CHECKING, Any
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
 
 import mcp_types
 import structlog
+from anyio import BrokenResourceError, ClosedResourceError, EndOfStream
 from mcp import Client, MCPError
+from mcp.client import Transport
 from mcp.client.subscriptions import SubscriptionLost
+from mcp.shared.message import SessionMessage
+from mcp_types import JSONRPCMessage, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 from services.clock import Clock
-from services.json_values import JsonObject
-from services.mcp.limits import MOST_PAGES
 from services.mcp.link import OnProgress
-from services.mcp.listing import Found
 from services.mcp.problems import (
+    DEFINITION_BYTES,
+    MOST_PAGES,
+    MOST_TOOLS,
     BadAnswer,
     CallRefused,
     ConnectionLost,
@@ -29,13 +33,195 @@ from services.mcp.problems import (
     ServerProblem,
     Unreachable,
     in_one_line,
+    shown,
 )
-from services.mcp.tools import Listing, Progress, ToolAnswer
+from services.mcp.tools import Listing, Progress, ToolAnswer, ToolDefinition, definition_of
 from services.mcp.web import LOST, NOT_SENT, REFUSED
-from services.mcp.wire import Wire
+from services.refs import JsonObject
 
 if TYPE_CHECKING:
-    from mcp.client._transport import TransportStreams
+    from mcp.client._transport import ReadStream, TransportStreams, WriteStream
+
+
+_NAME_CHARS = 128
+_MOST_DETAILS = 20
+
+
+class Found:
+    """What was found so far."""
+
+    def __init__(self) -> None:
+        self._tools: dict[str, ToolDefinition] = {}
+        self._problems: dict[str, None] = {}
+        self._details: list[str] = []
+        self._is_whole = True
+
+    def take(self, tool: object) -> bool:
+        """Put a listed tool among the others, or note why it cannot be there. False: there is no room for more."""
+        if len(self._tools) >= MOST_TOOLS:
+            self.cut(f"it has more than {MOST_TOOLS} tools; those after them are left out")
+            return False
+        self._take(tool)
+        return True
+
+    def cut(self, problem: str) -> None:
+        """The rest is left out."""
+        self._is_whole = False
+        self._note(problem)
+
+    def listing(self) -> Listing:
+        """All of it."""
+        return Listing(tuple(self._tools.values()), tuple(self._problems), tuple(self._details), self._is_whole)
+
+    def _take(self, tool: object) -> None:
+        try:
+            found = definition_of(tool if isinstance(tool, dict) else {})
+            size = len(found.canonical)
+        except (ValueError, RecursionError):
+            self._note("it lists a tool that has no name or cannot be read")
+            return
+        name = found.name
+        if not name.isprintable() or " " in name or len(name) > _NAME_CHARS:
+            self._note("it lists a tool whose name cannot be used", f"{name!r} is no name of a tool")
+        elif name in self._tools:
+            self._note(f"it lists {shown(name)} twice; the first one counts", f"{name!r} is listed twice")
+        elif size > DEFINITION_BYTES:
+            said = f"the definition of {shown(name)} is longer than {DEFINITION_BYTES} bytes, so it is not read"
+            self._note(said, f"the definition of {name!r} has {size} bytes")
+        else:
+            self._tools[name] = found
+
+    def _note(self, problem: str, details: str = "") -> None:
+        self._problems.setdefault(problem)
+        if details and len(self._details) < _MOST_DETAILS:
+            self._details.append(in_one_line(details))
+
+
+_HEARD = frozenset(
+    {
+        "notifications/cancelled",
+        "notifications/progress",
+        "notifications/subscriptions/acknowledged",
+        "notifications/tools/list_changed",
+    }
+)
+"""The notifications that something comes of. A server may send as many others as it likes, log lines above all."""
+
+
+class Wire:
+    """A transport that is listened to. Serves one connection."""
+
+    def __init__(self, transport: Transport, on_end: Callable[[], None]) -> None:
+        """`on_end` is called when the other side says no more."""
+        self._transport = transport
+        self._on_end = on_end
+        self._listings: set[str | int] = set()
+        self._listed: list[Any] = []
+
+    def take_listed(self) -> list[Any]:
+        """The tools of the last page, as the server gave them."""
+        listed, self._listed = self._listed, []
+        return listed
+
+    async def __aenter__(self) -> TransportStreams:
+        read, write = await self._transport.__aenter__()
+        return _Reading(read, self._goes_on, self._on_end), _Writing(write, self._note)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        return await self._transport.__aexit__(kind, error, trace)
+
+    def _note(self, message: JSONRPCMessage) -> None:
+        """See a message go out."""
+        if isinstance(message, JSONRPCRequest) and message.method == "tools/list":
+            self._listings.add(message.id)
+
+    def _goes_on(self, message: JSONRPCMessage) -> bool:
+        """See a message come in; whether anybody is to hear it."""
+        if isinstance(message, JSONRPCNotification):
+            return message.method in _HEARD
+        if isinstance(message, JSONRPCResponse) and message.id in self._listings:
+            self._listings.discard(message.id)
+            tools = message.result.get("tools")
+            if isinstance(tools, list):
+                self._listed = tools
+                message.result = {**message.result, "tools": [one for tool in tools if (one := _bare(tool))]}
+        return True
+
+
+def _bare(tool: object) -> JsonObject | None:
+    """As much of a tool as the connection needs: one that is not as it should be would cost all the others, and results
+    are compared with their schema elsewhere. None where there is nothing to call."""
+    if not isinstance(tool, Mapping) or not isinstance(tool.get("name"), str):
+        return None
+    schema = tool.get("inputSchema")
+    properties = schema.get("properties") if isinstance(schema, Mapping) else None
+    known = properties.items() if isinstance(properties, Mapping) else ()
+    kept = {name: one for name, one in known if isinstance(one, Mapping)}
+    return {"name": tool["name"], "inputSchema": {"type": "object", "properties": kept}}
+
+
+class _Reading(AbstractAsyncContextManager["_Reading"]):
+    """What comes in."""
+
+    def __init__(
+        self,
+        stream: ReadStream[SessionMessage | Exception],
+        goes_on: Callable[[JSONRPCMessage], bool],
+        on_end: Callable[[], None],
+    ) -> None:
+        self._stream = stream
+        self._goes_on = goes_on
+        self._on_end = on_end
+
+    async def receive(self) -> SessionMessage | Exception:
+        while True:
+            try:
+                item = await self._stream.receive()
+            except (EndOfStream, ClosedResourceError, BrokenResourceError):
+                self._on_end()
+                raise
+            if isinstance(item, Exception) or self._goes_on(item.message):
+                return item
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> SessionMessage | Exception:
+        try:
+            return await self.receive()
+        except EndOfStream:
+            raise StopAsyncIteration from None
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+
+class _Writing(AbstractAsyncContextManager["_Writing"]):
+    """What goes out."""
+
+    def __init__(self, stream: WriteStream[SessionMessage], note: Callable[[JSONRPCMessage], None]) -> None:
+        self._stream = stream
+        self._note = note
+
+    async def send(self, item: SessionMessage, /) -> None:
+        self._note(item.message)
+        await self._stream.send(item)
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
 
 _LISTEN_AGAIN_SECONDS = 5.0
 _OF_THE_SDK = "SSE stream "

@@ -1,5 +1,4 @@
-"""What can go wrong between the daemon and a server of tools. Each problem is told twice: with whatever the other side
-had to say about it, and in a sentence that is ours alone, which may stand where people read."""
+"""Errors between the daemon and an MCP server, with a text for the log and one for members, and size limits."""
 
 from __future__ import annotations
 
@@ -79,3 +78,11 @@ def is_plain(name: str) -> bool:
 def shown(tool: str) -> str:
     """A tool in a sentence of ours: by its name, unless more than a name could stand in that."""
     return f"the tool {tool!r}" if is_plain(tool) else "a tool whose name is no plain one"
+
+
+MESSAGE_BYTES = 8 * 1024 * 1024
+"""One message of a server; a connection with a longer one is ended."""
+MOST_TOOLS = 512
+MOST_PAGES = 100
+DEFINITION_BYTES = 64 * 1024
+"""The definition of one tool, as JSON."""

@@ -8,15 +8,12 @@ from contextlib import suppress
 
 import structlog
 
-from config.mcp_servers import McpServerSettings
-from services.clock import Clock
-from services.deadlines import Deadlines
-from services.json_values import JsonObject
-from services.mcp.link import Link, OnProgress
-from services.mcp.one_link import OneLink
-from services.mcp.pins import Pins, PinState
+from config.sections.mcp import McpServerSettings
+from services.clock import Clock, Deadlines
+from services.mcp.link import Link, OneLink, OnProgress
 from services.mcp.problems import ConnectionLost, NotSent, ServerProblem, Superseded, Unreachable, Withdrawn
-from services.mcp.tools import ToolAnswer
+from services.mcp.tools import Pins, PinState, ToolAnswer
+from services.refs import JsonObject
 from services.retry import Retry, RetryPolicy, Verdict
 
 _PATIENCE = RetryPolicy(attempts=13, first_wait_seconds=1.0, longest_wait_seconds=300.0)

@@ -21,7 +21,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
-from services.mcp.limits import MESSAGE_BYTES
+from services.mcp.problems import MESSAGE_BYTES
 
 if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams

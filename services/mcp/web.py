@@ -16,7 +16,7 @@ import httpx2
 import orjson
 from mcp.client.streamable_http import streamable_http_client
 
-from services.mcp.limits import MESSAGE_BYTES
+from services.mcp.problems import MESSAGE_BYTES
 
 if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams

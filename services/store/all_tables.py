@@ -1,14 +1,24 @@
-"""Every table of the program, for whoever makes or checks a whole database."""
+"""Every table of the program, and the newest id in them."""
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
 
-from sqlalchemy import MetaData
+from sqlalchemy import MetaData, func, select, union_all
 
 import services.store
+from services.store.chats.chat_settings import GRANTS
+from services.store.chats.history import HISTORY
+from services.store.port import Query, Statement
 from services.store.schema import metadata
+from services.store.turns.audit import AUDIT
+from services.store.turns.http_events import EVENTS
+from services.store.turns.inbox import INBOX
+from services.store.turns.occurrences import OCCURRENCES
+from services.store.turns.outbox import OUTBOX
+from services.store.turns.pending import PENDING
+from services.store.turns.timers import TIMERS
 
 
 def all_tables() -> MetaData:
@@ -17,3 +27,12 @@ def all_tables() -> MetaData:
         if not module.ispkg:
             importlib.import_module(f"services.store.{module.name}")
     return metadata
+
+
+_WITH_IDS = (INBOX, HISTORY, OUTBOX, PENDING, EVENTS, AUDIT, GRANTS, TIMERS, OCCURRENCES)
+_NEWEST = Statement("ids.newest", union_all(*(select(func.max(table.c.id).label("id")) for table in _WITH_IDS)))
+
+
+def newest_ids() -> Query:
+    """The highest `id` of each table; null where there is none."""
+    return _NEWEST.query()

@@ -13,13 +13,13 @@ from sqlalchemy import Dialect, Select, select
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 
-from services.json_values import JsonObject
-from services.store.budgets import BUDGETS, TOLD
-from services.store.history import HISTORY
-from services.store.inbox import INBOX
-from services.store.ledger import LEDGER
+from services.refs import JsonObject
+from services.store.chats.history import HISTORY
 from services.store.side import SideConnection
 from services.store.statements import DialectName
+from services.store.turns.budgets import BUDGETS, TOLD
+from services.store.turns.inbox import INBOX
+from services.store.turns.ledger import LEDGER
 
 
 @dataclass(frozen=True, slots=True)

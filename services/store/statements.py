@@ -1,11 +1,12 @@
-"""Statements as a driver takes them: SQL text with positional binds, compiled once for each dialect."""
+"""Compiled SQL statements with positional binds, and the units of writes made of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from operator import itemgetter
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from sqlalchemy import BindParameter, ClauseElement, Dialect
 from sqlalchemy.dialects.postgresql.psycopg import PGCompiler_psycopg, PGDialect_psycopg
@@ -14,7 +15,7 @@ from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.sql.compiler import SQLCompiler
 
-from services.store.port import Statement, Values
+from services.store.port import Statement, StoreBroken, StoreError, Values
 
 DialectName = Literal["sqlite", "postgresql"]
 _TAKES_NO_ROW = -1
@@ -154,3 +155,44 @@ def _picker(order: tuple[str, ...]) -> Callable[[Mapping[str, Any]], tuple[Any, 
         (name,) = order
         return lambda values: (values[name],)
     return itemgetter(*order)
+
+
+Step = tuple[CompiledStatement, tuple[Any, ...], int | None]
+"""One write of a unit, ready for the driver: the statement, its values in order, and how many rows it has to touch. A
+plain tuple, since each turn makes ten."""
+
+
+class Unit:
+    """What is done as a whole or not at all. `waiter` is None where nobody waits."""
+
+    __slots__ = ("outcome", "steps", "waiter")
+
+    def __init__(self, steps: Sequence[Step], waiter: asyncio.Future[list[int]] | None) -> None:
+        self.steps = steps
+        self.waiter = waiter
+        self.outcome: list[int] | StoreError | None = None
+        """The row counts, or why it was not done. None until that is known."""
+
+    @property
+    def names(self) -> str:
+        """What it is about, for errors."""
+        return ", ".join(statement.name for statement, _, _ in self.steps)
+
+
+class Committer(Protocol):
+    """Executes groups of units on one connection. Belongs to one thread at a time."""
+
+    commits: int
+    """Transactions committed so far."""
+    broken: StoreBroken | None
+    """Why nothing is taken any more."""
+
+    def run(self, units: Sequence[Unit]) -> Sequence[Unit]:
+        """Set the outcome of every unit. A unit that fails is undone and leaves no trace in the others. Returns the
+        units, in their order, of which nothing was done because the database cannot be reached now."""
+
+    def finish(self) -> None:
+        """What is done after the last group; never raises."""
+
+    def close(self) -> None:
+        """Close the connection, whatever state it is in."""

@@ -1,23 +1,111 @@
-"""What every engine does with units: they wait in the loop and go to one writer thread, whole groups at a time.
-
-A commit costs a sync of the disk and two thread switches, whatever is in it. So all units that came while the thread
-was busy become one transaction: there is no window to wait for, and the busier the daemon, the less a unit costs.
-"""
+"""Queue of write units: the event loop hands whole groups to the one writer thread."""
 
 from __future__ import annotations
 
 import asyncio
+import sys
+import threading
+import time
 from collections.abc import Callable, Sequence
+from queue import SimpleQueue
 from typing import Any
 
 import structlog
 
 from services.clock import Clock
 from services.store.port import BadUnit, Statement, StoreBroken, StoreClosed, StoreError, Values, Write
-from services.store.starvation import Nudge
-from services.store.statements import CompiledStatement, StatementCompiler
-from services.store.units import Committer, Step, Unit
-from services.store.writer_thread import WriterThread
+from services.store.statements import Committer, CompiledStatement, StatementCompiler, Step, Unit
+
+
+class WriterThread:
+    """Runs a Committer in a daemon thread: a store that nobody closed must not keep the process from ending, and
+    dying at any point is safe. Calls `release` at its very end. `on_done`, with what could not be done now, and
+    `on_end` are called in the loop."""
+
+    def __init__(
+        self,
+        committer: Committer,
+        release: Callable[[], None],
+        loop: asyncio.AbstractEventLoop,
+        on_done: Callable[[Sequence[Unit]], None],
+        on_end: Callable[[], None],
+    ) -> None:
+        self._committer = committer
+        self._release = release
+        self._loop = loop
+        self._on_done = on_done
+        self._on_end = on_end
+        self._inbox: SimpleQueue[Sequence[Unit] | None] = SimpleQueue()
+
+    def start(self) -> None:
+        """Begin to work."""
+        threading.Thread(target=self._work, name="store-writer", daemon=True).start()
+
+    def run(self, units: Sequence[Unit]) -> None:
+        """Hand a group over; `on_done` follows when all its outcomes are set."""
+        self._inbox.put(units)
+
+    def end(self) -> None:
+        """Close the connection after the groups handed over; `on_end` follows."""
+        self._inbox.put(None)
+
+    def _work(self) -> None:
+        try:
+            while (units := self._inbox.get()) is not None:
+                left = self._committer.run(units)
+                if not self._tell(self._on_done, left):
+                    break
+            self._committer.finish()
+        finally:
+            self._committer.close()
+            self._release()
+            self._tell(self._on_end)
+
+    def _tell(self, callback: Callable[..., None], *args: object) -> bool:
+        """False when the loop is closed, and nobody is there to be told."""
+        try:
+            self._loop.call_soon_threadsafe(callback, *args)
+        except RuntimeError:
+            return False
+        return True
+
+
+_SWITCH_SECONDS = 50e-6
+_PATIENCE_SECONDS = 0.002
+_PACE_SECONDS = 0.001
+_PAUSE_SECONDS = 0.0002
+
+
+def switch_threads_often() -> None:
+    """Let a waiting thread ask for the interpreter after 50 µs instead of 5 ms. It holds for the whole process, so
+    whoever owns the process calls it, before it opens a store."""
+    sys.setswitchinterval(_SWITCH_SECONDS)
+
+
+class Nudge:
+    """While work is out at another thread for longer than 2 ms, pauses the loop for 0.2 ms in each millisecond.
+
+    The pace matters: work may also be out because it waits for a lock or a disk.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._timer: asyncio.TimerHandle | None = None
+
+    def work_is_out(self) -> None:
+        """The other thread has got work."""
+        self._timer = self._loop.call_later(_PATIENCE_SECONDS, self._pause)
+
+    def work_is_back(self) -> None:
+        """It has done it."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _pause(self) -> None:
+        time.sleep(_PAUSE_SECONDS)
+        self._timer = self._loop.call_later(_PACE_SECONDS, self._pause)
+
 
 _POST_SECONDS = 0.05
 _FIRST_WAIT_SECONDS = 0.1

@@ -1,9 +1,17 @@
 """Times as people write them: `Times` reads them, `Reading` is what they mean."""
 
-from services.times.language import TimeLanguage
-from services.times.readings import Found, Grain, Kind, Length, Reading
-from services.times.repeats import Repeats, Trouble, UnclearTime
-from services.times.times import Times
+from services.times.reader import Times
+from services.times.words.readings import (
+    Found,
+    Grain,
+    Kind,
+    Length,
+    Reading,
+    Repeats,
+    TimeLanguage,
+    Trouble,
+    UnclearTime,
+)
 
 __all__ = [
     "Found",

@@ -9,7 +9,7 @@ import pytest
 from benchmarks.__main__ import BENCHMARKS, main, run_driver
 from benchmarks.measuring import Effort, Figure, ratio
 from benchmarks.stub import answer_to, expected, question
-from services.llm.openai_answers import read_body
+from services.llm.reading.openai import read_body
 
 UNITS = {"us", "ratio", "seconds", "cpu_seconds", "megabytes", "bytes", "errors"}
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.times import PAGE, Answer, Row, Score, is_right, main, measure, ours, page_with, read_rows, repeats_as
-from services.recurrence import Calendar, Rule, Unit
 from services.times import Times
+from services.times.recurrence import Calendar, Rule, Unit
 
 FILE = "D_time_expressions/time_expressions.jsonl"
 Measured = tuple[list[Score], list[tuple[Row, Answer | None]]]

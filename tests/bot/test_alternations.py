@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bot.alternations import PAUSE_SECONDS, SETTING, Alternations
-from bot.gate import Verdict
+from bot.intake.gate import Verdict
+from bot.intake.notices import PAUSE_SECONDS, SETTING, Alternations
 from bot.platforms.base import Limits
 from bot.testing import FAMILY, Group, TestPlatform, a_group
 from config.texts import Texts

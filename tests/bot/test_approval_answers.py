@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 
-from bot.approval_answers import meant, pointed_out, quoted_id
+from bot.intake.gate import meant, pointed_out, quoted_id
 from config.texts import Texts
-from function_calls.approval_terms import ApprovalTerms
 from function_calls.context import Kind, Quoted
-from function_calls.open_question import Continuation, OpenQuestion
-from function_calls.spec import Question
+from function_calls.questions.questions import Continuation, OpenQuestion
+from function_calls.spec import ApprovalTerms, Question
 from services.refs import Role
 from tests.fakes.builders import a_member, a_message
 

@@ -14,10 +14,10 @@ from bot.testing import FAMILY, Group, call
 from config.texts import Texts
 from function_calls.context import Kind, Quoted
 from services.refs import ChatRef, MemberRef, Role
-from services.store.audit import AUDIT
-from services.store.ledger import LEDGER
-from services.store.pending import PENDING
 from services.store.port import Statement
+from services.store.turns.audit import AUDIT
+from services.store.turns.ledger import LEDGER
+from services.store.turns.pending import PENDING
 from tests.fakes.functions import CITY, Recorder
 from tests.fakes.held import Held
 from tests.fakes.kept import kept, last_reason

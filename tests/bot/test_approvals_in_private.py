@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bot.testing import a_group
-from services.store.grants import GRANTS
+from services.store.chats.chat_settings import GRANTS
 from tests.bot.test_approvals import ADMIN, ANN, EN, WORK, asked, code_in, needing, post
 from tests.fakes.functions import Recorder
 from tests.fakes.kept import kept, last_reason

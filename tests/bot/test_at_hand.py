@@ -13,13 +13,13 @@ import pytest
 from bot.testing import FAMILY, Group, call
 from config.texts import Texts
 from function_calls.context import Kind
-from function_calls.groups import ToolGroup
-from function_calls.source import Publish, Snapshot
-from function_calls.spec import FunctionSpec
+from function_calls.loading.source import Publish, Snapshot
+from function_calls.spec import FunctionSpec, ToolGroup
 from services.refs import MemberRef, Role
-from services.store import activations, changes
-from services.store.activations import ACTIVATIONS
-from services.store.audit import AUDIT
+from services.store.chats import chat_settings
+from services.store.chats.chat_settings import ACTIVATIONS
+from services.store.turns import audit
+from services.store.turns.audit import AUDIT
 from tests.fakes.functions import CITY, Recorder
 from tests.fakes.held import Held
 from tests.fakes.kept import heard, kept, last_reason
@@ -432,8 +432,8 @@ async def test_functions_that_name_a_group_make_one() -> None:
 
 async def test_what_another_process_puts_to_hand_is_noticed() -> None:
     async with a_group([sonar().spec]) as group:
-        write = activations.activate(group.chat.key, "sonar", "cli:main:operator", 1)
-        await group.daemon.store.commit([write, changes.touch("activations")])
+        write = chat_settings.activate(group.chat.key, "sonar", "cli:main:operator", 1)
+        await group.daemon.store.commit([write, audit.touch("activations")])
         await group.daemon.housekeeping.notice_changes()
         group.model.says("Hi.")
         await group.say("Ann", "@Rollcall hello")

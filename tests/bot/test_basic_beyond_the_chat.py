@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from bot.reload import Reload
+from bot.live.settings import Reload
 from bot.testing import call
 from config.settings import Settings
 from config.texts import Texts
-from services.http import WebClient
 from services.llm.model import ModelAnswer
+from services.web.http import WebClient
 from tests.bot.basic_group import a_group_with
 from tests.fakes.functions import Recorder
 from tests.fakes.kept import last_reason

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from config.texts import Texts
-from function_calls.beginning import BEGINS_CHATS
 from function_calls.context import Attachment
+from function_calls.registry import BEGINS_CHATS
 from function_calls.spec import Choice, FunctionResult, Message, Question
 from tests.bot.basic_group import a_group_with
 from tests.bot.test_reload import reload

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from structlog.testing import capture_logs
 
-from bot.scripts_check import check_scripts
-from config.basic import BasicSource
+from bot.checks.scripts_check import check_scripts
+from config.sections.basic import BasicSource
 from config.settings import Settings
 from tests.bot.basic_group import a_group_with, write_scripts
 

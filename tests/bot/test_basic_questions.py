@@ -11,9 +11,9 @@ from bot.direct_calls import Caller
 from bot.testing import FAMILY, Group, call
 from config.texts import Texts
 from function_calls.context import Kind
-from function_calls.turn_log import Path as Path_
-from services.http import WebClient
+from function_calls.turn import Path as Path_
 from services.refs import MemberRef, Role
+from services.web.http import WebClient
 from tests.bot.basic_group import a_group_with, write_scripts
 from tests.fakes.functions import CITY, Recorder
 from tests.fakes.kept import last_reason

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.script_schedules import GRACE_SECONDS
+from bot.chats.chat_notes import GRACE_SECONDS
 from function_calls.spec import Touch
 from services.refs import MemberRef, Role
 from tests.bot.basic_group import a_group_with

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from bot.testing import Group, a_group, call
-from services.basic_tools import BasicTools
 from services.clock import VirtualClock
-from services.store import basic_tools
+from services.scripts.basic_tools import BasicTools
+from services.store.chats import basic_tools
 from services.store.port import Query, Row, Store, StoreHealth, Write
 from tests.bot.basic_group import a_group_with
 from tests.bot.cli.running import Printed, a_settings_file, command

@@ -15,10 +15,10 @@ from bot.testing import Group, a_group
 from function_calls.context import Kind, Quoted
 from function_calls.spec import FunctionResult
 from services.refs import Role
-from services.store.inbox import INBOX
-from services.store.ledger import LEDGER
 from services.store.port import BadUnit, Store, StoreFull, Write
-from services.store.sqlite import SqliteStore
+from services.store.sqlite.store import SqliteStore
+from services.store.turns.inbox import INBOX
+from services.store.turns.ledger import LEDGER
 from tests.bot.basic_group import a_group_with
 from tests.fakes.full_disk import FullDisk
 from tests.fakes.functions import Recorder

@@ -8,8 +8,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from bot.testing import a_group
-from config.budgets import BudgetsSettings
-from function_calls.budgets import OverBudget, RequestBudgets
+from config.sections.bots import BudgetsSettings
+from function_calls.checks.budgets import OverBudget, RequestBudgets
 from services.clock import VirtualClock
 from services.llm.model import ModelError, ModelRequest
 from services.refs import ErrorCode

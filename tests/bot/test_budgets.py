@@ -14,7 +14,7 @@ from hypothesis import settings as effort
 from hypothesis import strategies as st
 from sqlalchemy import select
 
-from bot.database import open_store
+from bot.database.opening import open_store
 from bot.testing import Group, Step, call
 from config.settings import Settings
 from config.texts import Texts
@@ -23,9 +23,9 @@ from function_calls.context import MessageContext
 from services.clock import VirtualClock
 from services.llm.model import ModelAnswer, ModelError, ModelRequest, Usage
 from services.refs import ChatRef, ErrorCode, Role
-from services.store import budgets
-from services.store.budgets import BUDGETS
 from services.store.port import Conflict, Statement
+from services.store.turns import budgets
+from services.store.turns.budgets import BUDGETS
 from tests.bot.cli.running import a_settings_file, command
 from tests.fakes.full_disk import FullDisk
 from tests.fakes.functions import CITY, Recorder

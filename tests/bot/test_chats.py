@@ -13,7 +13,8 @@ from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
 from function_calls.ports import Members
 from services.refs import ChatRef, MemberRef, Role
-from services.store import changes, chat_settings
+from services.store.chats import chat_settings
+from services.store.turns import audit
 from tests.fakes.functions import Recorder
 from tests.fakes.kept import last_reason
 
@@ -119,12 +120,12 @@ async def test_what_a_chat_sets_for_itself_holds_as_soon_as_the_daemon_notices()
         await group.say("Ann", "@Rollcall hello")
         assert offered(group)
         change = chat_settings.put(FAMILY.key, "functions_on", "off", "test:bot:ann", 1)
-        await group.daemon.store.commit([change, changes.touch("chat_settings")])
+        await group.daemon.store.commit([change, audit.touch("chat_settings")])
         await group.daemon.housekeeping.notice_changes()
         await group.say("Ann", "@Rollcall hello")
         assert (offered(group), await last_reason(group)) == (set(), ("functions_off", "chat"))
         back = chat_settings.clear(FAMILY.key, "functions_on")
-        await group.daemon.store.commit([back, changes.touch("chat_settings")])
+        await group.daemon.store.commit([back, audit.touch("chat_settings")])
         await group.daemon.housekeeping.notice_changes()
         await group.say("Ann", "@Rollcall hello")
         assert offered(group)

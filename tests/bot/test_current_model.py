@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 
-from bot.current_model import CurrentModel
+from bot.registration.models import CurrentModel
 from config.texts import Texts
 from services.llm.model import ModelAnswer, ModelMessage, ModelRequest
-from services.llm.offline import OfflineModel
+from services.llm.offline.offline import OfflineModel
 
 QUESTION = ModelRequest([ModelMessage("user", "hello")])
 

@@ -13,7 +13,7 @@ from bot.testing import FAMILY, Group, a_group
 from config.texts import Texts
 from function_calls.context import Kind
 from services.refs import ChatRef, Role
-from services.store.ledger import LEDGER
+from services.store.turns.ledger import LEDGER
 from tests.bot.cli.running import Printed, a_settings_file, command
 from tests.bot.cli.running import without_a_model as without_a_model
 from tests.fakes.drafts import later

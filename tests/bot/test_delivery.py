@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from bot.delivery import Parcel
+from bot.delivery.delivery import Parcel
 from bot.platforms.base import Limits, LinkState, Outgoing, Receipt, SendFailed
 from bot.testing import FAMILY, Group, TestPlatform, a_group
 from config.texts import Texts
 from function_calls.spec import Choice, FunctionResult, Message
 from services.refs import ChatRef, MemberRef
-from services.store.history import HISTORY
-from services.store.outbox import OUTBOX
+from services.store.chats.history import HISTORY
+from services.store.turns.outbox import OUTBOX
 from tests.fakes.full_disk import FullDisk
 from tests.fakes.functions import Recorder
 from tests.fakes.held import Held, until

@@ -13,15 +13,15 @@ from typing import Any
 import psycopg
 import pytest
 
-from bot.leading import Leading
+from bot.database.leadership import Leading
 from bot.platforms.base import Limits, Outgoing, Receipt, SendFailed
 from bot.testing import Group, TestPlatform, a_group
 from function_calls.call import Call
 from function_calls.spec import FunctionResult, Message
 from services.clock import VirtualClock
-from services.store.outbox import OUTBOX
 from services.store.port import StoreFenced
 from services.store.postgres.lease import PostgresLease
+from services.store.turns.outbox import OUTBOX
 from tests.fakes.functions import Recorder
 from tests.fakes.held import until
 from tests.fakes.kept import kept

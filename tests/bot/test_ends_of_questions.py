@@ -14,7 +14,7 @@ from function_calls.context import Kind
 from function_calls.spec import FunctionResult
 from services.clock import VirtualClock
 from services.refs import MemberRef, Role
-from services.store.pending import PENDING
+from services.store.turns.pending import PENDING
 from tests.bot.test_approvals import ADMIN, code_in
 from tests.bot.test_handler_questions import BEGAN, expire, until_dead
 from tests.bot.test_reload import reload

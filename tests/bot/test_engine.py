@@ -8,8 +8,7 @@ from random import Random
 
 import pytest
 
-from bot.engine.embedded import EmbeddedEngine
-from bot.engine.job import Job
+from bot.engine.embedded import EmbeddedEngine, Job
 from bot.testing import ScriptedModel, a_group
 from config.settings import LimitsSettings
 from config.texts import Texts

@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 
-from bot.explanations import StoredExplanations
+from bot.chats.explanations import StoredExplanations
 from bot.testing import FAMILY, Group, a_group, call
 from config.settings import Settings
 from config.texts import Texts
 from config.wording import _names_known_at
 from function_calls.context import Kind, Quoted, TimerCall
-from function_calls.reasons import reason_text
+from function_calls.profile import reason_text
+from function_calls.schema.commands import spoken_name
 from function_calls.spec import FunctionResult, FunctionSpec
-from function_calls.usage import spoken_name
 from services.llm.model import ModelAnswer, ModelError
 from services.refs import ChatRef, ErrorCode, ReasonCode
-from services.store.inbox import INBOX
+from services.store.turns.inbox import INBOX
 from tests.fakes.functions import CITY, Recorder
 from tests.fakes.held import Held
 from tests.fakes.kept import kept, last_reason, reasons

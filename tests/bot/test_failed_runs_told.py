@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 
 from bot.testing import Group, a_group, call
 from config.texts import Texts
-from function_calls.reasons import reason_text
+from function_calls.profile import reason_text
 from services.refs import ReasonCode
 from tests.fakes.command_tools import a_group_with
 from tests.fakes.functions import Recorder

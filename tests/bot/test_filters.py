@@ -14,7 +14,7 @@ from bot.testing import Group, a_group, call
 from config.texts import Texts
 from function_calls.call import Call
 from function_calls.context import MessageContext
-from function_calls.definition import DefinitionError
+from function_calls.schema.definition import DefinitionError
 from function_calls.spec import FunctionResult, ToolError
 from services.refs import ChatRef, ErrorCode
 from tests.config.files import faults_of, settings_of

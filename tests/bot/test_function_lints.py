@@ -7,14 +7,12 @@ from typing import Any
 
 import pytest
 
-from bot.function_findings import Code
-from bot.function_lints import lints
-from bot.functions_check import check_functions
+from bot.checks.functions_check import Code, check_functions, lints
 from config.diagnostics import Diagnostic
 from config.settings import Settings
 from config.yaml_document import read_yaml
 from function_calls.registry import BotFunctions
-from function_calls.sources.mappings import new_spec
+from function_calls.schema.mappings import new_spec
 
 HEAD = """\
 from pydantic import BaseModel, Field

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from bot.function_sources import FunctionSources, WantedSource
+from bot.registration.function_sources import FunctionSources, WantedSource
 from bot.testing import a_group
 from config.diagnostics import Diagnostic
 from function_calls.call import Call
 from function_calls.context import MessageContext
+from function_calls.loading.source import Snapshot
 from function_calls.registry import FunctionRegistry
-from function_calls.source import Snapshot
 from function_calls.spec import FunctionResult
 from tests.fakes.functions import Recorder
 from tests.fakes.sources import Written

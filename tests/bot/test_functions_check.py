@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bot.functions_check import Code, check_functions, text_reads
+from bot.checks.functions_check import Code, check_functions, text_reads
 from config.diagnostics import Diagnostic
 from config.settings import Settings
 from config.yaml_document import read_yaml

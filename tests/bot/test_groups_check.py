@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bot.groups_check import check_groups
-from function_calls.groups import ToolGroup
+from bot.checks.functions_check import check_groups
+from function_calls.spec import ToolGroup
 from tests.fakes.functions import Recorder
 
 

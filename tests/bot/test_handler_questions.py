@@ -16,9 +16,9 @@ from function_calls.context import Kind
 from function_calls.spec import Choice, FunctionResult
 from services.clock import VirtualClock
 from services.refs import MemberRef, Role
-from services.store.inbox import INBOX
-from services.store.ledger import LEDGER
-from services.store.pending import PENDING
+from services.store.turns.inbox import INBOX
+from services.store.turns.ledger import LEDGER
+from services.store.turns.pending import PENDING
 from tests.fakes.asking import Asking
 from tests.fakes.dying_store import DyingStore
 from tests.fakes.functions import CITY, Recorder

@@ -14,8 +14,8 @@ from function_calls.declaration import tool_function
 from function_calls.spec import FunctionResult, Message
 from services.llm.model import ModelAnswer, ModelRequest, ToolCall
 from services.refs import ChatRef
-from services.store.ledger import LEDGER
 from services.store.port import Statement
+from services.store.turns.ledger import LEDGER
 from tests.fakes.full_disk import FullDisk
 from tests.fakes.held import Held
 

@@ -15,11 +15,11 @@ import pytest
 from mcp import MCPError
 
 from bot.platforms.base import Outgoing
-from bot.platforms.http import HttpPlatform
+from bot.platforms.http.platform import HttpPlatform
 from bot.testing import Group, call
 from function_calls.context import MessageContext
 from services.refs import MemberRef, Role
-from services.store.chat_settings import CHAT_SETTINGS
+from services.store.chats.chat_settings import CHAT_SETTINGS
 from services.store.port import Statement
 from tests.bot.basic_group import write_scripts
 from tests.bot.cli.running import a_settings_file, command

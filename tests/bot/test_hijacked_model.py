@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from bot.testing import Group, a_group, call
+from function_calls.turn import Path as Way
 from function_calls.turn import Turn
-from function_calls.turn_log import Path as Way
 from services.llm.model import ToolCall
 from services.refs import ChatRef, ErrorCode, MemberRef, Role
-from services.timer import TimerKind
+from services.timers.timer import TimerKind
 from tests.fakes.drafts import ANN, later
 from tests.fakes.functions import Recorder
 from tests.fakes.timers import ask, pass_time

@@ -13,18 +13,19 @@ import pytest
 from sqlalchemy import Column, Delete
 from structlog.testing import capture_logs
 
-from bot.database import DATABASE
+from bot.database.opening import DATABASE
 from bot.platforms.base import Accepted
 from bot.testing import Group, a_group
 from bot.web.wiring import probes_of
 from services.clock import VirtualClock
-from services.script_memory import ScriptMemory, bots_own
-from services.store import audit, history, script_memory, summaries
+from services.scripts.memory import ScriptMemory, bots_own
+from services.store.chats import history, script_data, summaries
 from services.store.ids import first_id_at
-from services.store.inbox import INBOX
-from services.store.outbox import OUTBOX
-from services.store.pending import PENDING
 from services.store.port import Query, Row, Store, StoreBroken, Write
+from services.store.turns import audit
+from services.store.turns.inbox import INBOX
+from services.store.turns.outbox import OUTBOX
+from services.store.turns.pending import PENDING
 from tests.fakes.functions import CITY, Recorder
 from tests.fakes.held import Held
 from tests.fakes.kept import heard, kept
@@ -96,7 +97,7 @@ async def test_what_scripts_remember_for_a_time_is_forgotten_then_and_the_rest_s
         await memory.put(bots_own("default"), "long", 1)
         await group.clock.advance(61)
         await group.daemon.housekeeping.forget()
-        assert await kept(group, script_memory.SCRIPT_MEMORY.c.name) == [("long",)]
+        assert await kept(group, script_data.SCRIPT_MEMORY.c.name) == [("long",)]
 
 
 @pytest.mark.parametrize("hours", [25, 71])

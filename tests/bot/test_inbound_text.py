@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.inbound_text import fit, fit_name, fit_text
+from bot.intake.intake import fit, fit_name, fit_text
 from bot.testing import a_group
 from config.texts import Texts
 from function_calls.context import Quoted

@@ -11,10 +11,11 @@ from bot.platforms.base import Accepted
 from bot.testing import FAMILY, Group, a_group
 from function_calls.context import Attachment, Kind
 from services.refs import ChatRef
-from services.store import cursors, history
-from services.store.history import HISTORY
-from services.store.inbox import INBOX
+from services.store.chats import history
+from services.store.chats.history import HISTORY
 from services.store.port import StoreFull
+from services.store.turns import audit
+from services.store.turns.inbox import INBOX
 from tests.fakes.full_disk import FullDisk
 from tests.fakes.functions import CITY, Recorder
 from tests.fakes.held import Held
@@ -68,10 +69,10 @@ async def test_the_same_words_twice_are_two_messages() -> None:
 async def test_what_a_platform_keeps_with_a_message_is_kept_for_a_duplicate_too() -> None:
     async with a_group() as group:
         context = group.message("Ann", "hello")
-        assert await group.daemon.intake.deliver(context, [cursors.advance("test", "7", 1)]) is Accepted.NEW
-        assert await group.daemon.intake.deliver(context, [cursors.advance("test", "8", 2)]) is Accepted.DUPLICATE
+        assert await group.daemon.intake.deliver(context, [audit.advance("test", "7", 1)]) is Accepted.NEW
+        assert await group.daemon.intake.deliver(context, [audit.advance("test", "8", 2)]) is Accepted.DUPLICATE
         assert await kept(group, HISTORY.c.text) == [("hello",)]
-        assert (await group.daemon.store.read(cursors.get("test")))[0]["value"] == "8"
+        assert (await group.daemon.store.read(audit.get("test")))[0]["value"] == "8"
 
 
 @pytest.mark.requirement("D54")

@@ -9,7 +9,7 @@ import pytest
 from bot.testing import Group, a_group
 from config.texts import Texts
 from function_calls.context import Kind, Quoted
-from services.store.pending import PENDING
+from services.store.turns.pending import PENDING
 from tests.bot.test_approvals import ADMIN, WORK, asked, needing, post
 from tests.fakes.held import Held
 from tests.fakes.kept import kept, last_reason

@@ -14,8 +14,8 @@ from structlog.testing import capture_logs
 
 from bot.testing import Group, a_group, call
 from config.texts import Texts
-from function_calls.sources.mappings import new_spec
-from services.store.ledger import LEDGER
+from function_calls.schema.mappings import new_spec
+from services.store.turns.ledger import LEDGER
 from tests.fakes.functions import Recorder
 from tests.fakes.held import until
 from tests.fakes.kept import kept, reasons

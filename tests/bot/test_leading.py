@@ -8,11 +8,11 @@ from collections.abc import AsyncIterator
 import pytest
 from structlog.testing import capture_logs
 
-from bot.leading import Leading
+from bot.database.leadership import Leading
 from services.clock import VirtualClock
-from services.store import leases
-from services.store.leases import Held, Unreachable
 from services.store.port import StoreError, StoreFenced, Write
+from services.store.turns import leases
+from services.store.turns.leases import Held, Unreachable
 
 SECONDS = 15.0
 

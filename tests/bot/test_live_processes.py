@@ -7,17 +7,17 @@ import os
 from pathlib import Path
 from typing import Any
 
-from bot.reload import Reload
+from bot.live.settings import Reload
 from bot.testing import Group, a_group
-from config.mcp_servers import McpServerSettings
-from config.sandbox import SandboxSettings
+from config.sections.mcp import McpServerSettings
+from config.sections.processes import SandboxSettings
 from config.settings import Settings
 from config.texts import Texts
 from services.clock import SystemClock
+from services.mcp.opening import SandboxedStart
 from services.mcp.problems import Unreachable
-from services.mcp.sandboxed import SandboxedStart
 from services.refs import ChatRef, Role
-from services.sandbox import CannotStart, Command, Isolation, Limits, NotIsolated, Sandbox
+from services.sandbox.sandbox import CannotStart, Command, Isolation, Limits, NotIsolated, Sandbox
 from tests.fakes.command_tools import write
 from tests.harness.sandboxes import LIVING, a_line, needs_bubblewrap, python
 

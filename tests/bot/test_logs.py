@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import structlog
 
-from bot.logs import set_up_logs
+from bot.telemetry.logs import set_up_logs
 from bot.testing import a_group, call
 from config.settings import LoggingSettings
 from function_calls.context import MessageContext

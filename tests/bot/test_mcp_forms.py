@@ -10,12 +10,12 @@ from mcp_types import ElicitResult
 from structlog.testing import capture_logs
 
 from bot.direct_calls import Caller
-from bot.mcp_callers import McpCaller
-from bot.mcp_questions import MOST_WAITING, Waiting, form_of, reply_of
+from bot.mcp.callers import McpCaller
+from bot.mcp.questions import MOST_WAITING, Waiting, form_of, reply_of
 from config.texts import Texts
-from function_calls.answering import Asked, Reply
+from function_calls.resuming import Asked, Reply
 from function_calls.spec import Choice, Question
-from function_calls.turn_log import Path
+from function_calls.turn import Path
 from services.refs import ChatRef, MemberRef, Role
 from tests.bot.test_mcp_questions import User, called
 from tests.fakes.asking import Asking

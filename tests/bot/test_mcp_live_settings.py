@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from bot.function_sources import WantedSource
-from bot.mcp_clients import mcp_sources
+from bot.registration.function_sources import WantedSource
+from bot.registration.functions import mcp_sources
 from bot.testing import a_group
-from config.mcp_servers import McpServerSettings
+from config.sections.mcp import McpServerSettings
 from config.settings import Settings
 from function_calls.spec import FunctionResult
 from services.clock import VirtualClock
-from services.mcp.pins import Pins
 from services.mcp.problems import Unreachable
+from services.mcp.tools import Pins
 from tests.bot.test_reload import reload
 from tests.fakes.functions import Recorder
 from tests.fakes.sqlite_store import a_store

@@ -20,7 +20,7 @@ from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.spec import Choice, FunctionResult, Message
 from services.refs import ChatRef
-from services.store.ledger import LEDGER
+from services.store.turns.ledger import LEDGER
 from tests.fakes.asking import Asking
 from tests.fakes.functions import CITY, Recorder
 from tests.fakes.kept import kept

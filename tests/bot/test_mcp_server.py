@@ -14,13 +14,13 @@ import pytest
 from mcp import Client, MCPError
 from mcp_types import AudioContent, EmbeddedResource, ImageContent, ResourceLink
 
-from bot.mcp_server import McpServer
+from bot.mcp.server import McpServer
 from function_calls.call import Call
 from function_calls.context import Attachment, MessageContext
 from function_calls.spec import Choice, FunctionResult, Message, ToolError
 from services.refs import ChatRef, ErrorCode, MemberRef
-from services.store import ledger
 from services.store.port import Store, StoreError, Write
+from services.store.turns import ledger
 from tests.fakes.functions import CITY, Recorder
 from tests.fakes.sources import Written
 from tests.harness.mcp_programs import ERAS, LEGACY, MODERN, Programs, code, programs, texts

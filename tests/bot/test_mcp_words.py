@@ -22,7 +22,7 @@ from mcp_types import (
 
 from config.texts import Texts
 from services.llm.model import ModelMessage
-from services.store.ledger import LEDGER
+from services.store.turns.ledger import LEDGER
 from tests.conftest import REPOSITORY
 from tests.fakes.kept import kept
 from tests.harness.mcp_programs import ERAS, LEGACY, MODERN, Programs, code, programs, texts

@@ -7,7 +7,7 @@ import re
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from bot.metrics import Metrics
+from bot.telemetry.metrics import Metrics
 from bot.testing import a_group
 from function_calls.context import MessageContext
 from function_calls.declaration import tool_function

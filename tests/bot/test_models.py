@@ -7,16 +7,15 @@ from typing import Any, get_args
 
 import pytest
 
-from bot.models import model_of
-from config.models import Dialect, ModelProfileSettings, ModelSettings
+from bot.registration.models import model_of
+from config.sections.models import Dialect, ModelProfileSettings, ModelSettings
 from config.settings import Settings
 from config.texts import Texts
-from services.clock import SystemClock
-from services.deadlines import Deadlines
-from services.llm.dialect_notations import DIALECTS
+from services.clock import Deadlines, SystemClock
 from services.llm.model import ModelMessage, ModelRequest, Offer
-from services.llm.offline import OfflineModel
+from services.llm.offline.offline import OfflineModel
 from services.llm.profile import ModelProfile
+from services.llm.reading.dialects import DIALECTS
 from tests.fakes.openai_server import OpenAIServer, Received
 from tests.fakes.wires import WIRES, Wire
 from tests.services.llm.test_encoding import WEATHER

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from structlog.testing import capture_logs
 
-from bot.gate import Verdict
-from bot.notices import Notices
+from bot.intake.gate import Verdict
+from bot.intake.notices import Notices
 from bot.testing import FAMILY, a_group
 from services.refs import ChatRef, ReasonCode
 

@@ -10,14 +10,14 @@ from typing import Any
 import psycopg
 import pytest
 
-from bot.beside import beside_of
-from bot.database import DATABASE
+from bot.database.opening import DATABASE, beside_of
 from bot.platforms.base import SendFailed
 from bot.testing import Group, a_group, call
 from config.settings import Settings
 from config.texts import Texts
-from services.store import changes, dead_letters
-from services.store.lock import StoreInUse
+from services.store.chats import outcomes
+from services.store.sqlite.lock import StoreInUse
+from services.store.turns import audit
 from tests.fakes.functions import Recorder
 from tests.fakes.held import Held, until
 from tests.fakes.timers import pass_time
@@ -123,7 +123,7 @@ async def test_a_daemon_makes_its_own_tables_in_an_empty_database(postgres_serve
 
 
 def test_the_address_of_the_database_is_a_secret() -> None:
-    from bot.secret_values import secrets_of
+    from bot.live.settings import secrets_of
 
     url = "postgresql://bot:hunter%402@db/rollcall"
     secrets = secrets_of(Settings.model_validate({"store": {"url": url}}))
@@ -157,10 +157,10 @@ async def test_what_was_given_up_is_retried_beside_the_daemon(home: Opens) -> No
         assert await group.say("Bob", "/hold that") == []
         await group.daemon.store.commit([])
         with beside_of(group.daemon.live.now) as database:
-            rows = database.rows(dead_letters.everything())
+            rows = database.rows(outcomes.everything())
             assert [row["kind"] for row in rows] == ["turn", "message"]
             for row in rows:
-                assert database.commit([*dead_letters.retry(row, ""), changes.touch(dead_letters.COUNTER)])[0] == 1
+                assert database.commit([*outcomes.retry(row, ""), audit.touch(outcomes.COUNTER)])[0] == 1
         await group.daemon.housekeeping.notice_changes()
         await group.settle()
         assert sorted(one.text for one in group.platform.sent[1:]) == ["done: it", "done: that"]

@@ -13,7 +13,7 @@ from config.texts import Texts
 from function_calls.context import Kind, Quoted
 from services.clock import VirtualClock
 from services.refs import MemberRef
-from services.store.pending import PENDING
+from services.store.turns.pending import PENDING
 from tests.fakes.functions import CITY, Recorder
 from tests.fakes.held import Held
 from tests.fakes.kept import kept, last_reason

@@ -7,14 +7,14 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
-from bot.reload import Reload
+from bot.live.settings import Reload
 from bot.testing import Group, a_group
 from bot.web.wiring import probes_of
 from config.diagnostics import Code, Diagnostic, Diagnostics
 from config.loader import SettingsInvalid
 from config.settings import Settings
 from config.texts import Texts
-from function_calls.definition_faults import fault
+from function_calls.schema.definition import fault
 from tests.fakes.functions import Recorder
 from tests.fakes.sources import Written
 

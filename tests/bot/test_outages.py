@@ -8,17 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from bot.models import model_of
+from bot.registration.models import model_of
 from bot.testing import Group, a_group, call
 from bot.web.wiring import probes_of
 from config.settings import Settings
 from config.texts import Texts
-from services.clock import VirtualClock
-from services.deadlines import Deadlines
+from services.clock import Deadlines, VirtualClock
 from services.llm.failover import Failover
 from services.llm.model import ModelError
 from services.refs import ChatRef, Role
-from services.store.inbox import INBOX
+from services.store.turns.inbox import INBOX
 from tests.fakes.functions import CITY, Recorder
 from tests.fakes.kept import kept
 from tests.fakes.openai_server import OpenAIServer

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.outgoing import LONGEST_REPLY, outgoing_from_json, outgoing_to_json, pieces, split
+from bot.delivery.outgoing import LONGEST_REPLY, outgoing_from_json, outgoing_to_json, pieces, split
 from bot.platforms.base import Limits, Outgoing
 from config.texts import Texts
 from function_calls.context import Attachment

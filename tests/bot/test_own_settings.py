@@ -10,9 +10,10 @@ import pytest
 from bot.testing import FAMILY, Group, a_group, call
 from config.texts import Texts
 from services.refs import ChatRef, Role
-from services.store import audit, changes
-from services.store.chat_settings import CHAT_SETTINGS
+from services.store.chats.chat_settings import CHAT_SETTINGS
 from services.store.port import Statement
+from services.store.turns import audit
+from services.store.turns import audit as changes
 from tests.fakes.kept import last_reason
 
 EN, ZH = Texts().of("en"), Texts().of("zh")

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from bot.plugins import built_in_plugins, modules_of, plugins_of
+from bot.registration.functions import built_in_plugins, modules_of, plugins_of
 from bot.testing import a_group
 from config.settings import Settings
-from function_calls.module_functions import ModuleReader
-from function_calls.source import Snapshot
+from function_calls.loading.module_functions import ModuleReader
+from function_calls.loading.source import Snapshot
 from function_calls.sources.python_modules import PythonModules
 from services.clock import VirtualClock
 from tests.bot.cli.running import a_settings_file, command

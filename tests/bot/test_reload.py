@@ -17,7 +17,7 @@ from hypothesis import settings as effort
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from bot.reload import Reload
+from bot.live.settings import Reload
 from bot.testing import Group, a_group, call
 from config.loader import load_settings
 from config.settings import Settings

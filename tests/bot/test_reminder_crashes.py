@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.database import DATABASE
+from bot.database.opening import DATABASE
 from tests.harness.audit import answers
 from tests.harness.nursery import Nursery
 from tests.harness.outside import Outside, Said, an_outside

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from bot.testing import Group, TestPlatform, a_group, call
-from function_calls.turn import Turn
-from function_calls.turn_log import Path
+from function_calls.turn import Path, Turn
 from services.refs import ChatRef, MemberRef, Role
 from tests.fakes.functions import Recorder
 

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from bot.reload import Reload
+from bot.live.settings import Reload
 from bot.testing import FAMILY, Group, a_group, call
 from config.chat_settings import chat_settings
 from config.diagnostics import Code, Diagnostic, Diagnostics
 from config.loader import SettingsInvalid
-from config.rollout import RolloutSettings
+from config.sections.models import RolloutSettings
 from config.settings import Settings
 from services.refs import ChatRef, Role
 from tests.fakes.functions import Recorder

@@ -12,8 +12,8 @@ from sqlalchemy import select
 
 from function_calls.spec import ToolError
 from services.refs import ErrorCode
-from services.store.ledger import LEDGER
 from services.store.port import Statement
+from services.store.turns.ledger import LEDGER
 from tests.fakes.functions import CITY, Recorder
 from tests.harness.mcp_programs import Programs, programs
 

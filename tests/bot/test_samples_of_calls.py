@@ -7,11 +7,10 @@ import pytest
 
 from bot.testing import a_group
 from function_calls.spec import ArgumentFault
-from services.llm import json_calls, xml_calls
-from services.llm.text_prompts import WriteCalls, sample_arguments
-from services.llm.text_protocol import Form, text_reader
+from services.llm import text_calls
+from services.llm.protocols.text_protocol import Form, WriteCalls, sample_arguments, text_reader
 
-WRITTEN: dict[Form, WriteCalls] = {"json": json_calls.write_calls, "xml": xml_calls.write_calls}
+WRITTEN: dict[Form, WriteCalls] = {"json": text_calls.write_json_calls, "xml": text_calls.write_xml_calls}
 
 
 @pytest.mark.requirement("C3", "C16", "D28", "D51")

@@ -10,8 +10,8 @@ import orjson
 import pytest
 from pydantic import BaseModel
 
-from bot.ports import PlatformMembers
-from bot.reload import Reload
+from bot.live.settings import Reload
+from bot.registration.services import PlatformMembers
 from bot.testing import Group, a_group
 from config.settings import Settings
 from function_calls.call import Call

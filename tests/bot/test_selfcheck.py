@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from bot.selfcheck import self_check
-from config.models import ModelSettings
+from bot.cli.selfcheck import self_check
+from config.sections.models import ModelSettings
 from config.settings import Settings
 from tests.bot.cli.running import a_settings_file, command
 from tests.bot.cli.running import without_a_model as without_a_model

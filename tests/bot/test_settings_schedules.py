@@ -15,8 +15,8 @@ from hypothesis import settings as effort
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from bot.functions_check import Code, check_functions
-from bot.reload import Reload
+from bot.checks.functions_check import Code, check_functions
+from bot.live.settings import Reload
 from bot.testing import Group, a_group
 from config.loader import check_settings
 from config.settings import Settings
@@ -25,7 +25,7 @@ from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
 from services.clock import VirtualClock
 from services.refs import Role
-from services.timer import Timer
+from services.timers.timer import Timer
 from tests.fakes.timers import pass_time, tick
 
 CHAT = "test:bot:family"

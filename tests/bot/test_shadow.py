@@ -11,17 +11,16 @@ from typing import Any
 
 import pytest
 
-from bot.models import model_of, shadow_of, states_of
+from bot.registration.models import model_of, shadow_of, states_of
 from bot.testing import Group, ScriptedModel, a_group, call
+from config.sections.models import ShadowSettings
 from config.settings import Settings
-from config.shadow import ShadowSettings
 from config.texts import Texts
 from function_calls.filters.round import Round
-from function_calls.shadow import Shadow
-from services.clock import SystemClock
-from services.deadlines import Deadlines
+from function_calls.rounds.shadow import Shadow
+from services.clock import Deadlines, SystemClock
 from services.llm.model import ModelAnswer, ModelError, ModelRequest
-from services.llm.offline import OfflineModel
+from services.llm.offline.offline import OfflineModel
 from services.refs import ChatRef, ErrorCode
 from tests.bot.cli.running import a_settings_file, command
 from tests.bot.cli.running import without_a_model as without_a_model

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bot.testing import Group, a_group, call
-from bot.typing_sign import WORKING
+from bot.turns.turns import WORKING
 from config.texts import Texts
 from function_calls.context import Kind
 from tests.fakes.held import Held, until

@@ -13,9 +13,9 @@ from bot.testing import Group, a_group
 from function_calls.context import Kind
 from services.llm.model import ModelAnswer, ModelError, ModelRequest, Usage
 from services.refs import ChatRef, ErrorCode
-from services.store.budgets import BUDGETS
+from services.store.chats.summaries import SUMMARIES
 from services.store.port import Query, Row, Store
-from services.store.summaries import SUMMARIES
+from services.store.turns.budgets import BUDGETS
 from tests.fakes.kept import heard, kept
 
 SMALL = {

@@ -12,7 +12,7 @@ import pytest
 
 from bot.testing import Group, Step, call
 from function_calls.context import Quoted
-from function_calls.definition import DefinitionError
+from function_calls.schema.definition import DefinitionError
 from services.clock import VirtualClock
 from services.llm.model import ToolCall
 from services.refs import Role

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bot.taking import Taking
+from bot.intake.intake import Taking
 from function_calls.context import Kind
 from tests.fakes.builders import a_message
 from tests.fakes.functions import Recorder

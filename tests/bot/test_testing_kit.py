@@ -11,9 +11,9 @@ import function_calls.handlers.dice
 from bot.testing import TestPlatform, a_group, call
 from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
+from services.chats.todo import TodoLists
 from services.llm.model import ModelAnswer, ModelError
 from services.refs import ErrorCode
-from services.todo import TodoLists
 
 
 class Town(BaseModel, frozen=True):

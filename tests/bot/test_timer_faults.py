@@ -14,18 +14,18 @@ from pathlib import Path
 
 import pytest
 
-from bot.database import DATABASE
+from bot.database.opening import DATABASE
 from bot.platforms.base import Limits
 from bot.testing import FAMILY, Group, TestPlatform, a_group
 from bot.web.wiring import probes_of
 from services.clock import VirtualClock
-from services.recurrence import Calendar, Once, Rule, wall_of
 from services.refs import ChatRef
-from services.store import due, inbox, occurrences
 from services.store.ids import Ids
-from services.store.occurrences import OCCURRENCES
 from services.store.port import Conflict, Query, Row, Store, StoreFull, StoreHealth, Write
-from services.timetable import TimerKind, Timetable
+from services.store.turns import due, inbox, occurrences
+from services.store.turns.occurrences import OCCURRENCES
+from services.timers.timetable import TimerKind, Timetable
+from services.times.recurrence import Calendar, Once, Rule, wall_of
 from tests.fakes.drafts import ANN, DAILY, a_draft, every, later
 from tests.fakes.functions import Recorder
 from tests.fakes.held import until

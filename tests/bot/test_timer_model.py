@@ -19,20 +19,20 @@ from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
-from bot.delivery import Delivery
-from bot.gate import Verdict
-from bot.intake import Intake
+from bot.delivery.delivery import Delivery
+from bot.intake.gate import Verdict
+from bot.intake.intake import Intake
 from bot.platforms.base import Limits
-from bot.timers import Timers
-from config.timers import TimersSettings
+from bot.timers.timer_dispatch import Timers
+from config.sections.timers import TimersSettings
 from function_calls.context import MessageContext
 from services.clock import VirtualClock
 from services.fault_points import FaultPoints
-from services.recurrence import BadRule, Calendar, Every, Once, Rule
 from services.refs import ChatRef
 from services.store.ids import Ids
 from services.store.port import Store, Write
-from services.timetable import Timer, TimerKind, Timetable
+from services.timers.timetable import Timer, TimerKind, Timetable
+from services.times.recurrence import BadRule, Calendar, Every, Once, Rule
 from tests.fakes.drafts import ANN, a_draft
 from tests.fakes.sqlite_store import a_store
 

@@ -11,18 +11,18 @@ from typing import Any
 import pytest
 from sqlalchemy import bindparam, update
 
-from bot.explanations import StoredExplanations
+from bot.chats.explanations import StoredExplanations
 from bot.platforms.base import Limits, SendFailed
 from bot.testing import FAMILY, Group, TestPlatform, a_group
 from function_calls.context import Kind, Quoted
-from services.recurrence import Calendar, Once, Rule, rule_to_json
 from services.refs import ChatRef, Role
-from services.store.occurrences import OCCURRENCES
 from services.store.port import Query, Row, Statement, Store, StoreHealth, Write
 from services.store.schema import TEXT
-from services.store.timers import TIMERS
-from services.timer import json_text
-from services.timetable import TimerKind, TimerState
+from services.store.turns.occurrences import OCCURRENCES
+from services.store.turns.timers import TIMERS
+from services.timers.timer import json_text
+from services.timers.timetable import TimerKind, TimerState
+from services.times.recurrence import Calendar, Once, Rule, rule_to_json
 from tests.bot.test_delivery import Distant
 from tests.fakes.drafts import ANN, BOB, DAILY, a_draft, every, later
 from tests.fakes.functions import Recorder

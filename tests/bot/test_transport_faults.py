@@ -18,13 +18,12 @@ import pytest
 from pydantic import SecretStr
 
 from bot.testing import a_group
-from config.failover import FailoverSettings
+from config.sections.models import FailoverSettings
 from config.texts import Texts
-from services.clock import Clock, SystemClock
-from services.deadlines import Deadlines
+from services.clock import Clock, Deadlines, SystemClock
 from services.llm.failover import Failover
-from services.llm.openai_chat import OpenAIChat
 from services.llm.profile import ModelProfile
+from services.llm.protocols.openai_chat import OpenAIChat
 from services.llm.resilient import ResilientModel
 from services.retry import Retry
 from tests.fakes.faulty_server import RESET, Answer, FaultyServer
@@ -245,7 +244,7 @@ async def outcome_of(fault: Fault) -> Outcome:
 @pytest.fixture(scope="module", autouse=True)
 def loaded() -> None:
     """What is imported with the first request is: it takes a second or more, which is no fault of a transport."""
-    importlib.import_module("services.llm.provider_transport")
+    importlib.import_module("services.llm.provider")
 
 
 @pytest.mark.parametrize("name", [*OF_THE_ROWS, *MORE])

@@ -17,13 +17,13 @@ from function_calls.context import MessageContext
 from function_calls.spec import FunctionResult, Message
 from services.clock import SystemClock
 from services.llm.model import ModelAnswer, ModelError, ModelRequest
-from services.llm.offline import OfflineModel
-from services.llm.openai_chat import OpenAIChat
+from services.llm.offline.offline import OfflineModel
 from services.llm.profile import ModelProfile
+from services.llm.protocols.openai_chat import OpenAIChat
 from services.llm.resilient import ResilientModel
 from services.refs import ErrorCode
 from services.retry import Retry, RetryPolicy
-from services.store.inbox import INBOX
+from services.store.turns.inbox import INBOX
 from tests.fakes.full_disk import FullDisk
 from tests.fakes.functions import CITY, Recorder
 from tests.fakes.held import Held, until

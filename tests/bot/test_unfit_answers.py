@@ -16,7 +16,7 @@ from function_calls.context import Attachment
 from function_calls.spec import Choice, FunctionResult, Message
 from services.clock import SystemClock
 from services.llm.model import ModelAnswer
-from services.llm.openai_chat import OpenAIChat
+from services.llm.protocols.openai_chat import OpenAIChat
 from services.refs import ChatRef, MemberRef
 from tests.bot.test_turns import ModelProfile
 from tests.fakes.functions import CITY, Recorder

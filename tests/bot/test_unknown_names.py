@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from bot.reload import Reload
+from bot.live.settings import Reload
 from bot.testing import Group, a_group
 from bot.web.wiring import probes_of
 from config.settings import Settings

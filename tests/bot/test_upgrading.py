@@ -11,15 +11,14 @@ from typing import Any
 import orjson
 import pytest
 
-from bot.database import DATABASE
+from bot.database.opening import DATABASE
 from bot.platforms.base import Accepted
 from bot.testing import a_group
-from function_calls.context import Kind, MessageContext
-from function_calls.context_json import context_to_json
+from function_calls.context import Kind, MessageContext, context_to_json
 from services.clock import VirtualClock
 from services.store.all_tables import all_tables
 from services.store.migrations.transaction import VERSIONS
-from services.store.upgrade import upgrade
+from services.store.sqlite.upgrade import upgrade
 from tests.fakes.builders import a_message
 from tests.fakes.functions import Recorder
 from tests.fakes.kept import heard, reasons

@@ -9,7 +9,7 @@ import pytest
 
 from bot.testing import a_group
 from function_calls.context import Kind
-from services.store.pending import PENDING
+from services.store.turns.pending import PENDING
 from tests.bot.test_approvals import ADMIN, WORK, asked, code_in, needing, post
 from tests.fakes.functions import CITY, Recorder
 from tests.fakes.held import Held, until

@@ -25,8 +25,8 @@ from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
 from function_calls.spec import FunctionResult
 from services.clock import Clock
-from services.recurrence import Once, Rule
-from services.timetable import Draft, TimerKind, Timetable
+from services.times.recurrence import Once, Rule
+from services.timers.timetable import Draft, TimerKind, Timetable
 
 
 class Plan(BaseModel, frozen=True):

@@ -17,8 +17,7 @@ from hypothesis import settings as effort
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from bot.watched_places import places_of
-from bot.watching import Watcher
+from bot.live.watching import Watcher, places_of
 from tests.fakes.held import until
 
 PATIENCE_SECONDS = 60.0

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from bot.chats import Chats
-from bot.mcp_callers import program
+from bot.chats.chats import Chats
+from bot.mcp.callers import program
 from bot.testing import a_group
-from config.mcp_serve import McpClientSettings
+from config.sections.mcp import McpClientSettings
 from config.settings import Settings
 from config.texts import Texts
 from function_calls.call import Call

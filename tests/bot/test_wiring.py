@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bot.testing import a_group
-from function_calls.definition import DefinitionError
+from function_calls.schema.definition import DefinitionError
 from tests.fakes.functions import Recorder
 
 

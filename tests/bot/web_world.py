@@ -15,21 +15,19 @@ from pydantic import SecretStr
 from sqlalchemy import create_engine
 
 from bot.platforms.base import Accepted, Outgoing
-from bot.platforms.http import HttpPlatform, StreamLimits
-from bot.platforms.http_callers import Programs
+from bot.platforms.http.platform import HttpPlatform, Programs, StreamLimits
 from bot.platforms.mentions import hearing
-from bot.web.app import Health, Probes, web_app
-from bot.web.identity import OwnerLink, Owners, PageMembers, Signer, page_key
-from bot.web.page import ChatPage, CommandHint, PageSettings, Room
-from bot.web.server import WebServer
+from bot.web.app import Health, Probes, WebServer, web_app
+from bot.web.page import ChatPage, CommandHint, OwnerLink, Owners, PageMembers, PageSettings, Room, Signer, page_key
 from function_calls.context import Kind, MessageContext
 from function_calls.spec import Choice
 from services.clock import Clock, SystemClock
 from services.refs import Role
-from services.store import http_events, page_owners
+from services.store.chats import members as page_owners
 from services.store.ids import Ids
 from services.store.port import Store, StoreError, Write
-from services.store.sqlite import SqliteStore
+from services.store.sqlite.store import SqliteStore
+from services.store.turns import http_events
 
 NAMES = ("Rollcall", "小助手")
 TOKEN = "a-token-for-tests"

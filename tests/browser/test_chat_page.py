@@ -21,7 +21,7 @@ from playwright.async_api import (
 )
 
 from bot.platforms.base import Outgoing
-from bot.platforms.http import StreamLimits
+from bot.platforms.http.platform import StreamLimits
 from function_calls.context import Kind, MessageContext
 from function_calls.spec import Choice
 from services.refs import ChatRef, Role

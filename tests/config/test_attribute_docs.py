@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from config.attribute_docs import attribute_docs
+from config.terms import attribute_docs
 
 
 class Base:

@@ -7,7 +7,7 @@ from typing import Any
 import jsonschema  # type: ignore[import-untyped]
 import pytest
 
-from config.editor_schema import settings_schema
+from bot.cli.schema import settings_schema
 from config.yaml_document import read_yaml, read_yaml_file
 
 SHIPPED = Path(__file__).parents[2] / "config" / "bot.yaml"

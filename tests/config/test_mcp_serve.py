@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.functions_check import check_functions
+from bot.checks.functions_check import check_functions
 from config.chat_settings import chat_settings
 from config.loader import check_settings
 from tests.config.files import settings_of

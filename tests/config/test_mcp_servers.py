@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.secret_values import secrets_of
+from bot.live.settings import secrets_of
 from tests.config.files import faults_of, settings_of
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from config.risky_programs import runs_others
+from config.sections.processes import shipped_programs
+from config.sections.risky_programs import runs_others
 from config.settings import Settings
-from config.shell import shipped_programs
 
 
 def with_program(**program: Any) -> Settings:

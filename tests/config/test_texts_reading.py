@@ -9,8 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from ruamel.yaml.error import YAMLError
 
-from config.texts import FOLDER
-from config.texts_reading import read_as_yaml, read_texts
+from config.texts import FOLDER, read_as_yaml, read_texts
 
 NAMES = st.sampled_from(["a", "b", "no", "yes", "true", "null", "n1", "_", "each"])
 ODD_SENTENCES = st.sampled_from(["", "{count} #1", 'a "b"', "c\\d", "\n"])

@@ -18,8 +18,8 @@ from services.store.port import Query, Statement, Store, StoreBroken
 from services.store.postgres.connections import adapt
 from services.store.postgres.store import PostgresStore
 from services.store.schema import INTEGER, delete_batch, integer, text
-from services.store.sqlite import SqliteStore
-from services.store.sqlite_writer import connect_writer
+from services.store.sqlite.store import SqliteStore
+from services.store.sqlite.writer import connect_writer
 from tests.harness.postgres_server import PostgresServer
 
 TABLES = MetaData()

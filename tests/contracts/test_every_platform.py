@@ -16,14 +16,14 @@ from sqlalchemy import select
 
 from bot.platforms.base import Accepted, ChatPlatform, Outgoing
 from bot.platforms.console import Console
-from bot.platforms.irc import IrcPlatform
+from bot.platforms.irc.platform import IrcPlatform
 from bot.testing import TestPlatform
 from function_calls.context import MessageContext
 from function_calls.spec import Choice
 from services.clock import SystemClock
 from services.refs import ChatRef, MemberRef
-from services.store.http_events import EVENTS
 from services.store.port import Statement, Write
+from services.store.turns.http_events import EVENTS
 from tests.bot.web_world import a_world
 from tests.harness.irc_client import a_person
 from tests.harness.irc_servers import an_irc_server, irc_settings

@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 import pytest
 
-from config.models import Protocol
+from config.sections.models import Protocol
 from config.texts import Texts
 from function_calls.outcome import OutcomeKind
 from services.llm.model import ModelError, ModelMessage, ModelRequest

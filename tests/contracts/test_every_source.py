@@ -15,12 +15,12 @@ from sqlalchemy import select
 
 from bot.direct_calls import Caller
 from bot.testing import FAMILY, PLATFORM, call
-from function_calls.short_parameters import parameters_of
-from function_calls.sources.mappings import spec_from_mapping
-from function_calls.turn_log import Path as Way
+from function_calls.declaration import parameters_of
+from function_calls.schema.mappings import spec_from_mapping
+from function_calls.turn import Path as Way
 from services.refs import MemberRef, Role
-from services.store.ledger import LEDGER
 from services.store.port import Statement
+from services.store.turns.ledger import LEDGER
 from tests.harness.mcp_programs import TOKEN, Programs, programs
 from tests.harness.mcp_sdk import Played, over_http
 from tests.harness.mcp_servers import Script, a_tool, function, until

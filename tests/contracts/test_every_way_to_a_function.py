@@ -82,7 +82,7 @@ def filters():
 def mapped(handler: str, given: str = "DEFINITION") -> str:
     text = MAPPED.replace("HANDLER", handler).replace("GIVEN", given)
     if "spec_from_mapping" in given:
-        text = "from function_calls.sources.mappings import spec_from_mapping\n" + text
+        text = "from function_calls.schema.mappings import spec_from_mapping\n" + text
     return text
 
 

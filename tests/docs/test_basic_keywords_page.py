@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from bot.keyword_modules import own_keyword_modules
+from bot.registration.basic_scripts import own_keyword_modules
 from bot.testing import a_group
-from function_calls.definition import DefinitionError
+from function_calls.schema.definition import DefinitionError
 from tests.docs.documents import Page
 
 PAGE = Page("docs/basic-keywords.md")
@@ -57,5 +57,5 @@ def test_a_keyword_that_cannot_be_used_is_named_with_its_place(tmp_path: Path) -
 
 def test_a_folder_and_an_installed_module_may_be_named(tmp_path: Path) -> None:
     written(tmp_path)
-    found = own_keyword_modules([str(tmp_path / "more"), "function_calls.script_keywords.talk"])
+    found = own_keyword_modules([str(tmp_path / "more"), "function_calls.basic.keyword_modules.talk"])
     assert [module.__name__.rpartition(".")[2].split("_")[0] for module in found] == ["rollcall", "talk"]

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from bot.testing import Group, a_group
-from function_calls.basic.checks import SESSION_VARIABLES
-from function_calls.basic.param_types import type_names
-from function_calls.scripts.session import session_variables
-from services.http import WebClient
+from function_calls.basic.compiler import SESSION_VARIABLES
+from function_calls.basic.language.param_types import type_names
+from function_calls.basic.run.session import session_variables
 from services.refs import Role
+from services.web.http import WebClient
 from tests.bot.cli.running import a_settings_file, command
 from tests.bot.cli.running import without_a_model as without_a_model
 from tests.config.files import settings_of

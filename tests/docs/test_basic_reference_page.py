@@ -15,8 +15,8 @@ import pytest
 from bot.testing import Group, a_group, call
 from function_calls.basic.functions import FUNCTIONS
 from services.clock import VirtualClock
-from services.http import WebClient
 from services.refs import ChatRef
+from services.web.http import WebClient
 from tests import basic_reference_page
 from tests.basic_reference_page import faults, keywords, read_examples
 from tests.docs.documents import Block, Page

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from bot.testing import Group, a_group
-from config.command_steps import StepSettings
-from config.command_tools import ToolOptions
+from config.sections.command_tools import StepSettings, ToolOptions
 from function_calls.command_tools.outcomes import WORDS
 from tests.config.files import settings_of
 from tests.docs.documents import ROOT, Page

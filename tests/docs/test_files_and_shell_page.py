@@ -9,8 +9,8 @@ import pytest
 
 from bot.testing import Group, a_group
 from config.loader import check_settings
+from config.sections.processes import ProgramSettings, shipped_programs
 from config.settings import Settings
-from config.shell import ProgramSettings, shipped_programs
 from function_calls.tool_modules import file, shell
 from services.refs import ChatRef, Role
 from tests.docs.documents import Block, Page

@@ -13,14 +13,13 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from bot.function_findings import Code
-from bot.functions_check import check_functions
+from bot.checks.functions_check import Code, check_functions
 from bot.testing import a_group
 from config.settings import Settings
-from function_calls import definition
-from function_calls.definition_faults import Code as Unfit
-from function_calls.results import normalised
-from function_calls.sources.python_functions import specs_of
+from function_calls.loading.python_functions import specs_of
+from function_calls.result import normalised
+from function_calls.schema import definition
+from function_calls.schema.definition import Code as Unfit
 from services.clock import Clock, VirtualClock
 from services.refs import Effect, ErrorCode
 from tests.docs.documents import ROOT, Page
@@ -166,8 +165,8 @@ def test_the_codes_of_the_page_are_codes() -> None:
 
 def test_the_services_of_the_page_can_be_had() -> None:
     [section] = re.findall(r"^## Services and ports\n(.*?)^## ", PAGE.text, re.DOTALL | re.MULTILINE)
-    leaning = (ROOT / "bot/parts/leaning.py").read_text(encoding="utf-8")
-    services = (ROOT / "bot/services.py").read_text(encoding="utf-8")
+    leaning = (ROOT / "bot/wiring.py").read_text(encoding="utf-8")
+    services = (ROOT / "bot/registration/services.py").read_text(encoding="utf-8")
     [built] = re.findall(r"return \{(.*?)\n    \}", services, re.DOTALL)
     [ports] = re.findall(r"ports: dict\[type, object\] = \{(.*?)\n    \}", leaning, re.DOTALL)
     [shared] = re.findall(r"shared: dict\[type, object\] = \{(.*?)\n    \}", leaning, re.DOTALL)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.platforms.irc_state import _ROLES
+from bot.platforms.irc.state import _ROLES
 from config.loader import check_settings
 from tests.docs.documents import ROOT, Block, Page
 from tests.docs.terminal import Terminal

@@ -7,17 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from bot.services import WORKSPACES
+from bot.registration.services import WORKSPACES
 from bot.testing import FAMILY
 from config.loader import check_settings
-from config.mail import MailSettings
+from config.sections.mail import MailSettings
 from config.texts import Texts
+from function_calls.basic.keyword_modules import mail
 from function_calls.basic.keywords import keyword_declaration
-from function_calls.script_keywords import mail
 from services.clock import VirtualClock
-from services.mail import Mailer
-from services.mail_letters import Letter
-from services.workspace import Workspaces
+from services.mail import Letter, Mailer
+from services.sandbox.workspace import Workspaces
 from tests.bot.basic_group import a_group_with
 from tests.docs.documents import Block, Page
 from tests.harness.smtp_server import SmtpServer

@@ -10,7 +10,7 @@ import pytest
 
 from bot.testing import a_group
 from config.loader import check_settings
-from config.mcp_servers import McpServerSettings, McpToolSettings
+from config.sections.mcp import McpServerSettings, McpToolSettings
 from tests.bot.cli.running import a_settings_file, command
 from tests.docs.documents import Block, Page
 from tests.harness.mcp_servers import Script, a_tool, faults, function, servers, until

@@ -12,15 +12,15 @@ from typing import Any
 
 import pytest
 
-from bot.function_sources import WantedSource
-from bot.functions import sources_of
+from bot.registration.function_sources import WantedSource
+from bot.registration.functions import sources_of
 from bot.testing import a_group
 from config.settings import Settings, SourcesSettings
-from function_calls.source import Unwatched
+from function_calls.loading.source import Unwatched
 from function_calls.sources.python_modules import GROUP
 from services.clock import Clock, VirtualClock
-from services.sandbox import Sandbox
-from services.workspace import Workspaces
+from services.sandbox.sandbox import Sandbox
+from services.sandbox.workspace import Workspaces
 from tests.bot.cli.running import a_settings_file, command
 from tests.bot.cli.running import without_a_model as without_a_model
 from tests.config.files import settings_of

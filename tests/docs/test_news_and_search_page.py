@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from bot.registration.services import searcher_of
 from bot.testing import a_group
-from bot.web_services import searcher_of
 from config.loader import check_settings
 from config.settings import Settings
-from services.searching_model import SearchingModel
-from services.searxng import SearXNG
+from services.web.search import SearchingModel, SearXNG
 from tests.docs.documents import Block, Page
 
 PAGE = Page("docs/news-and-search.md")

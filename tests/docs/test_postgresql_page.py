@@ -7,7 +7,7 @@ from pathlib import Path
 
 import psycopg
 
-from bot.database import open_store
+from bot.database.opening import open_store
 from config.loader import check_settings
 from services.clock import VirtualClock
 from tests.docs.documents import Page
@@ -50,6 +50,6 @@ def test_the_page_names_what_the_store_logs() -> None:
     events = set(re.findall(r"`(store_\w+)`", PAGE.text))
     code = "".join(file.read_text(encoding="utf-8") for file in (ROOT / "services/store").rglob("*.py"))
     assert events == {event for event in events if f'"{event}"' in code}
-    assert set(re.findall(r'"(store_\w+)"', (ROOT / "services/store/postgres/writer.py").read_text())) - events == {
+    assert set(re.findall(r'"(store_\w+)"', (ROOT / "services/store/postgres/store.py").read_text())) - events == {
         "store_unlock_failed"
     }

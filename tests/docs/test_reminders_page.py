@@ -9,7 +9,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from bot.testing import a_group
-from config.reminders import RemindersSettings
+from config.sections.timers import RemindersSettings
 from config.settings import Settings
 from services.clock import VirtualClock
 from tests.docs.documents import Block, Page

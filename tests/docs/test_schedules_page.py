@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from bot.functions_check import check_functions
+from bot.checks.functions_check import check_functions
 from bot.testing import a_group
 from config.loader import check_settings
-from config.schedules import ScheduleSettings, WhenSettings
+from config.sections.timers import ScheduleSettings, WhenSettings
 from config.yaml_document import read_yaml_file
 from services.clock import VirtualClock
 from services.refs import Role

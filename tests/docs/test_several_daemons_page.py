@@ -11,7 +11,7 @@ from bot.cli.commands import parser
 from bot.cli.serving import _stands_by
 from config.loader import check_settings
 from config.settings import StoreSettings
-from services.store.leases import Held
+from services.store.turns.leases import Held
 from tests.docs.documents import Page
 
 PAGE = Page("docs/several-daemons.md")

@@ -12,9 +12,8 @@ from zoneinfo import ZoneInfo
 from config.texts import Texts
 from function_calls.call import Call, Resumed
 from function_calls.context import Kind, MessageContext, MessageKey, Sender
-from function_calls.groups import Takeable
 from function_calls.profile import ChatProfile
-from function_calls.spec import FunctionResult, FunctionSpec
+from function_calls.spec import FunctionResult, FunctionSpec, Takeable
 from services.llm.model import OfferedFunction
 from services.refs import ChatRef, MemberRef, Role
 from services.threads import Threads

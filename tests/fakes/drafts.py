@@ -6,9 +6,9 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from services.recurrence import Calendar, Every, Once, Rule
 from services.refs import ChatRef, MemberRef
-from services.timer import Draft, TimerKind
+from services.timers.timer import Draft, TimerKind
+from services.times.recurrence import Calendar, Every, Once, Rule
 
 ANN = MemberRef("test", "bot", "ann")
 BOB = MemberRef("test", "bot", "bob")

@@ -7,9 +7,9 @@ from typing import Any
 
 from function_calls.call import Call
 from function_calls.context import MessageContext
-from function_calls.definition import build_spec, schema_arguments
-from function_calls.results import normalised
-from function_calls.short_parameters import parameters_of
+from function_calls.declaration import parameters_of
+from function_calls.result import normalised
+from function_calls.schema.definition import build_spec, schema_arguments
 from function_calls.spec import FunctionResult, FunctionSpec
 
 Behaviour = Callable[[MessageContext, dict[str, Any], Call], Awaitable[Any]]

@@ -7,9 +7,9 @@ from typing import Any
 from sqlalchemy import Column, select
 
 from bot.testing import Group
-from services.store.history import HISTORY
-from services.store.inbox import INBOX
+from services.store.chats.history import HISTORY
 from services.store.port import Statement
+from services.store.turns.inbox import INBOX
 
 
 async def kept(group: Group, *columns: Column[Any]) -> list[tuple[Any, ...]]:

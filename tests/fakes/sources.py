@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 
 from config.diagnostics import Diagnostic
-from function_calls.source import FunctionSource, Publish, Snapshot
+from function_calls.loading.source import FunctionSource, Publish, Snapshot
 from function_calls.spec import FunctionSpec
 
 

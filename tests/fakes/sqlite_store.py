@@ -10,7 +10,7 @@ from sqlalchemy import Table, create_engine
 
 from services.clock import Clock
 from services.store.schema import metadata
-from services.store.sqlite import SqliteStore
+from services.store.sqlite.store import SqliteStore
 
 
 @asynccontextmanager

@@ -6,9 +6,9 @@ from datetime import datetime
 from typing import Any
 
 from bot.testing import Group
-from services.recurrence import Rule
-from services.store.occurrences import OCCURRENCES
-from services.timer import Timer
+from services.store.turns.occurrences import OCCURRENCES
+from services.timers.timer import Timer
+from services.times.recurrence import Rule
 from tests.fakes.drafts import a_draft
 from tests.fakes.kept import kept
 

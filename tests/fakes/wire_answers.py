@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
-from services.llm import json_calls, xml_calls
+from services.llm import text_calls
 from services.llm.model import ModelAnswer, ToolCall, Usage
 from services.refs import ErrorCode
 
@@ -110,7 +110,7 @@ def _in_prose(form: Literal["json", "xml"]) -> Callable[[ModelAnswer, str], Any]
 def _block(step: ModelAnswer, form: Literal["json", "xml"]) -> str:
     """The calls of `step`: the readable ones in one block, and each other one as a model spoils it."""
     readable = [(call.name, call.arguments) for call in step.calls if call.arguments is not None]
-    write = {"json": json_calls.write_calls, "xml": xml_calls.write_calls}[form]
+    write = {"json": text_calls.write_json_calls, "xml": text_calls.write_xml_calls}[form]
     blocks = [write(readable)] if readable else []
     return "\n".join([*blocks, *(_spoiled(call, form) for call in step.calls if call.arguments is None)])
 

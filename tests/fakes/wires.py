@@ -11,12 +11,12 @@ from typing import Any, Protocol
 from pydantic import SecretStr
 
 from services.clock import SystemClock
-from services.llm import json_calls, xml_calls
-from services.llm.anthropic_messages import AnthropicMessages
+from services.llm import text_calls
 from services.llm.model import ChatModel, ModelAnswer, ModelRequest
-from services.llm.openai_chat import OpenAIChat
 from services.llm.profile import ModelProfile
-from services.llm.text_protocol import TextProtocol
+from services.llm.protocols.anthropic_messages import AnthropicMessages
+from services.llm.protocols.openai_chat import OpenAIChat
+from services.llm.protocols.text_protocol import TextProtocol
 
 Answer = dict[str, Any]
 Call = tuple[str, dict[str, Any]]
@@ -136,7 +136,7 @@ WIRES = (
         "json_text",
         model=lambda url: TextProtocol(_profile(url), SystemClock(), "json"),
         says=_in_words,
-        calls=lambda text, calls: _in_words(_joined(text, json_calls.write_calls(calls))),
+        calls=lambda text, calls: _in_words(_joined(text, text_calls.write_json_calls(calls))),
         garbled=lambda name: _in_words(f'{{"tool_calls": [{{"name": "{name}", "arguments": {{"city": }}}}]}}'),
         truncated=_in_words('{"tool_calls": [{"name": "weather", "arguments": {"city": "Os', "length"),
         refused=_in_words("", "content_filter"),
@@ -147,7 +147,7 @@ WIRES = (
         "xml_text",
         model=lambda url: TextProtocol(_profile(url), SystemClock(), "xml"),
         says=_in_words,
-        calls=lambda text, calls: _in_words(_joined(text, xml_calls.write_calls(calls))),
+        calls=lambda text, calls: _in_words(_joined(text, text_calls.write_xml_calls(calls))),
         garbled=lambda name: _in_words(f'<tool name="{name}"><parameters><city>Oslo</town></parameters></tool>'),
         truncated=_in_words('```xml\n<tool name="weather"><parameters><city>Os', "length"),
         refused=_in_words("", "content_filter"),

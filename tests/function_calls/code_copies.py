@@ -6,25 +6,18 @@ import inspect
 from collections.abc import Sequence
 from types import ModuleType
 
-from function_calls import (
-    answers,
-    approval_terms,
-    approvals,
-    invocation,
-    llm,
-    permissions,
-    progress,
-    questions,
-    resuming,
-    router,
-    taint,
-    touches,
-)
+from function_calls import invocation, llm, resuming, router, spec
 from function_calls import turn as turns
+from function_calls.checks import approvals, permissions
+from function_calls.checks import approvals as taint
+from function_calls.checks import permissions as touches
+from function_calls.questions import questions
+from function_calls.questions import questions as answers
+from function_calls.rounds import progress
 
 _IN_ORDER: Sequence[ModuleType] = (
     answers,
-    approval_terms,
+    spec,
     turns,
     touches,
     permissions,

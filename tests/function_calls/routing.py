@@ -9,21 +9,18 @@ from typing import Any
 import orjson
 
 from config.settings import RouterSettings
+from function_calls.checks.permissions import Open, Policies
 from function_calls.context import MessageContext
 from function_calls.filters.call import CallFilter
 from function_calls.invocation import Invoker
 from function_calls.llm import FunctionCallLLM
-from function_calls.open_question import OpenQuestion
 from function_calls.outcome import TurnOutcome
-from function_calls.policies import Open, Policies
-from function_calls.questions import open_from_json, open_to_json
+from function_calls.questions.questions import OpenQuestion, open_from_json, open_to_json
 from function_calls.registry import FunctionRegistry
 from function_calls.router import FunctionCallRouter
 from function_calls.spec import FunctionResult, FunctionSpec
-from function_calls.turn import HistoryLine, KnownPast, Turn
-from function_calls.turn_log import Path, Run, TurnLog
-from services.clock import VirtualClock
-from services.deadlines import Deadlines
+from function_calls.turn import HistoryLine, KnownPast, Path, Run, Turn, TurnLog
+from services.clock import Deadlines, VirtualClock
 from services.llm.model import ChatModel
 from tests.fakes.builders import a_message, a_profile
 from tests.fakes.functions import Recorder

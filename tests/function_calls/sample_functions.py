@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
-from function_calls.sources.python_functions import as_spec
+from function_calls.loading.python_functions import as_spec
 from function_calls.spec import FunctionResult, FunctionSpec
 
 

@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from config.approvals import ApprovalsSettings
+from config.sections.bots import ApprovalsSettings
 from config.texts import Texts
-from function_calls.answers import Answered, codes_in, read_decision
-from function_calls.approval_terms import ApprovalTerms
-from function_calls.approvals import Approvals
+from function_calls.checks.approvals import Approvals
+from function_calls.questions.questions import Answered, codes_in, read_decision
+from function_calls.spec import ApprovalTerms
+from services.chats.grants import Grants
 from services.clock import VirtualClock
-from services.grants import Grants
+from services.patterns import visible_line
 from services.refs import Role
 from services.store.ids import Ids
-from services.visible_text import visible_line
 from tests.fakes.builders import a_message
 from tests.fakes.functions import Recorder
 from tests.function_calls.routing import Routing

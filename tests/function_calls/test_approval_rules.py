@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from config.chat_settings import ResolvedFunction
-from function_calls.approvals import Rule
+from function_calls.checks.approvals import Rule
 from function_calls.spec import TAINTING
 from services.refs import Role
 from tests.function_calls.code_copies import Code

@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field, PlainSerializer, computed_field, field_serializer, model_serializer
 
-from function_calls.arguments import ModelArguments, SchemaArguments
-from function_calls.schema import UnusableSchema, imported
+from function_calls.schema.arguments import ModelArguments, SchemaArguments
+from function_calls.schema.schema import UnusableSchema, imported
 from function_calls.spec import ArgumentFault
 from tests.function_calls.sample_functions import Address, Booking, Place, Trip, Units
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from function_calls.claims import Act, corrected, unfounded
+from function_calls.rounds.claims import Act, corrected, unfounded
 from function_calls.spec import FunctionResult, FunctionSpec
 from tests.fakes.functions import Recorder
 

@@ -12,11 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from config.texts import Texts
-from function_calls.commands import arguments_of, is_command_word, plan_for
-from function_calls.definition import DefinitionError
 from function_calls.registry import BotFunctions, FunctionRegistry
+from function_calls.schema.commands import arguments_of, fault_text, is_command_word, plan_for, usage_line
+from function_calls.schema.definition import DefinitionError
 from function_calls.spec import ArgumentFault, FunctionSpec
-from function_calls.usage import fault_text, usage_line
 from services.refs import ReasonCode
 from tests.fakes.functions import CITY, Recorder
 from tests.fakes.model import says

@@ -11,9 +11,9 @@ import pytest
 
 from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
-from function_calls.definition import DefinitionError
-from function_calls.sources.mappings import new_spec, spec_from_mapping, specs_of_module
-from function_calls.sources.python_functions import PythonFunctions, as_spec
+from function_calls.loading.python_functions import PythonFunctions, as_spec
+from function_calls.schema.definition import DefinitionError
+from function_calls.schema.mappings import new_spec, spec_from_mapping, specs_of_module
 from function_calls.spec import Activation, FunctionResult, OfferedTo, Retry
 from services.refs import Effect, Role
 from tests.fakes.builders import a_member, a_message

@@ -13,25 +13,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
-from function_calls.definition import DefinitionError
+from bot.mcp.content import mcp_listed_tool
 from function_calls.encodings import (
     anthropic_tool,
     imported_definition,
+    inventory,
     mcp_stored_tool,
     mcp_tool,
     openai_bare,
     openai_tool,
 )
-from function_calls.encodings_mcp import mcp_listed_tool
-from function_calls.inventory import inventory
-from function_calls.schema import imported, schema_of
-from function_calls.sources.mappings import new_spec
-from function_calls.sources.python_functions import as_spec
+from function_calls.loading.python_functions import as_spec
+from function_calls.schema.definition import DefinitionError
+from function_calls.schema.mappings import new_spec
+from function_calls.schema.schema import imported, schema_of
 from function_calls.spec import FunctionSpec
 from services.llm.encoding import encode_tools
 from services.llm.model import OfferedFunction
-from services.llm.text_prompts import sample_arguments
-from services.llm.xml_calls import write_calls
+from services.llm.protocols.text_protocol import sample_arguments
+from services.llm.text_calls import write_xml_calls
 from tests.fakes.functions import CITY, Recorder
 from tests.function_calls.routing import Routing
 from tests.function_calls.sample_functions import book, hello, travel
@@ -243,7 +243,7 @@ WRITTEN = {
 @pytest.mark.parametrize("schema", [imported(WRITTEN), schema_of(RunCode)], ids=["written", "derived"])
 def test_a_schema_gives_the_sample_of_a_call_in_xml(schema: dict[str, Any]) -> None:
     function = OfferedFunction("code_runner", "code_runner", "Runs code", schema)
-    assert write_calls([(function.name, sample_arguments(function))]) == (GOLDEN / "code_runner.xml.txt").read_text(
+    assert write_xml_calls([(function.name, sample_arguments(function))]) == (GOLDEN / "code_runner.xml.txt").read_text(
         encoding="utf-8"
     ).removesuffix("\n")
 

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from function_calls import approval_terms, approvals, invocation, permissions, resuming
+from function_calls import invocation, resuming, spec
 from function_calls import turn as turns
+from function_calls.checks import approvals, permissions
 from function_calls.context import Quoted
-from function_calls.open_question import OpenQuestion
+from function_calls.questions.questions import OpenQuestion
 from function_calls.spec import TAINTING
 from services.refs import ErrorCode, Role
 from tests.fakes.builders import a_member, a_message
@@ -324,28 +325,28 @@ REMOVALS = [
     Removal("tainted terms", approvals, "for_always=not tainted", "for_always=True", always_is_not_for_tainted_turns),
     Removal(
         "role",
-        approval_terms,
+        spec,
         _ANY_ROLE,
         _ANY_ROLE.replace(_RANK, ""),
         only_the_role_counts,
     ),
     Removal(
         "four eyes",
-        approval_terms,
+        spec,
         _ANY_ROLE,
         _ANY_ROLE.replace(_OTHERS, ""),
         four_eyes_are_not_two,
     ),
     Removal(
         "other eyes",
-        approval_terms,
+        spec,
         "(self.by_other and is_asker)",
         "self.by_other",
         four_eyes_are_those_of_anybody_else_with_the_role,
     ),
     Removal(
         "own eyes",
-        approval_terms,
+        spec,
         "(self.by_other and is_asker)",
         "is_asker",
         whoever_has_the_role_may_allow_what_they_ask_for,
@@ -359,21 +360,21 @@ REMOVALS = [
     ),
     Removal(
         "asker alone",
-        approval_terms,
+        spec,
         "            return is_asker\n",
         "            return True\n",
         the_asker_alone_says_what_was_meant,
     ),
     Removal(
         "refusing",
-        approval_terms,
+        spec,
         "return member == self.asker.sender.ref or self.may_allow(member, role)",
         "return True",
         not_everybody_may_refuse,
     ),
     Removal(
         "taking back",
-        approval_terms,
+        spec,
         "return member == self.asker.sender.ref or self.may_allow(member, role)",
         "return self.may_allow(member, role)",
         not_everybody_may_refuse,

@@ -13,11 +13,13 @@ from typing import Any, NamedTuple
 import pytest
 
 from config.chat_settings import ResolvedFunction
-from function_calls import doors, invocation, permissions
+from function_calls import invocation
+from function_calls import invocation as doors
+from function_calls.checks import permissions
+from function_calls.checks.permissions import Open, Policies, Verdict
 from function_calls.invocation import Invoker
-from function_calls.policies import Open, Policies, Verdict
 from function_calls.spec import FunctionResult, Retry, ToolError
-from function_calls.turn_log import NoTurnLog, Path, Run, StoredRun
+from function_calls.turn import NoTurnLog, Path, Run, StoredRun
 from services.refs import ErrorCode, Role
 from services.store.port import Write
 from tests.fakes.builders import a_member, a_message

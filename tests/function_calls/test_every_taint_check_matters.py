@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
-from function_calls import approvals, invocation, llm, resuming, taint, touches
+from function_calls import invocation, llm, resuming
 from function_calls import turn as turns
+from function_calls.checks import approvals, permissions
+from function_calls.checks import approvals as taint
 from function_calls.context import Quoted
 from function_calls.spec import TAINTING, FunctionResult
 from services.refs import Role
@@ -124,32 +126,34 @@ REMOVALS = [
         "        if False:",
         words_that_only_a_result_confesses_make_it_ask,
     ),
-    Removal("once", touches, _ONCE, "    return Role.MEMBER not in spec.roles", whatever_reaches_out_asks),
-    Removal("not for every member", touches, _ONCE, "    return spec.effect is Effect.ONCE", whatever_reaches_out_asks),
+    Removal("once", permissions, _ONCE, "    return Role.MEMBER not in spec.roles", whatever_reaches_out_asks),
+    Removal(
+        "not for every member", permissions, _ONCE, "    return spec.effect is Effect.ONCE", whatever_reaches_out_asks
+    ),
     Removal(
         "said to reach out",
-        touches,
+        permissions,
         "    if Touch.REACHES_OUT in spec.touches:",
         "    if False:",
         whatever_reaches_out_asks,
     ),
     Removal(
         "said to stay",
-        touches,
+        permissions,
         "spec.effect is Effect.READ or Touch.STAYS_HERE in spec.touches",
         "spec.effect is Effect.READ",
         whatever_reaches_out_asks,
     ),
     Removal(
         "what goes out",
-        touches,
+        permissions,
         "Touch.SENDS_OUT in spec.touches and ",
         "False and ",
         what_is_private_asks_before_it_goes_out,
     ),
     Removal(
         "only what is private",
-        touches,
+        permissions,
         " and Touch.READS_PRIVATE in turn.taint",
         "",
         what_is_private_asks_before_it_goes_out,

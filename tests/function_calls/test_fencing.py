@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from function_calls.fencing import fenced
+from function_calls.rounds.conversation import fenced
 
 
 @pytest.mark.requirement("D37")

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from function_calls.arguments import SchemaArguments
 from function_calls.encodings import imported_definition, offered_names
-from function_calls.schema import imported
+from function_calls.schema.arguments import SchemaArguments
+from function_calls.schema.schema import imported
 from function_calls.spec import ArgumentFault
 
 MANY_WORDS = {

@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from function_calls.arguments import SchemaArguments
-from function_calls.definition import DefinitionError, schema_arguments
 from function_calls.registry import BotFunctions
-from function_calls.schema import UnusableSchema, imported
-from function_calls.schema_told import told
-from function_calls.sources.mappings import new_spec
+from function_calls.schema.arguments import SchemaArguments
+from function_calls.schema.commands import usage_line
+from function_calls.schema.definition import DefinitionError, schema_arguments
+from function_calls.schema.mappings import new_spec
+from function_calls.schema.model_schema import told
+from function_calls.schema.schema import UnusableSchema, imported
 from function_calls.spec import ArgumentFault
-from function_calls.usage import usage_line
 
 TREE = {
     "type": "object",

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from function_calls.foreign_text import UnseenIn, capped, cleaned_text, cleaned_value, described, has_unseen
+from function_calls.loading.foreign_text import UnseenIn, capped, cleaned_text, cleaned_value, described, has_unseen
 
 
 @given(st.text())

@@ -12,10 +12,10 @@ from structlog.testing import capture_logs
 
 from config.texts import Texts
 from function_calls.filters.call import Invocation, Proceed
-from function_calls.sources.mappings import new_spec
-from function_calls.sources.python_functions import as_spec
+from function_calls.loading.python_functions import as_spec
+from function_calls.schema.mappings import new_spec
 from function_calls.spec import FunctionResult, ToolError
-from function_calls.turn_log import Path
+from function_calls.turn import Path
 from services.refs import ErrorCode, ReasonCode, Role
 from tests.fakes.builders import a_member, a_message
 from tests.fakes.functions import CITY, Recorder

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from function_calls.call import Resumed
-from function_calls.policies import ALLOWED, Open, Policies, Verdict
+from function_calls.checks.permissions import ALLOWED, Open, Policies, Verdict
 from function_calls.spec import FunctionResult
-from function_calls.turn_log import NoTurnLog, Run, StoredRun
+from function_calls.turn import NoTurnLog, Run, StoredRun
 from services.refs import ErrorCode
 from services.store.port import Conflict, Write
 from tests.fakes.functions import CITY, Recorder

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from function_calls.pairing import is_paired, paired
+from function_calls.rounds.conversation import is_paired, paired
 from services.llm.model import ModelMessage, ToolCall
 from services.refs import ErrorCode
 from tests.fakes.functions import Recorder

@@ -9,9 +9,9 @@ import pytest
 
 from config.chat_settings import ResolvedFunction
 from config.texts import Texts
+from function_calls.checks.permissions import callable_here, refusal
 from function_calls.context import MessageContext
-from function_calls.permissions import callable_here, refusal
-from function_calls.turn_log import Path
+from function_calls.turn import Path
 from services.refs import ErrorCode, MemberRef, ReasonCode, Role
 from tests.fakes.builders import a_member, a_message
 from tests.fakes.functions import Recorder

@@ -7,9 +7,9 @@ from types import ModuleType
 
 import pytest
 
-from function_calls.definition import DefinitionError
-from function_calls.groups import ToolGroup
 from function_calls.registry import FunctionRegistry
+from function_calls.schema.definition import DefinitionError
+from function_calls.spec import ToolGroup
 from tests.fakes.functions import CITY, Recorder
 from tests.function_calls import plain_tools
 

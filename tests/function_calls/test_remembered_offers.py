@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from config.chat_settings import ResolvedFunction
-from function_calls.permissions import offered_here
+from function_calls.checks.permissions import offered_here
 from services.llm.model import Offer
 from services.refs import Role
 from tests.fakes.builders import a_member, a_message, a_profile

@@ -11,11 +11,11 @@ import pytest
 from pydantic import BaseModel
 
 from function_calls.declaration import declaration_of
-from function_calls.definition import DefinitionError, schema_arguments
 from function_calls.handlers import calculate, chat_control, dice, poll, time, todo, weather
 from function_calls.handlers import help as help_handlers
-from function_calls.schema import UnusableSchema, imported, schema_of
-from function_calls.sources.python_functions import as_spec
+from function_calls.loading.python_functions import as_spec
+from function_calls.schema.definition import DefinitionError, schema_arguments
+from function_calls.schema.schema import UnusableSchema, imported, schema_of
 from function_calls.spec import FunctionSpec
 from tests.fakes.functions import Recorder
 from tests.function_calls.sample_functions import Booking, RawText, Trip, Units, book, hello, travel

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from config.chat_settings import ResolvedFunction
-from function_calls.shortlist import Shortlist
+from function_calls.rounds.shortlist import Shortlist
 from services.llm.model import ModelError, ModelRequest, Offer, OfferedFunction
 from services.refs import ChatRef, ErrorCode, ReasonCode, Role
 from tests.fakes.builders import a_member, a_message

@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 
 from config.texts import Texts
 from function_calls.spec import FunctionResult, Touch
-from function_calls.turn_log import NoTurnLog, StoredRun
+from function_calls.turn import NoTurnLog, StoredRun
 from services.refs import ErrorCode
 from tests.fakes.functions import Recorder
 from tests.function_calls.routing import Routing

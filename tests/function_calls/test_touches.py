@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from function_calls.checks.permissions import is_tainted, taint_of
 from function_calls.context import Quoted
 from function_calls.profile import ChatNote
 from function_calls.spec import Touch
-from function_calls.touches import is_tainted, taint_of
 from tests.fakes.builders import a_message
 from tests.fakes.functions import Recorder
 from tests.function_calls.routing import Routing

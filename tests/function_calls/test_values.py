@@ -8,9 +8,8 @@ from typing import Any
 import orjson
 import pytest
 
-from function_calls.context import Attachment, Kind, MessageKey, Quoted
-from function_calls.context_json import context_from_json, context_to_json
-from function_calls.results import message_from_json, message_to_json, result_from_json, result_to_json
+from function_calls.context import Attachment, Kind, MessageKey, Quoted, context_from_json, context_to_json
+from function_calls.result import message_from_json, message_to_json, result_from_json, result_to_json
 from function_calls.spec import Choice, FunctionError, FunctionResult, Message
 from services.refs import ChatRef, ErrorCode, MemberRef, Role
 from tests.fakes.builders import FAMILY, a_member, a_message

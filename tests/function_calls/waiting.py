@@ -8,16 +8,16 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from config.approvals import ApprovalsSettings
-from function_calls import approval_terms
+from config.sections.bots import ApprovalsSettings
+from function_calls import spec
+from function_calls.checks.permissions import Open, Policies
 from function_calls.context import MessageContext
-from function_calls.open_question import OpenQuestion
 from function_calls.outcome import TurnOutcome
-from function_calls.policies import Open, Policies
+from function_calls.questions.questions import OpenQuestion
 from function_calls.spec import FunctionResult
 from function_calls.turn import NoApproval
+from services.chats.grants import Grants
 from services.clock import VirtualClock
-from services.grants import Grants
 from services.refs import ChatRef, MemberRef, Role
 from services.store.ids import Ids
 from tests.fakes.builders import a_member, a_message
@@ -121,7 +121,7 @@ def rule(**more: Any) -> dict[str, Any]:
 
 def approved(code: Code, question: Any, by: Any = BOB, *, always: bool = False) -> Any:
     """A yes to that question."""
-    return approval_terms.Approved(question.terms.digest, by, always)
+    return spec.Approved(question.terms.digest, by, always)
 
 
 async def is_noticed(removal: Removal) -> None:

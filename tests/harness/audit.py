@@ -8,9 +8,9 @@ from contextlib import closing
 
 import psycopg
 
-from bot.database import DATABASE
+from bot.database.opening import DATABASE
 from config.texts import Texts
-from services.store.backups import damage
+from services.store.sqlite.upgrade import damage
 from tests.harness.outside import Outside, Sent
 
 _UNKNOWN = Texts().of("en").say("failures.unknown_outcome", name="/pay")

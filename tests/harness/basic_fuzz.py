@@ -20,15 +20,14 @@ from typing import Any
 
 from structlog.testing import capture_logs
 
-from function_calls.basic.code import faults_of, program_of
 from function_calls.basic.codes import Fault, RunCode, RunFault
-from function_calls.basic.events import Ended, Event, Failed, Paused, Wants
-from function_calls.basic.forms import Forms, form_of
 from function_calls.basic.functions import ARITIES
-from function_calls.basic.limits import Limits
-from function_calls.basic.machine import Machine
+from function_calls.basic.language.forms import Forms, form_of
+from function_calls.basic.language.parser import parse
+from function_calls.basic.machine.code_statements import faults_of, program_of
+from function_calls.basic.machine.machine import Ended, Event, Failed, Machine, Paused, Wants
 from function_calls.basic.nodes import Define, Unit
-from function_calls.basic.parser import parse
+from function_calls.basic.world import Limits
 from tests.fakes.basic_world import FixedWorld
 from tests.function_calls.basic.trees import Trees
 from tests.harness.basic_texts import a_text

@@ -13,11 +13,11 @@ from datetime import timedelta
 from pydantic import BaseModel, Field
 
 from bot.daemon import Daemon
-from bot.database import open_store
-from bot.given import Given
+from bot.database.opening import open_store
+from bot.live.settings import Reload
+from bot.overrides import Given
 from bot.platforms.base import Deliver, Limits, Outgoing, Receipt
 from bot.platforms.mentions import hearing
-from bot.reload import Reload
 from bot.testing import SpecSource
 from bot.wiring import build_daemon
 from config.settings import Settings
@@ -25,15 +25,14 @@ from config.texts import Texts
 from function_calls.call import Call
 from function_calls.context import Kind, MessageContext, MessageKey, Sender
 from function_calls.declaration import tool_function
-from function_calls.source import FunctionSource
+from function_calls.loading.source import FunctionSource
 from services.clock import SystemClock
 from services.fault_points import FaultPoints
-from services.json_values import JsonObject
 from services.llm.model import ModelAnswer, ModelRequest, answer_from_json, message_to_json
-from services.recurrence import Once, Rule
-from services.refs import ChatRef, MemberRef, Role
+from services.refs import ChatRef, JsonObject, MemberRef, Role
 from services.store.ids import Ids
-from services.timetable import Draft, TimerKind, Timetable
+from services.timers.timetable import Draft, TimerKind, Timetable
+from services.times.recurrence import Once, Rule
 from tests.harness.wire import Peer
 
 NETWORK = "outside"

@@ -24,8 +24,8 @@ from tests.conftest import REPOSITORY
 
 _MOST_BYTES = 1 << 20
 _NEEDED = (
-    *("bot.cli.call", "bot.cli.mcp", "bot.cli.run", "bot.mcp_stdio", "bot.mcp_server", "bot.web.wiring"),
-    *("bot.platforms.irc", "bot.platforms.irc_presence", "bot.mcp_http", "uvicorn.server", "mcp"),
+    *("bot.cli.call", "bot.cli.mcp", "bot.cli.run", "bot.mcp.stdio", "bot.mcp.server", "bot.web.wiring"),
+    *("bot.platforms.irc.platform", "bot.platforms.irc.platform", "bot.mcp.http", "uvicorn.server", "mcp"),
     *("alembic.command", "apscheduler.schedulers.asyncio", "httpx2", "jsonschema_rs", "openai"),
 )
 """What commands import when they come to it."""

@@ -31,11 +31,18 @@ _ANSWERS = (*_QUESTIONS, *_bot("cancelled_runs", "late_answers"), *_calls("answe
 GUARDING: Mapping[str, Guarding] = {
     "function_calls/invocation.py": Guarding(
         (
-            *_QUESTIONS,
-            *_bot("budgets", "hijacked_model", "rights", "taint", "timers"),
-            *_calls("every_approval_check_matters", "every_check_matters", "every_taint_check_matters", "filters"),
-            *_calls("invocation", "overtaken_runs", "permissions", "questions", "run_doors", "stored_runs"),
-            *_calls("script_keywords/mcp"),
+            *(
+                *_QUESTIONS,
+                *_bot("budgets", "hijacked_model", "rights", "taint", "timers"),
+                *_calls("every_approval_check_matters", "every_check_matters", "every_taint_check_matters", "filters"),
+                *_calls("invocation", "overtaken_runs", "permissions", "questions", "run_doors", "stored_runs"),
+                *_calls("script_keywords/mcp"),
+            ),
+            *(
+                *_QUESTIONS,
+                *_bot("at_hand", "basic_calls", "mcp_words", "what_a_run_knows"),
+                *_calls("filters", "invocation", "run_doors"),
+            ),
         ),
         {
             "Invoker.__init__: faults": "crashes are tested in processes of their own, which this does not reach",
@@ -51,18 +58,28 @@ GUARDING: Mapping[str, Guarding] = {
             "Invoker._run: spec.touches or turn.outside": "a shortcut: is_from_outside looks at both itself",
         },
     ),
-    "function_calls/permissions.py": Guarding(
+    "function_calls/checks/permissions.py": Guarding(
         (
-            *_bot("rights", "timers"),
-            *_calls("handlers/chat_control", "invocation", "permissions", "remembered_offers", "router"),
-            *_calls("every_approval_check_matters", "every_check_matters"),
+            *(
+                *_bot("rights", "timers"),
+                *_calls("handlers/chat_control", "invocation", "permissions", "remembered_offers", "router"),
+                *_calls("every_approval_check_matters", "every_check_matters"),
+            ),
+            *(*_bot("taint"), *_calls("every_taint_check_matters", "handlers/reminders", "touches")),
         ),
+        {},
     ),
-    "function_calls/approvals.py": Guarding(
+    "function_calls/checks/approvals.py": Guarding(
         (
-            *_bot("approvals", "approvals_in_private", "ends_of_questions", "handler_question_rights"),
-            *_bot("hijacked_model", "late_approvals", "taint", "waiting_approvals"),
-            *_calls("approval_rules", "every_approval_check_matters"),
+            *(
+                *_bot("approvals", "approvals_in_private", "ends_of_questions", "handler_question_rights"),
+                *_bot("hijacked_model", "late_approvals", "taint", "waiting_approvals"),
+                *_calls("approval_rules", "every_approval_check_matters"),
+            ),
+            *(
+                *_bot("handler_question_rights", "taint"),
+                *_calls("every_approval_check_matters", "every_taint_check_matters", "handlers/reminders"),
+            ),
         ),
         {
             "Approvals.judge: turn.taint": "a shortcut: where nothing taints, is_tainted says no",
@@ -71,58 +88,40 @@ GUARDING: Mapping[str, Guarding] = {
                 "for the types alone: what waits for a yes says what for"
             ),
             "Approvals._ruled: len(self._known) >= _REMEMBERED": "it bounds the memory: what is gone is found again",
+            "Taint.judge: not turn.taint": "a shortcut: where nothing taints, is_tainted says no",
         },
     ),
-    "function_calls/approval_terms.py": Guarding(
+    "function_calls/spec.py": Guarding(
         (*_bot("approval_answers", "approvals", "approvals_in_private"), *_calls("every_approval_check_matters"))
     ),
-    "function_calls/budgets.py": Guarding(
+    "function_calls/checks/budgets.py": Guarding(
         (
-            *_bot("budget_limits", "budgets"),
-            *_calls("handlers/summary", "script_keywords/forms_beyond_the_chat"),
+            *(
+                *_bot("budget_limits", "budgets"),
+                *_calls("handlers/summary", "script_keywords/forms_beyond_the_chat"),
+            ),
+            *(*_bot("budget_limits", "budgets", "explanations"), *_calls("handlers/summary")),
         ),
         {
             "RequestBudgets.settled: used[share.limit.kind] != share.amount": (
                 "one write fewer: what is settled by nothing stays as it is"
-            ),
+            )
         },
     ),
-    "function_calls/shares.py": Guarding(
-        (*_bot("budget_limits", "budgets", "explanations"), *_calls("handlers/summary")),
-    ),
-    "function_calls/taint.py": Guarding(
-        (
-            *_bot("handler_question_rights", "taint"),
-            *_calls("every_approval_check_matters", "every_taint_check_matters", "handlers/reminders"),
-        ),
-        {"Taint.judge: not turn.taint": "a shortcut: where nothing taints, is_tainted says no"},
-    ),
-    "function_calls/touches.py": Guarding(
-        (*_bot("taint"), *_calls("every_taint_check_matters", "handlers/reminders", "touches")),
-    ),
     "function_calls/handler_questions.py": Guarding(
-        (*_QUESTIONS, *_bot("mcp_questions"), *_calls("handlers/reminders", "run_doors")),
+        (
+            *(*_QUESTIONS, *_bot("mcp_questions"), *_calls("handlers/reminders", "run_doors")),
+            *(
+                *_QUESTIONS,
+                *_calls("every_check_matters", "permissions", "run_doors", "tool_modules/human"),
+            ),
+        ),
         {
             "with_its_run: question is None": "for the types alone: whoever calls it has a question",
             "with_its_run: {}": "an empty state is read from whatever is false",
             "with_its_run: not too_much": "a shortcut: of two reasons to stop a run the log has the first",
             "has_asked: question is None": "for the types alone: whoever calls it has a question",
             "has_asked: depth": "a run within another is on a way of its own, which is none of the unanswered ones",
-        },
-    ),
-    "function_calls/doors.py": Guarding(
-        (
-            *_QUESTIONS,
-            *_bot("at_hand", "basic_calls", "mcp_words", "what_a_run_knows"),
-            *_calls("filters", "invocation", "run_doors"),
-        ),
-    ),
-    "function_calls/run_ends.py": Guarding(
-        (
-            *_QUESTIONS,
-            *_calls("every_check_matters", "permissions", "run_doors", "tool_modules/human"),
-        ),
-        {
             "Ended.of: {}": "for the types alone: what a run asks in its midst has what it goes on from",
             "held_up: resumed is None": "a question that goes on from nothing says so already",
         },
@@ -136,10 +135,10 @@ GUARDING: Mapping[str, Guarding] = {
         ),
         {"run_held_up: nested": "a run of its own is refused for the same where it is run"},
     ),
-    "function_calls/single_runs.py": Guarding(
-        (*_ANSWERS, *_bot("budget_limits", "budgets", "explanations", "timers"), *_calls("permissions", "router")),
+    "function_calls/rounds/progress.py": Guarding(
+        (*_ANSWERS, *_bot("budget_limits", "budgets", "explanations", "timers"), *_calls("permissions", "router"))
     ),
-    "function_calls/failed_runs.py": Guarding(_calls("invocation")),
+    "function_calls/failures.py": Guarding(_calls("invocation")),
     "function_calls/turn.py": Guarding(
         (
             *_QUESTIONS,
@@ -152,7 +151,7 @@ GUARDING: Mapping[str, Guarding] = {
             "Turn.is_from_outside: bool(self.outside)": "a shortcut: nothing is found in what is empty",
         },
     ),
-    "bot/taking.py": Guarding(
+    "bot/intake/intake.py": Guarding(
         _bot("at_hand", "taking"),
         {
             "Taking.read: one is not None": "for the types alone: only what can be taken is found",
@@ -161,12 +160,14 @@ GUARDING: Mapping[str, Guarding] = {
             "Taking.read: context.mentions": "a shortcut: where nobody is mentioned no member is meant",
         },
     ),
-    "bot/mcp_questions.py": Guarding(_bot("mcp_forms", "mcp_questions", "mcp_server")),
-    "function_calls/scripts/rights.py": Guarding((*_bot("basic_calls"), *_calls("script_keywords/mcp"))),
-    "function_calls/scripts/calling.py": Guarding(
+    "bot/mcp/questions.py": Guarding(_bot("mcp_forms", "mcp_questions", "mcp_server")),
+    "function_calls/basic/run/calling.py": Guarding(
         (
-            *_bot("basic_call_values", "basic_calls", "basic_questions"),
-            *_calls("script_keywords/mcp", "scripts/handler"),
+            *(*_bot("basic_calls"), *_calls("script_keywords/mcp")),
+            *(
+                *_bot("basic_call_values", "basic_calls", "basic_questions"),
+                *_calls("script_keywords/mcp", "scripts/handler"),
+            ),
         ),
         {
             "call_function: asked.waits is not None (2)": "for the types alone: what goes on is what it waits for",

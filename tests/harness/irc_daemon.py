@@ -14,7 +14,7 @@ from typing import Any
 
 import httpx2
 
-from bot.database import DATABASE
+from bot.database.opening import DATABASE
 from tests.harness.forked_processes import ForkedProcess, a_forked_process
 from tests.harness.irc_servers import PATIENCE_SECONDS, IrcServer
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from config.irc import IrcSettings
+from config.sections.irc import IrcSettings
 
 PATIENCE_SECONDS = 60.0
 _INSPIRCD = """\

@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx2
 import orjson
 
-from services.json_values import JsonObject
+from services.refs import JsonObject
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 TOKEN = "a-token-for-the-tests"

@@ -12,7 +12,7 @@ import pytest
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from bot.web.server import WebServer
+from bot.web.app import WebServer
 from tests.harness.mcp_programs import TOKEN, Programs
 
 INSTALLED = Path(__file__).resolve().parents[1] / "node" / "node_modules"

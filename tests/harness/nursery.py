@@ -15,7 +15,7 @@ from typing import Self
 
 import orjson
 
-from services.json_values import JsonObject
+from services.refs import JsonObject
 from tests.harness.daemon_process import Plan, serve
 from tests.harness.forked_processes import live_once
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from function_calls.conversation import SEPARATOR
-from services.json_values import JsonObject
+from function_calls.rounds.conversation import SEPARATOR
 from services.llm.model import ModelAnswer, ToolCall, answer_to_json
+from services.refs import JsonObject
 from tests.harness.daemon_process import Plan
 from tests.harness.nursery import Nursery
 from tests.harness.wire import Peer

@@ -1,8 +1,8 @@
 """Which conditions on the way to a handler no test would miss.
 
     python -m tests.harness.removed_checks                                    all that `guarding_modules` has
-    python -m tests.harness.removed_checks function_calls/approvals.py        one of them, with its tests there
-    python -m tests.harness.removed_checks function_calls/usage.py tests/function_calls tests/bot/test_rights.py …
+    python -m tests.harness.removed_checks function_calls/checks/approvals.py      one of them, with its tests there
+    python -m tests.harness.removed_checks function_calls/schema/commands.py tests/function_calls
 
 Modules first, then tests that can see them. Each condition that lets something through or holds it back is taken out
 in turn, in a process of its own, and those of the tests in which it decides something are run until one fails, quick

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from services.programs import PATH
-from services.sandbox import Command
+from services.sandbox.processes import PATH
+from services.sandbox.sandbox import Command
 
 needs_bubblewrap = pytest.mark.skipif(
     shutil.which("bwrap", path=PATH) is None, reason="there is no bwrap here: install the package bubblewrap"

@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import orjson
 
-from services.json_values import JsonObject
+from services.refs import JsonObject
 
 Handle = Callable[[str, JsonObject], Awaitable[JsonObject]]
 """What to do with a request or with news: its name and its fields; what it returns is the answer to a request."""

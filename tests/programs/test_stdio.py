@@ -17,7 +17,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp_types import ElicitResult
 
-from bot.database import open_store
+from bot.database.opening import open_store
 from config.settings import Settings
 from services.clock import SystemClock
 from tests.bot.cli.running import Printed, a_settings_file, an_environment, command

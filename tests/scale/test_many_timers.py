@@ -9,7 +9,7 @@ import pytest
 
 from bot.testing import Group, a_group
 from services.refs import ChatRef
-from services.store.occurrences import OCCURRENCES
+from services.store.turns.occurrences import OCCURRENCES
 from tests.fakes.drafts import a_draft, later
 from tests.fakes.functions import Recorder
 from tests.fakes.held import until

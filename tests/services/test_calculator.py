@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.calculator import BadExpression, Problem, calculate
+from services.calc.calculator import BadExpression, Problem, calculate
 
 
 def shown(expression: str) -> str:

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from services.call_log import JsonLines
-from services.rotating_file import RotatingFile
+from services.call_log import JsonLines, RotatingFile
 
 ROOT = Path(__file__).parents[2]
 
@@ -111,7 +110,7 @@ def test_a_full_disk_is_told() -> None:
 IN_TEN_BYTES = """
 import resource, sys
 from pathlib import Path
-from services.rotating_file import RotatingFile
+from services.call_log import RotatingFile
 file = RotatingFile(Path(sys.argv[1]), max_bytes=100, keep_files=1)
 resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10))
 file.append(b"1234567\\n")

@@ -8,12 +8,11 @@ import pytest
 
 from bot.testing import FAMILY, Group, a_group
 from function_calls.context import Kind
-from services.chat_past import ChatPast
+from services.chats.past import ChatPast, Period
 from services.clock import VirtualClock
-from services.periods import Period
 from services.refs import ChatRef, MemberRef
-from services.store.audit import AUDIT
 from services.store.ids import Ids
+from services.store.turns.audit import AUDIT
 from tests.fakes.kept import heard, kept
 
 WORK = ChatRef("test", "bot", "work")

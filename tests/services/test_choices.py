@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from services.choices import alternatives, chosen
+from services.calc.dice import alternatives, chosen
 
 
 @pytest.mark.parametrize(

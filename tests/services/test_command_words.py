@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from services.command_words import LineProblem, NoCommand, words_of
+from services.sandbox.shell import LineProblem, NoCommand, words_of
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 
-from services.crew import Crew
+from services.threads import Crew
 
 
 async def test_all_work_is_done_by_no_more_threads_than_there_may_be() -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.csv_rows import MOST_BYTES, MOST_ROWS, CsvFault, CsvProblem, csv_rows
+from services.scripts.files import MOST_BYTES, MOST_ROWS, CsvFault, CsvProblem, csv_rows
 
 ANN = [{"name": "Ann", "city": "Oslo"}]
 

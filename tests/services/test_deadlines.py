@@ -7,8 +7,7 @@ import contextlib
 
 import pytest
 
-from services.clock import SystemClock, VirtualClock
-from services.deadlines import Deadlines
+from services.clock import Deadlines, SystemClock, VirtualClock
 
 
 async def forever() -> None:

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from services.dice import BadDice, Dice
+from services.calc.dice import BadDice, Dice
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.feeds import Entry, NoFeed, read_feed
-from services.html_text import shortened, text_of_html
-from services.web_links import clean_link, link_key
+from services.web.addresses import clean_link, link_key
+from services.web.content import shortened, text_of_html
+from services.web.news import Entry, NoFeed, read_feed
 from tests.fakes.feeds import ATOM, RDF, RSS
 
 

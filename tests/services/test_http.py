@@ -9,8 +9,8 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from services.http import WebClient, WebError, WebLimits
 from services.refs import ErrorCode
+from services.web.http import WebClient, WebError, WebLimits
 from tests.fakes.web_server import Page, WebServer
 
 PUBLIC = "93.184.216.34"

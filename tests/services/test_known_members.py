@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from services.known_members import KnownMember, SeveralMembers, UnknownMember, called, times_mentioned
+from services.chats.members import KnownMember, SeveralMembers, UnknownMember, called, times_mentioned
 from services.refs import MemberRef
 
 

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from services.lazy_patterns import lazy_pattern
+from services.patterns import lazy_pattern
 
 
 def test_it_finds_what_the_expression_finds() -> None:

@@ -13,12 +13,10 @@ from hypothesis import settings as effort
 from hypothesis import strategies as st
 from pydantic import SecretStr, ValidationError
 
-from config.mail import MailSettings, recipient_fits
+from config.sections.mail import MailSettings, recipient_fits
 from services.clock import VirtualClock
-from services.mail import Mailer, MailError, MailProblem
-from services.mail_letters import Letter, MailFile, addresses_in, encoded, on_the_wire
+from services.mail import Handover, Letter, Mailer, MailError, MailFile, MailProblem, addresses_in, encoded, on_the_wire
 from services.refs import ErrorCode
-from services.smtp_handover import Handover
 from tests.harness.smtp_server import BODY, DOT, DROP, HANG, SmtpServer, a_certificate
 
 HELLO = Letter(("ann@club.example",), "Hello", "How are you?\n")

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from config.news import NewsSettings
+from config.sections.news_and_search import NewsSettings
 from services.clock import VirtualClock
-from services.http import WebClient, WebLimits
-from services.news import Headlines, News
+from services.web.http import WebClient, WebLimits
+from services.web.news import Headlines, News
 from tests.fakes.feeds import ATOM_PATH, RDF_PATH, RSS, RSS_PATH, feed_pages
 from tests.fakes.web_server import Page, WebServer
 

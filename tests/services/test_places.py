@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from services.clock import VirtualClock
-from services.places import BadTime, Places, UnknownPlace, zone_label
+from services.times.places import BadTime, Places, UnknownPlace, zone_label
 
 OSLO, TOKYO, NEW_YORK = ZoneInfo("Europe/Oslo"), ZoneInfo("Asia/Tokyo"), ZoneInfo("America/New_York")
 

@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from config.shell import ProgramSettings, shipped_programs
-from services.command_words import words_of
-from services.program_policy import NotAllowed, PolicyProblem, allowed
+from config.sections.processes import ProgramSettings, shipped_programs
+from services.sandbox.shell import NotAllowed, PolicyProblem, allowed, words_of
 
 PROGRAMS = {
     **shipped_programs(),

@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.cron_walls import CronWalls
-from services.recurrence import (
+from services.times.recurrence import (
     BadRule,
     Calendar,
+    CronWalls,
     Every,
     Occurrence,
     Once,

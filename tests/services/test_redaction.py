@@ -96,7 +96,7 @@ def test_what_stands_beside_the_word_for_a_secret_is_hidden_and_the_word_stays(t
         "https://example.org/a/b?c=d#e",
         "meet at 12:30 @home",
         "a basic calculator",
-        "services/store/sqlite_writer.py:142",
+        "services/store/sqlite/writer.py:142",
         "abcdefghijklmnopqrstuvwxyz0123456789",
         "SGVsbG8gd29ybGQhIEhlbGxvIQ==",
         "密码学是什么",

@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from services.recurrence import Once, Rule
 from services.refs import ChatRef, MemberRef
-from services.reminder_choice import NoSuchReminder, SeveralReminders, described, means_all, numbers_in
-from services.timer import Timer, TimerKind, TimerState
+from services.timers.reminders import NoSuchReminder, SeveralReminders, described, means_all, numbers_in
+from services.timers.timer import Timer, TimerKind, TimerState
+from services.times.recurrence import Once, Rule
 
 NOW = datetime(2026, 11, 20, 15, 0, tzinfo=UTC)
 ANN = MemberRef("test", "bot", "ann")

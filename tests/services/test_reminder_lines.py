@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.reminder_lines import Line, read_line
 from services.text_index import listed
+from services.timers.reminder_lines import Line, read_line
 from services.times import Times
 
 NOW = datetime(2026, 11, 20, 16, 0, tzinfo=ZoneInfo("Europe/Oslo"))

@@ -10,10 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from config.texts import Texts
-from services.moment_words import amount, day, distance, exact_amount, moment
-from services.recurrence import Calendar, Every, Once, Rule, Unit
-from services.rule_words import in_words
 from services.text_index import listed
+from services.times.recurrence import Calendar, Every, Once, Rule, Unit
+from services.times.time_formatting import amount, day, distance, exact_amount, in_words, moment
 
 OSLO = ZoneInfo("Europe/Oslo")
 NOW = datetime(2026, 11, 20, 15, 0, tzinfo=UTC)

@@ -11,11 +11,10 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from config.sandbox import SandboxSettings
-from services.bubblewrap import wrapped
+from config.sections.processes import SandboxSettings
 from services.clock import SystemClock, VirtualClock
-from services.programs import PATH
-from services.sandbox import CannotStart, Command, Isolation, Limits, NotIsolated, Sandbox
+from services.sandbox.processes import PATH
+from services.sandbox.sandbox import CannotStart, Command, Isolation, Limits, NotIsolated, Sandbox, wrapped
 from tests.harness.sandboxes import LIVING, a_line, needs_bubblewrap, python
 
 MEBIBYTE = 1024 * 1024

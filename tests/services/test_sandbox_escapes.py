@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from services.clock import SystemClock, VirtualClock
-from services.sandbox import Command, Finished, Isolation, Limits, Sandbox
+from services.sandbox.sandbox import Command, Finished, Isolation, Limits, Sandbox
 from tests.harness.sandboxes import LIVING, a_line, needs_bubblewrap, python
 
 pytestmark = [needs_bubblewrap, pytest.mark.requirement("E43")]

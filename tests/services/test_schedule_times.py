@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.recurrence import Calendar, Every, Once, Rule
-from services.schedule_times import UnclearWhen, WhenReader, at_clock, by_cron, every_seconds, is_cron, once_at
+from services.timers.schedules import UnclearWhen, WhenReader, at_clock, by_cron, every_seconds, is_cron, once_at
 from services.times import Times
+from services.times.recurrence import Calendar, Every, Once, Rule
 
 NOW = datetime(2026, 11, 20, 9, 0, tzinfo=UTC)
 OSLO = "Europe/Oslo"

@@ -6,7 +6,7 @@ import asyncio
 
 from structlog.testing import capture_logs
 
-from services.scheduler import Ticker
+from services.timers.scheduler import Ticker
 
 SECONDS = 0.01
 

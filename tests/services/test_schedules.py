@@ -10,15 +10,24 @@ from pathlib import Path
 import pytest
 
 from services.clock import VirtualClock
-from services.recurrence import BadRule
 from services.refs import ChatRef, MemberRef
-from services.schedule_times import When, WhenReader, by_cron, every_seconds
-from services.schedules import ChatFull, NoSuchSchedule, Schedules, SetElsewhere, Wanted
 from services.store.ids import Ids
 from services.store.port import Store
-from services.timer import Timer, TimerKind, TimerState
+from services.timers.schedules import (
+    ChatFull,
+    NoSuchSchedule,
+    Schedules,
+    SetElsewhere,
+    Wanted,
+    When,
+    WhenReader,
+    by_cron,
+    every_seconds,
+)
+from services.timers.timer import Timer, TimerKind, TimerState
+from services.timers.timetable import Timetable
 from services.times import Times
-from services.timetable import Timetable
+from services.times.recurrence import BadRule
 from tests.fakes.drafts import ANN, DAILY, FAMILY, a_draft
 from tests.fakes.sqlite_store import a_store
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from services.script_files import LocalScriptFiles, NoSuchScriptFile, ScriptFileTooLarge, ScriptFolder
+from services.scripts.files import LocalScriptFiles, NoSuchScriptFile, ScriptFileTooLarge, ScriptFolder
 
 
 @pytest.fixture

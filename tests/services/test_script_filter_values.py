@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.script_filter_texts import filter_of, filter_of_parts
-from services.script_filters import (
+from services.scripts.filter_texts import filter_of, filter_of_parts
+from services.scripts.filters import (
     Applied,
     Comparison,
     Condition,

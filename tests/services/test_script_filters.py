@@ -13,10 +13,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from services.script_conditions import like_test, test_of
-from services.script_filter_texts import LONGEST, filter_of, read_operand
-from services.script_filter_trees import condition_of
-from services.script_filters import (
+from services.scripts.filter_texts import LONGEST, condition_of, filter_of, read_operand
+from services.scripts.filters import (
     AllOf,
     AnyOf,
     Comparison,
@@ -27,9 +25,11 @@ from services.script_filters import (
     Not,
     Operator,
     Problem,
+    like_test,
+    test_of,
 )
-from services.script_sorting import in_order
-from services.script_values import order, same, sort_key
+from services.scripts.tables import in_order
+from services.scripts.values import order, same, sort_key
 
 test_of.__test__ = False  # type: ignore[attr-defined]  # its name looks like that of a test
 

@@ -12,14 +12,24 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from services.clock import VirtualClock
-from services.json_values import JsonObject
-from services.script_filter_texts import filter_of
-from services.script_filters import Filter
-from services.script_row_units import BadRowId, TableFull, TableLimits
-from services.script_tables import MOST_RESULTS, BadTableName, Merged, NoKey, RowExists, ScriptTables, table_place
-from services.script_values import NotKeepable, TooLarge
+from services.refs import JsonObject
+from services.scripts.filter_texts import filter_of
+from services.scripts.filters import Filter
+from services.scripts.tables import (
+    MOST_RESULTS,
+    BadRowId,
+    BadTableName,
+    Merged,
+    NoKey,
+    RowExists,
+    ScriptTables,
+    TableFull,
+    TableLimits,
+    table_place,
+)
+from services.scripts.values import NotKeepable, TooLarge
+from services.store.chats.script_data import SCRIPT_ROWS
 from services.store.ids import Ids
-from services.store.script_rows import SCRIPT_ROWS
 from tests.fakes.sqlite_store import a_store
 
 PEOPLE = table_place("default", "chat", "people")

@@ -10,11 +10,9 @@ from pydantic import SecretStr
 from structlog.testing import capture_logs
 
 from services.clock import VirtualClock
-from services.http import WebClient, WebError, WebLimits
 from services.refs import ErrorCode
-from services.search import KEPT_ANSWERS, Answer, Hit, NoSearch, Searcher, WebSearch
-from services.searching_model import SearchingModel
-from services.searxng import SearXNG
+from services.web.http import WebClient, WebError, WebLimits
+from services.web.search import KEPT_ANSWERS, Answer, Hit, NoSearch, Searcher, SearchingModel, SearXNG, WebSearch
 from tests.fakes.searchers import (
     CHAT_PATH,
     SEARXNG_PATH,

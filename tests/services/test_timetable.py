@@ -9,13 +9,13 @@ from typing import Literal
 
 import pytest
 
+from services.chats.members import MemberZones
 from services.clock import VirtualClock
-from services.member_zones import MemberZones
-from services.recurrence import BadRule, Calendar, Rule, RuleFault
 from services.refs import ChatRef
 from services.store.ids import Ids
 from services.store.port import Store
-from services.timetable import NoSuchTimer, Timer, TimerKind, TimerState, Timetable, TooMany
+from services.timers.timetable import NoSuchTimer, Timer, TimerKind, TimerState, Timetable, TooMany
+from services.times.recurrence import BadRule, Calendar, Rule, RuleFault
 from tests.fakes.drafts import ANN, BOB, DAILY, FAMILY, a_draft, every, later
 from tests.fakes.failing_store import Crashed, FailingStore, raise_crashed
 from tests.fakes.sqlite_store import a_store

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from services.units import Units, UnitsDiffer, UnknownUnit
+from services.calc.units import Units, UnitsDiffer, UnknownUnit
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.visible_text import is_visible, visible, visible_line
+from services.patterns import is_visible, visible, visible_line
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from services.clock import VirtualClock
-from services.http import WebClient, WebError
 from services.refs import ErrorCode
-from services.weather import KEPT_PLACES, OpenMeteo, PlaceNotFound, Sky
+from services.web.http import WebClient, WebError
+from services.web.weather import KEPT_PLACES, OpenMeteo, PlaceNotFound, Sky
 from tests.fakes.open_meteo import FORECAST_PATH, GEOCODING_PATH, a_forecast, open_meteo_pages
 from tests.fakes.web_server import Page, WebServer
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.http import WebAnswer
-from services.web_addresses import WebError
-from services.web_bodies import MOST_DEPTH, body_value, is_deeper
+from function_calls.basic.run.web import MOST_DEPTH, body_value, is_deeper
+from services.web.addresses import WebError
+from services.web.http import WebAnswer
 
 VALUES = st.recursive(
     st.none()

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from services.wildcards import name_matches, path_matches
+from services.storage import name_matches, path_matches
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.recurrence import Calendar, Every, Once, Rule, Unit
 from services.times import Times, Trouble
-from services.wished_times import Repeat, TimeNotUnderstood, WishedTime, understood
+from services.times.recurrence import Calendar, Every, Once, Rule, Unit
+from services.times.wished_times import Repeat, TimeNotUnderstood, WishedTime, understood
 
 OSLO = ZoneInfo("Europe/Oslo")
 NOW = datetime(2026, 11, 20, 16, 0, tzinfo=OSLO)

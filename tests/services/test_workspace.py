@@ -12,10 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
-from config.files import FilesSettings
+from config.sections.processes import FilesSettings
 from services.refs import ChatRef
-from services.workspace import MOST_SHOWN, Problem, Workspace, WorkspaceFault, Workspaces
-from services.workspace_paths import folder_name
+from services.sandbox.workspace import MOST_SHOWN, Problem, Workspace, WorkspaceFault, Workspaces, folder_name
 from tests.fakes.builders import FAMILY
 
 CANARY = b"canary"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.written_amounts import as_amount, mark_of
+from services.scripts.values import as_amount, mark_of
 
 
 @pytest.mark.parametrize(

@@ -6,17 +6,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from function_calls.basic.functions.chance import CHANCE
 from function_calls.basic.functions.dates import DATES
 from function_calls.basic.functions.declaring import EXAMPLE_NOW, LanguageFunction
 from function_calls.basic.functions.encodings import ENCODINGS
 from function_calls.basic.functions.formatting import FORMATTING
-from function_calls.basic.functions.list_changes import CHANGING, LIST_CHANGES
-from function_calls.basic.functions.lists import LISTS
+from function_calls.basic.functions.lists import CHANGING, LIST_CHANGES, LISTS
 from function_calls.basic.functions.logic import LOGIC
-from function_calls.basic.functions.numbers import NUMBERS
-from function_calls.basic.functions.text_parts import TEXT_PARTS
-from function_calls.basic.functions.texts import TEXTS
+from function_calls.basic.functions.numbers import CHANCE, NUMBERS
+from function_calls.basic.functions.texts import TEXT_PARTS, TEXTS
 
 __all__ = ["ARITIES", "CHANGING", "EXAMPLE_NOW", "FUNCTIONS", "SUBJECTS", "LanguageFunction"]
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from function_calls.basic.codes import RunCode, RunFault
-from function_calls.basic.conversions import as_number, kind_of, text_of
 from function_calls.basic.measuring import LARGEST, shallow_size, too_large
 from function_calls.basic.moments import HINT, read
+from function_calls.basic.values import as_number, kind_of, text_of
 from function_calls.basic.world import World
-from services.json_values import JsonValue
+from services.refs import JsonValue
 
 EXAMPLE_NOW = "2026-11-20 22:15:00"
 """The moment at which the examples hold, a Friday evening."""

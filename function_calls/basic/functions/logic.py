@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from function_calls.basic.codes import RunCode, RunFault
-from function_calls.basic.conversions import as_number, is_null, kind_of, text_of, truth
 from function_calls.basic.functions.declaring import ANY, TEXT, WHOLE, also, function
 from function_calls.basic.functions.numbers import rounded
 from function_calls.basic.moments import HINT, read
+from function_calls.basic.values import as_number, is_null, kind_of, text_of, truth
 from function_calls.basic.world import World
-from services.json_values import JsonValue
+from services.refs import JsonValue
 
 _YES = frozenset({"true", "yes", "y", "on", "1", "ok", "sim", "si", "sí", "oui", "ja", "是", "是的", "对", "好", "真"})
 _NO = frozenset({"false", "no", "n", "off", "0", "", "não", "nao", "non", "nein", "否", "不", "不是", "不对", "假"})

@@ -14,8 +14,8 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.types.numeric import IntDumper
 from psycopg.types.string import StrDumper
 
-from services.store.lock import StoreInUse
 from services.store.port import BadUnit, StoreBroken, StoreError, StoreFull
+from services.store.sqlite.lock import StoreInUse
 
 _LOCK_CLASS = 0x526F6C6C  # "Roll": tells this lock from those that others take in the same database
 _UNLESS_GIVEN: dict[str, str] = {

@@ -1,5 +1,4 @@
-"""The lease of a daemon on PostgreSQL, asked for over a connection of its own: it is wanted before the store is open,
-and must not wait behind what the store writes."""
+"""Leadership lease of a daemon on PostgreSQL, and the state of the database for operators."""
 
 from __future__ import annotations
 
@@ -11,11 +10,12 @@ import psycopg
 import structlog
 from sqlalchemy import Integer, bindparam, text
 
-from services.store import leases
-from services.store.leases import Held, Unreachable
 from services.store.port import Query, Statement, StoreError, Write
 from services.store.postgres.connections import adapt, address_of, connect_writer, hang_up, place_of
-from services.store.statements import StatementCompiler
+from services.store.postgres.reader import PostgresSide
+from services.store.statements import StatementCompiler, compile_statement
+from services.store.turns import leases
+from services.store.turns.leases import Held, Unreachable
 
 _LEAST_SECONDS, _MOST_SECONDS = 0.5, 10.0
 _SHARE = 6
@@ -23,9 +23,9 @@ _SHARE = 6
 there is time for another one, where the lease is not shorter than three seconds."""
 _LOCKED = "55P03"
 _log = structlog.get_logger("lease")
-# Who began a transaction with the guard of `services/store/leases.py` longer ago than the lease lasts, and has yet to
-# say how it goes on. One that the server is busy with, or that waits for a lock, is left alone. Sessions of other roles
-# show nothing of this.
+# Who began a transaction with the guard of `services/store/turns/leases.py` longer ago than the lease lasts, and has
+# yet to say how it goes on. One that the server is busy with, or that waits for a lock, is left alone. Sessions of
+# other roles show nothing of this.
 _CUT_OFF = Statement(
     "leases.cut_off",
     text(
@@ -189,3 +189,38 @@ def connect_as_leader(address: str, seconds: float) -> psycopg.Connection[Any]:
         connection.close()
         raise
     return connection
+
+
+class DatabaseState(NamedTuple):
+    """What the server says."""
+
+    place: str
+    """Where it is, without user and password."""
+    server_version: str
+    schema_version: str | None
+    """None where there are no tables of ours yet."""
+    leader: Held | None
+    """Who leads now."""
+
+
+def state_of(url: str) -> DatabaseState:
+    """How the database at `url` stands. Raises ReaderError when it cannot be reached."""
+    side = PostgresSide.open(url, writes=False)
+    try:
+        (server,) = side.rows("SELECT current_setting('server_version') AS version", ())
+        (ours,) = side.rows("SELECT to_regclass('alembic_version') IS NOT NULL AS stands", ())
+        if not ours["stands"]:
+            return DatabaseState(place_of(url), server["version"], None, None)
+        schema = side.rows("SELECT version_num FROM alembic_version", ())
+        return DatabaseState(
+            place_of(url), server["version"], schema[0]["version_num"] if schema else None, _leader(side)
+        )
+    finally:
+        side.close()
+
+
+def _leader(side: PostgresSide) -> Held | None:
+    query = leases.held()
+    compiled = compile_statement(query.statement, side.dialect)
+    rows = side.rows(compiled.sql, compiled.bind(query.values))
+    return Held(rows[0]["holder"], rows[0]["left_ms"]) if rows and rows[0]["left_ms"] > 0 else None

@@ -1,19 +1,21 @@
-"""Reads from PostgreSQL, on connections of their own: a long one holds up neither the writer nor the loop, and the
-others only when there are several."""
+"""Reads from PostgreSQL, and access next to a running daemon."""
 
 from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import psycopg
+from psycopg.rows import dict_row
 
 from services.clock import Clock
 from services.retry import Retry, RetryPolicy, Verdict
-from services.store.port import Row
-from services.store.postgres.connections import passes
+from services.store.port import Row, StoreError
+from services.store.postgres.connections import adapt, address_of, passes, place_of
+from services.store.side import ReaderError
+from services.store.statements import DialectName
 
 _Connection = psycopg.AsyncConnection[dict[str, Any]]
 _MOST = 4
@@ -71,3 +73,46 @@ class PostgresReader:
 def _judge(error: psycopg.Error) -> Verdict:
     """Without a code the connection itself failed."""
     return Verdict(passes(error) or (isinstance(error, psycopg.OperationalError) and error.sqlstate is None))
+
+
+_Row = dict[str, Any]
+
+
+class PostgresSide:
+    """A connection to the server."""
+
+    dialect: DialectName = "postgresql"
+
+    def __init__(self, connection: psycopg.Connection[_Row]) -> None:
+        self._connection = connection
+
+    @classmethod
+    def open(cls, url: str, *, writes: bool) -> PostgresSide:
+        """A connection to the database at `url`; it writes only where `writes` says so. Raises ReaderError."""
+        try:
+            connection = psycopg.connect(address_of(url), autocommit=True, row_factory=dict_row)
+        except StoreError as error:
+            raise ReaderError(str(error)) from None
+        except psycopg.Error as error:
+            raise ReaderError(f"{place_of(url)} cannot be opened: {error}") from None
+        adapt(connection.adapters)
+        connection.read_only = not writes
+        return cls(connection)
+
+    def rows(self, sql: str, values: Sequence[Any]) -> list[Mapping[str, Any]]:
+        try:
+            return list(self._connection.execute(sql, values).fetchall())
+        except psycopg.errors.UndefinedTable:
+            raise ReaderError("the database has no tables of this program; start the daemon once") from None
+        except psycopg.Error as error:
+            raise ReaderError(f"the database cannot be read: {error}; start the daemon once") from None
+
+    def transaction(self, steps: Sequence[tuple[str, Sequence[Any]]]) -> list[int]:
+        try:
+            with self._connection.transaction():
+                return [self._connection.execute(sql, values).rowcount for sql, values in steps]
+        except psycopg.Error as error:
+            raise ReaderError(f"the database cannot be written: {error}") from None
+
+    def close(self) -> None:
+        self._connection.close()

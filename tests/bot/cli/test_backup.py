@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from bot.backups import backups_of
-from bot.database import DATABASE
+from bot.database.opening import DATABASE
+from bot.housekeeping import backups_of
 from bot.testing import a_group
 from config.settings import Settings
 from services.clock import VirtualClock
-from services.store.backups import back_up
-from services.store.lock import StoreLock
+from services.store.sqlite.lock import StoreLock
+from services.store.sqlite.upgrade import back_up
 from tests.bot.cli.running import a_settings_file, an_environment, command
 from tests.bot.cli.running import without_a_model as without_a_model
 from tests.harness.forked_processes import forked

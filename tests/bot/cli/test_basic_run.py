@@ -97,7 +97,7 @@ def test_a_run_is_shown_with_its_questions_answers_rows_and_result(
 
 
 def test_what_a_run_keeps_is_shown_and_gone_afterwards(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    pytest.importorskip("function_calls.script_keywords.records")
+    pytest.importorskip("function_calls.basic.keyword_modules.records")
     settings = a_settings_file(tmp_path)
     text = (
         'DESCRIPTION "Keeps"\nwho = "Ann"\nSAVE "orders", who\nSET BOT MEMORY "last", who\nTALK COUNT(FIND "orders")\n'

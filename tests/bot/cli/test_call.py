@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.database import open_store
+from bot.database.opening import open_store
 from config.settings import Settings
 from services.clock import SystemClock
 from tests.bot.cli.running import a_settings_file, command

@@ -9,9 +9,9 @@ import jsonschema
 import pytest
 from ruamel.yaml import YAML
 
-from bot.plugins import at_their_places
+from bot.registration.functions import at_their_places
 from config.yaml_document import read_yaml
-from function_calls.definition_faults import fault
+from function_calls.schema.definition import fault
 from tests.bot.cli.running import a_settings_file, command
 from tests.bot.cli.running import without_a_model as without_a_model
 from tests.conftest import REPOSITORY

@@ -13,14 +13,14 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from bot.cli.database_check import check_database
-from bot.leading import Leading
+from bot.cli.doctor import check_database
+from bot.database.leadership import Leading
 from bot.testing import a_group, call
 from config.settings import Settings
 from services.clock import SystemClock
-from services.store import budgets
-from services.store.mcp_pins import seen
+from services.store.chats.mcp_pins import seen
 from services.store.postgres.lease import PostgresLease
+from services.store.turns import budgets
 from tests.bot.cli.running import PYTHON, Printed, a_settings_file, an_environment, command
 from tests.bot.cli.running import without_a_model as without_a_model
 from tests.conftest import REPOSITORY

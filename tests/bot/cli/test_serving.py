@@ -20,7 +20,7 @@ from urllib.request import ProxyHandler, build_opener
 
 import pytest
 
-from bot.database import DATABASE
+from bot.database.opening import DATABASE
 from tests.bot.cli.running import PYTHON, a_settings_file, an_environment
 
 SECONDS = 30.0

@@ -14,8 +14,7 @@ import pytest
 from pydantic import SecretStr
 
 from bot.platforms.base import Outgoing, SendFailed
-from bot.platforms.http import HttpPlatform
-from bot.platforms.http_callers import Programs
+from bot.platforms.http.platform import HttpPlatform, Programs
 from function_calls.context import Kind, MessageContext
 from function_calls.spec import Choice
 from services.refs import ChatRef, MemberRef, Role

@@ -17,9 +17,8 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from bot.web.app import Health, Probes, web_app
+from bot.web.app import Address, Health, Probes, WebServer, web_app
 from bot.web.connections import ConnectionLimits, ConnectionTable
-from bot.web.server import Address, WebServer
 from tests.harness.real_daemon import TOKEN, a_real_daemon
 
 HEAD = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bot.mcp_http import MOST_BODY_BYTES
-from bot.secret_values import secrets_of
+from bot.live.settings import secrets_of
+from bot.mcp.http import MOST_BODY_BYTES
 from tests.fakes.functions import Recorder
 from tests.harness.mcp_programs import LEGACY, TOKEN, programs
 

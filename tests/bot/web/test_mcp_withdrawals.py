@@ -10,7 +10,7 @@ import httpx2
 import pytest
 from mcp.client.subscriptions import SubscriptionLost
 
-from bot.reload import Reload
+from bot.live.settings import Reload
 from config.settings import Settings
 from services.refs import ChatRef
 from tests.bot.test_mcp_server import Waits, call_of, headers_of

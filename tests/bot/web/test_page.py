@@ -11,8 +11,7 @@ import httpx2
 import pytest
 
 from bot.web.app import Health
-from bot.web.identity import TOKEN_HEADER, OwnerLink, Signer, page_key
-from bot.web.page import Allowance
+from bot.web.page import TOKEN_HEADER, Allowance, OwnerLink, Signer, page_key
 from function_calls.context import Kind
 from services.clock import SystemClock, VirtualClock
 from services.refs import ChatRef, MemberRef, Role

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 from httpx2 import Response
 
-from bot.web.identity import TOKEN_HEADER
+from bot.web.page import TOKEN_HEADER
 from tests.bot.web_world import BEARER, World, a_post, a_world
 
 PORTLESS = ["127.0.0.1", "localhost", "[::1]", "LOCALHOST"]

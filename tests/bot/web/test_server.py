@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.web.app import web_app
-from bot.web.server import Address, WebServer
+from bot.web.app import Address, WebServer, web_app
 from tests.bot.web_world import BEARER, a_world
 
 

@@ -12,8 +12,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from bot.platforms.http import StreamLimits
-from bot.platforms.http_feed import Listener, Listeners
+from bot.platforms.http.platform import Listener, Listeners, StreamLimits
 from tests.bot.web_world import BEARER, World, a_world
 
 EVENTS = "/api/v1/chats/lobby/events"

@@ -11,7 +11,7 @@ import httpx2
 import pytest
 from pydantic import SecretStr
 
-from bot.secret_values import secrets_of
+from bot.live.settings import secrets_of
 from bot.web.wiring import is_exposed
 from config.settings import Settings, WebSettings
 from tests.bot.web_world import a_world

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 
 from function_calls.basic.codes import Code, ScriptFault
-from function_calls.basic.keyword_forms import Reads
+from function_calls.basic.language.form_parts import Reads
+from function_calls.basic.language.parser import Arity, Header, Parsed, parse
+from function_calls.basic.language.tokens import Cursor, Inner, Kind
 from function_calls.basic.nodes import At, Expression, Param, Statement, Target, Want
-from function_calls.basic.parser import Arity, Header, Parsed, parse
-from function_calls.basic.tokens import Cursor, Inner, Kind
 
 FUNCTIONS: Mapping[str, Arity] = {
     "now": (0, 0),

@@ -9,10 +9,9 @@ from random import Random
 from typing import Any
 
 from function_calls.basic.codes import RunCode, RunFault
-from function_calls.basic.events import Ended, Event, Failed, Paused, Wants
-from function_calls.basic.limits import Limits
-from function_calls.basic.machine import Machine
-from function_calls.basic.program import Program
+from function_calls.basic.machine.machine import Ended, Event, Failed, Machine, Paused, Wants
+from function_calls.basic.machine.program import Program
+from function_calls.basic.world import Limits
 from tests.fakes.basic_world import FixedWorld
 
 Answers = Callable[[Wants], Any]

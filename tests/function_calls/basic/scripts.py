@@ -5,15 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from function_calls.basic.code import program_of
 from function_calls.basic.codes import RunCode, RunFault
-from function_calls.basic.events import Ended, Failed, Wants
-from function_calls.basic.forms import Forms, form_of
 from function_calls.basic.functions import ARITIES
-from function_calls.basic.limits import Limits
-from function_calls.basic.machine import Machine
-from function_calls.basic.parser import parse
-from function_calls.basic.program import Program
+from function_calls.basic.language.forms import Forms, form_of
+from function_calls.basic.language.parser import parse
+from function_calls.basic.machine.code_statements import program_of
+from function_calls.basic.machine.machine import Ended, Failed, Machine, Wants
+from function_calls.basic.machine.program import Program
+from function_calls.basic.world import Limits
 from tests.fakes.basic_world import FixedWorld
 
 FORMS = Forms(

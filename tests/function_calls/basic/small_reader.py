@@ -7,8 +7,9 @@ import re
 from collections.abc import Sequence
 from typing import cast
 
-from function_calls.basic.forms import Forms, form_of
-from function_calls.basic.header import read_description, read_param
+from function_calls.basic.language.forms import Forms, form_of
+from function_calls.basic.language.header import read_description, read_param
+from function_calls.basic.language.tokens import Cursor, Inner, Kind, Token
 from function_calls.basic.nodes import (
     Apply,
     Assign,
@@ -33,7 +34,6 @@ from function_calls.basic.nodes import (
     Unary,
     Unit,
 )
-from function_calls.basic.tokens import Cursor, Inner, Kind, Token
 
 _TOKEN = re.compile(
     r"(?P<space>[ \t]+)|(?P<line>\n)|(?P<block>«[^»]*»)|(?P<text>\"[^\"\n]*\")|(?P<number>\d+(\.\d+)?)"

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from function_calls.basic.code import faults_of, program_of
 from function_calls.basic.codes import Fault, RunCode, ScriptFault
-from function_calls.basic.events import Ended, Failed
-from function_calls.basic.limits import Limits
-from function_calls.basic.program import Program
+from function_calls.basic.machine.code_statements import faults_of, program_of
+from function_calls.basic.machine.machine import Ended, Failed
+from function_calls.basic.machine.program import Program
+from function_calls.basic.world import Limits
 from tests.function_calls.basic.runs import SMALL, run_through, stored
 from tests.function_calls.basic.trees import Trees
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from function_calls.basic.lexer import as_lines
+from function_calls.basic.language.lexer import as_lines
+from function_calls.basic.language.parser import Parsed
 from function_calls.basic.nodes import At
-from function_calls.basic.parser import Parsed
 from tests.function_calls.basic.reading import read, shown
 from tests.function_calls.basic.test_tools_of_scripts import ENROLLMENT
 

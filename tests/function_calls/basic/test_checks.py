@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from function_calls.basic.checks import lints_of
 from function_calls.basic.codes import Code, Fault
+from function_calls.basic.compiler import lints_of
 from function_calls.basic.nodes import (
     Apply,
     Assign,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from function_calls.basic.code import faults_of, program_of
 from function_calls.basic.codes import Code, ScriptFault
+from function_calls.basic.machine.code_statements import faults_of, program_of
 from function_calls.basic.nodes import (
     Apply,
     Assign,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from function_calls.basic.codes import Profile
 from function_calls.basic.compiler import CompilationResult
-from function_calls.basic.program import Program
+from function_calls.basic.machine.program import Program
 from function_calls.basic.tool_definition import ToolDefinition
 from tests.function_calls.script_library.libraries import ORDER, REGISTRATION, a_compiler
 

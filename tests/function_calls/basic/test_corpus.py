@@ -12,17 +12,16 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from bot.given import Given
-from bot.scratch import scratch_daemon
-from bot.script_trial import Ended, Said, ScriptTrial, Trying
-from bot.scripts_check import check_scripts
-from config.basic import BasicSource
-from config.bots import ChatsSettings
+from bot.checks.scratch import scratch_daemon
+from bot.checks.scripts_check import check_scripts
+from bot.cli.basic_run import Ended, Said, ScriptTrial, Trying, no_web
+from bot.overrides import Given
 from config.diagnostics import Diagnostic
+from config.sections.basic import BasicSource
+from config.sections.bots import ChatsSettings
 from config.settings import Settings, SourcesSettings
 from function_calls.spec import FunctionResult, FunctionSpec
 from services.clock import SystemClock
-from services.no_web import no_web
 from services.refs import ChatRef, MemberRef, Role
 
 CORPUS = Path(__file__).parent / "corpus"

@@ -13,16 +13,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from function_calls.arguments import SchemaArguments
 from function_calls.basic.codes import Code, Fault, Profile
-from function_calls.basic.definitions import ParamDecl, ToolDefinition, definitions_of
+from function_calls.basic.compiler import ParamDecl, ToolDefinition, definitions_of
+from function_calls.basic.language.param_types import type_names
 from function_calls.basic.nodes import At
-from function_calls.basic.param_types import type_names
-from function_calls.definition import schema_arguments
-from function_calls.schema import imported
-from function_calls.schema_told import told
+from function_calls.schema.arguments import SchemaArguments
+from function_calls.schema.definition import schema_arguments
+from function_calls.schema.model_schema import told
+from function_calls.schema.schema import imported
 from function_calls.spec import ArgumentFault
-from services.llm.strict_schema import strict_schema
+from services.llm.encoding import strict_schema
 from tests.function_calls.basic.small_reader import small_script
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "basic"

@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from function_calls.basic.codes import Code, ScriptFault
-from function_calls.basic.forms import BadForm, Form, Forms, Matched, form_of, usage_of
+from function_calls.basic.language.form_parts import usage_of
+from function_calls.basic.language.forms import BadForm, Form, Forms, Matched, form_of
+from function_calls.basic.language.tokens import Cursor, Kind
 from function_calls.basic.nodes import At
-from function_calls.basic.tokens import Cursor, Kind
 from tests.function_calls.basic.shown import shown
 from tests.function_calls.basic.small_reader import SmallExpressions, small_tokens
 

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from function_calls.basic.codes import Code, Fault, ScriptFault
-from function_calls.basic.header import read_description, read_param
+from function_calls.basic.language.header import read_description, read_param
+from function_calls.basic.language.tokens import Cursor, Kind
 from function_calls.basic.nodes import At, Param
-from function_calls.basic.tokens import Cursor, Kind
 from tests.function_calls.basic.small_reader import SmallExpressions, small_tokens
 
 

@@ -11,11 +11,10 @@ import pytest
 from structlog.testing import capture_logs
 
 from function_calls.basic.codes import RunCode, RunFault
-from function_calls.basic.events import Ended, Failed, Paused, Wants
-from function_calls.basic.limits import Limits
-from function_calls.basic.machine import Machine, StaleState
+from function_calls.basic.machine.machine import Ended, Failed, Machine, Paused, StaleState, Wants
+from function_calls.basic.machine.program import BadProgram, Program
 from function_calls.basic.nodes import At
-from function_calls.basic.program import BadProgram, Program
+from function_calls.basic.world import Limits
 from tests.fakes.basic_world import FixedWorld
 from tests.function_calls.basic.runs import stored
 from tests.function_calls.basic.scripts import program, run, value_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from function_calls.basic.codes import CATCHABLE, RunCode, RunFault
-from function_calls.basic.events import Failed
-from function_calls.basic.limits import Limits
+from function_calls.basic.machine.machine import Failed
+from function_calls.basic.world import Limits
 from tests.function_calls.basic.scripts import run, value_of
 
 GONE = RunFault(RunCode.UNAVAILABLE, "the page does not answer")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bot.basic_scripts import compiler_of, keyword_modules, spellings_of
+from bot.registration.basic_scripts import compiler_of, keyword_modules, spellings_of
 from config.settings import Settings
 from function_calls.basic.compiler import BasicCompiler
 

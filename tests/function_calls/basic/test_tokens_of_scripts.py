@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from function_calls.basic.lexer import tokens_of
-from function_calls.basic.tokens import Inner, Kind
+from function_calls.basic.language.lexer import tokens_of
+from function_calls.basic.language.tokens import Inner, Kind
 from tests.function_calls.basic.reading import faults, message, text_of
 
 

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from function_calls.basic.parser import parse
+from function_calls.basic.language.parser import parse
 from tests.function_calls.basic.reading import FUNCTIONS, HEADER, SomeForms, faults, read, shown
 
 ENROLLMENT = """\

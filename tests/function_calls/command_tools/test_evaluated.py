@@ -6,7 +6,7 @@ import shlex
 
 import pytest
 
-from function_calls.command_tools.evaluated import code_with_variables, end_of_options
+from function_calls.command_tools.code_arguments import code_with_variables, end_of_options
 from function_calls.command_tools.words import Template, template_of
 
 

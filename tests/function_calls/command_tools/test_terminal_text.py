@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from function_calls.command_tools.terminal_text import Tail, readable
+from function_calls.command_tools.machine import Tail, readable
 
 
 @pytest.mark.parametrize(

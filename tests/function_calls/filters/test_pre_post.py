@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from function_calls.definition import DefinitionError
 from function_calls.filters.pre_post import call_filter, round_filter, steps_of
+from function_calls.schema.definition import DefinitionError
 from function_calls.spec import FunctionResult
 from services.refs import ErrorCode
 from tests.fakes.functions import CITY, Recorder

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from function_calls.context import MessageContext
-from function_calls.filters.blacklist import classifier
+from function_calls.filters.builtin import classifier
 from function_calls.filters.turn import TurnFilter, turn_chain
 from function_calls.invocation import Invoker
 from function_calls.llm import FunctionCallLLM
@@ -15,8 +15,7 @@ from function_calls.outcome import Dispatch, TurnOutcome, sent
 from function_calls.router import FunctionCallRouter
 from function_calls.spec import Message
 from function_calls.turn import Turn
-from services.clock import VirtualClock
-from services.deadlines import Deadlines
+from services.clock import Deadlines, VirtualClock
 from services.refs import ReasonCode
 from tests.fakes.functions import Recorder
 from tests.function_calls.routing import Routing, said

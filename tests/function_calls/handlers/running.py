@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any
 
 from function_calls.context import Sender
-from function_calls.sources.python_functions import specs_of
+from function_calls.loading.python_functions import specs_of
 from function_calls.spec import FunctionResult, FunctionSpec, ToolError
 from services.refs import ChatRef
 from tests.fakes.builders import FAMILY, a_call, a_message

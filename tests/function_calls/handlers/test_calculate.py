@@ -6,9 +6,9 @@ import pytest
 
 from config.texts import Texts
 from function_calls.handlers import calculate
-from services.calculator import Problem
+from services.calc.calculator import Problem
+from services.calc.units import Units
 from services.refs import ErrorCode
-from services.units import Units
 from tests.function_calls.handlers.running import Functions, text_of
 
 

@@ -3,35 +3,24 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from config.reminders import RemindersSettings
-from function_calls.handlers import (
-    calculate,
-    dice,
-    poll,
-    reminder_changes,
-    reminder_removal,
-    reminder_snooze,
-    reminders,
-    time,
-    timezone,
-    todo,
-    weather,
-)
+from config.sections.timers import RemindersSettings
+from function_calls.handlers import calculate, dice, poll, reminder_changes, reminders, time, timezone, todo, weather
+from function_calls.handlers import reminder_changes as reminder_removal
+from function_calls.handlers import reminders as reminder_snooze
 from function_calls.spec import OfferedTo
+from services.calc.dice import Dice
+from services.calc.units import Units
+from services.chats.members import KnownMembers, MemberZones
+from services.chats.polls import Polls
+from services.chats.todo import TodoLists
 from services.clock import VirtualClock
-from services.dice import Dice
-from services.http import WebClient
-from services.known_members import KnownMembers
-from services.member_zones import MemberZones
-from services.places import Places
-from services.polls import Polls
-from services.reminders import Reminders
 from services.store.ids import Ids
+from services.timers.reminders import Reminders
+from services.timers.timetable import Timetable
 from services.times import Times
-from services.timetable import Timetable
-from services.todo import TodoLists
-from services.units import Units
-from services.weather import OpenMeteo
+from services.times.places import Places
+from services.web.http import WebClient
+from services.web.weather import OpenMeteo
 from tests.fakes.sqlite_store import a_store
 from tests.function_calls.handlers.running import Functions
 

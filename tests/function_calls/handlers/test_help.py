@@ -10,7 +10,7 @@ import pytest
 from bot.testing import a_group
 from config.texts import Texts
 from function_calls.handlers import help as help_handlers
-from function_calls.sources.python_functions import specs_of
+from function_calls.loading.python_functions import specs_of
 from services.refs import ErrorCode, ReasonCode, Role
 from tests.fakes.builders import a_member, a_message
 from tests.fakes.functions import Recorder

@@ -9,8 +9,8 @@ import pytest
 from bot.testing import Group, a_group
 from services.llm.model import ModelAnswer, ModelRequest
 from services.refs import ChatRef, Role
-from services.store.audit import AUDIT
-from services.store.summaries import SUMMARIES
+from services.store.chats.summaries import SUMMARIES
+from services.store.turns.audit import AUDIT
 from tests.fakes.kept import heard, kept, last_reason
 
 WORK = ChatRef("test", "bot", "work")

@@ -10,8 +10,8 @@ import pytest
 
 from bot.testing import Group, a_group, call
 from services.clock import VirtualClock
-from services.http import WebClient, WebLimits
 from services.refs import Role
+from services.web.http import WebClient, WebLimits
 from tests.fakes.feeds import ATOM_PATH, RSS_PATH, feed_pages
 from tests.fakes.kept import last_reason
 from tests.fakes.web_server import Page, WebServer

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from function_calls.commands import arguments_of, plan_for
 from function_calls.handlers import poll
+from function_calls.schema.commands import arguments_of, plan_for
+from services.chats.polls import MOST_OPEN, Polls
 from services.clock import VirtualClock
-from services.polls import MOST_OPEN, Polls
 from services.refs import ChatRef, ErrorCode, Role
 from tests.fakes.builders import a_member
 from tests.fakes.sqlite_store import a_store

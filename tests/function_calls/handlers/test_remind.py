@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bot.platforms.irc import IrcPlatform
+from bot.platforms.irc.platform import IrcPlatform
 from bot.testing import ACCOUNT, PLATFORM, Group, TestPlatform, a_group
 from services.clock import VirtualClock
 from services.refs import ChatRef, MemberRef, Role

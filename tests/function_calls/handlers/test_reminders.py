@@ -14,8 +14,8 @@ from bot.testing import Group, a_group, call
 from function_calls.context import Quoted
 from services.clock import VirtualClock
 from services.refs import ChatRef, MemberRef, Role
-from services.timer import TimerKind
-from services.timetable import Timetable
+from services.timers.timer import TimerKind
+from services.timers.timetable import Timetable
 
 START = datetime(2026, 11, 20, 15, 0, tzinfo=UTC)
 WORK = ChatRef("test", "bot", "work")

@@ -9,7 +9,7 @@ import pytest
 from bot.testing import a_group
 from config.texts import Texts
 from services.clock import VirtualClock
-from services.llm.offline import OfflineModel
+from services.llm.offline.offline import OfflineModel
 
 START = datetime(2026, 11, 20, 15, 0, tzinfo=UTC)
 SETTINGS = {"timezone": "Europe/Oslo", "chats": {"allow": ["*"]}}

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from bot.testing import a_group, call
-from services.http import WebClient, WebLimits
 from services.llm.model import ModelRequest
+from services.web.http import WebClient, WebLimits
 from tests.fakes.functions import Recorder
 from tests.fakes.kept import last_reason
 from tests.fakes.searchers import CHAT_PATH, SEARXNG_PATH, perplexity_answer, searxng_answer

@@ -14,9 +14,9 @@ from config.texts import Texts
 from function_calls.context import Kind, Quoted
 from services.clock import VirtualClock
 from services.llm.model import ModelAnswer, ModelError, ModelRequest
-from services.llm.offline import OfflineModel
+from services.llm.offline.offline import OfflineModel
 from services.refs import ChatRef, ErrorCode
-from services.store.budgets import BUDGETS
+from services.store.turns.budgets import BUDGETS
 from tests.fakes.kept import kept, last_reason
 
 WORK = ChatRef("test", "bot", "work")

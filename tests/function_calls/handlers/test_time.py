@@ -6,8 +6,8 @@ import pytest
 
 from function_calls.handlers import time
 from services.clock import VirtualClock
-from services.places import Places
 from services.refs import ErrorCode
+from services.times.places import Places
 from tests.function_calls.handlers.running import Functions, text_of
 
 

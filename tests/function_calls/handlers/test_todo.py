@@ -7,9 +7,9 @@ import pytest
 
 from bot.testing import a_group
 from function_calls.handlers import todo
+from services.chats.todo import MOST_OPEN, TodoLists
 from services.clock import VirtualClock
 from services.refs import ChatRef, ErrorCode, Role
-from services.todo import MOST_OPEN, TodoLists
 from tests.fakes.builders import a_member
 from tests.fakes.sqlite_store import a_store
 from tests.function_calls.handlers.running import Functions, text_of

@@ -4,9 +4,9 @@ import pytest
 
 from function_calls.handlers import weather
 from services.clock import VirtualClock
-from services.http import WebClient, WebLimits
 from services.refs import ErrorCode
-from services.weather import OpenMeteo
+from services.web.http import WebClient, WebLimits
+from services.web.weather import OpenMeteo
 from tests.fakes.open_meteo import FORECAST_PATH, GEOCODING_PATH, open_meteo_pages
 from tests.fakes.web_server import Page, WebServer
 from tests.function_calls.handlers.running import Functions, text_of

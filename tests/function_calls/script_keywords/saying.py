@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import ModuleType
 from typing import Any, get_type_hints
 
-from function_calls.basic.forms import Forms, form_of
 from function_calls.basic.keywords import ScriptRun, Value, keyword_declaration
-from function_calls.basic.members import item, member
+from function_calls.basic.language.forms import Forms, form_of
+from function_calls.basic.language.tokens import Cursor
 from function_calls.basic.nodes import (
     Binary,
     Expression,
@@ -24,8 +24,7 @@ from function_calls.basic.nodes import (
     Unary,
     Want,
 )
-from function_calls.basic.operators import OPERATORS, negated
-from function_calls.basic.tokens import Cursor
+from function_calls.basic.values import OPERATORS, item, member, negated
 from tests.function_calls.basic.small_reader import SmallExpressions, small_tokens
 
 

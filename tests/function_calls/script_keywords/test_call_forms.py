@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from function_calls.basic.forms import Forms, form_of
+from function_calls.basic.keyword_modules.calls import call
 from function_calls.basic.keywords import keyword_declaration
+from function_calls.basic.language.forms import Forms, form_of
+from function_calls.basic.language.tokens import Cursor
 from function_calls.basic.nodes import ListOf, Literal, MapOf
-from function_calls.basic.tokens import Cursor
-from function_calls.script_keywords.calls import call
 from tests.function_calls.basic.small_reader import SmallExpressions, small_tokens
 
 

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from config.basic_web import BasicWebSettings
-from config.files import FilesSettings
+from config.sections.basic import BasicWebSettings
+from config.sections.processes import FilesSettings
 from function_calls.basic.codes import RunCode, RunFault
-from function_calls.script_keywords import files as keywords
-from function_calls.scripts.web import WebOfScripts
+from function_calls.basic.keyword_modules import files as keywords
+from function_calls.basic.run.web import WebOfScripts
 from services.clock import VirtualClock
-from services.http import WebClient
 from services.refs import ChatRef
-from services.workspace import Workspaces
+from services.sandbox.workspace import Workspaces
+from services.web.http import WebClient
 from tests.fakes.builders import a_message
 from tests.fakes.script_runs import Heard, a_run
 from tests.fakes.web_server import Page, WebServer

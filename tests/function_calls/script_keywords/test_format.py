@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from function_calls.basic.codes import RunCode, RunFault
-from function_calls.script_keywords import format as format_keyword
+from function_calls.basic.keyword_modules import talk as format_keyword
 from services.clock import Clock, VirtualClock
 from tests.fakes.script_runs import a_run
 from tests.function_calls.script_keywords.saying import Saying

@@ -7,26 +7,27 @@ from typing import Any
 import pytest
 
 from bot.testing import a_group
-from config.basic_web import BasicWebSettings
-from config.mail import MailSettings
+from config.sections.basic import BasicWebSettings
+from config.sections.mail import MailSettings
 from function_calls.basic.codes import RunFault
+from function_calls.basic.keyword_modules import calls, files, mail, web
+from function_calls.basic.keyword_modules import web as model
+from function_calls.basic.language.tokens import Cursor
 from function_calls.basic.nodes import Literal
-from function_calls.basic.tokens import Cursor
+from function_calls.basic.run.keyword_table import KeywordTable
+from function_calls.basic.run.model import ModelOfScripts
+from function_calls.basic.run.session import ScriptModel, ScriptWeb
+from function_calls.basic.run.web import WebOfScripts
 from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
-from function_calls.script_keywords import files, mail, mcp, model, web
-from function_calls.scripts.keyword_table import KeywordTable
-from function_calls.scripts.model import ModelOfScripts
-from function_calls.scripts.ports import ScriptModel, ScriptWeb
-from function_calls.scripts.web import WebOfScripts
 from function_calls.spec import FunctionResult, Touch
 from services.clock import Clock, VirtualClock
-from services.http import WebClient
 from services.llm.model import ModelAnswer, Usage
 from services.mail import Mailer
 from services.refs import Effect, ErrorCode
-from services.workspace import Workspaces
+from services.sandbox.workspace import Workspaces
+from services.web.http import WebClient
 from tests.fakes.script_runs import a_run
 from tests.function_calls.basic.small_reader import SmallExpressions, small_tokens
 
@@ -45,7 +46,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> KeywordTable:
         Mailer: Mailer(MailSettings(), clock),
         Workspaces: Workspaces(tmp_path_factory.mktemp("chats")),
     }
-    return KeywordTable([web, model, mail, files, mcp], services)
+    return KeywordTable([web, model, mail, files, calls], services)
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from config.mail import MailSettings
+from config.sections.mail import MailSettings
 from function_calls.basic.codes import RunCode, RunFault
+from function_calls.basic.keyword_modules import mail as keywords
 from function_calls.basic.keywords import ScriptRun, Value, keyword_declaration
-from function_calls.script_keywords import mail as keywords
 from services.clock import VirtualClock
 from services.mail import Mailer
-from services.workspace import Workspaces
+from services.sandbox.workspace import Workspaces
 from tests.fakes.builders import FAMILY, a_call
 from tests.fakes.script_runs import a_run
 from tests.harness.smtp_server import DOT, DROP, SmtpServer

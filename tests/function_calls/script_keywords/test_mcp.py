@@ -6,10 +6,10 @@ from typing import Any
 
 from bot.testing import a_group
 from function_calls.basic.codes import RunFault
+from function_calls.basic.keyword_modules.calls import use_mcp
 from function_calls.basic.keywords import Asks, Grants, Value
 from function_calls.call import Call
 from function_calls.context import MessageContext
-from function_calls.script_keywords.mcp import use_mcp
 from function_calls.spec import FunctionResult
 from services.refs import ErrorCode, Role
 from tests.fakes.functions import CITY, Recorder

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from function_calls.basic.codes import RunCode, RunFault
+from function_calls.basic.keyword_modules import memory
 from function_calls.basic.keywords import Grants, ScriptRun
-from function_calls.script_keywords import memory
 from services.clock import VirtualClock
 from services.refs import ChatRef
-from services.script_memory import ScriptMemory
-from services.store import script_memory
-from services.store.script_memory import SCRIPT_MEMORY
+from services.scripts.memory import ScriptMemory
+from services.store.chats import script_data
+from services.store.chats.script_data import SCRIPT_MEMORY
 from tests.fakes.builders import a_message
 from tests.fakes.script_runs import a_run
 from tests.fakes.sqlite_store import a_store
@@ -121,7 +121,7 @@ async def test_what_is_over_is_swept_and_the_rest_stays(tmp_path: Path, clock: V
         await say(a_run(), 'SET USER MEMORY "b", 1, "3 days"')
         await say(a_run(), 'SET USER MEMORY "c", 1')
         await clock.advance(2 * DAY)
-        assert await store.commit([script_memory.forget(clock.now_ms())]) == [1]
+        assert await store.commit([script_data.forget(clock.now_ms())]) == [1]
         assert await say(a_run(), 'GET USER MEMORY "b"') == 1
         assert await say(a_run(), 'GET USER MEMORY "c"') == 1
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from function_calls.basic.codes import RunCode, RunFault
+from function_calls.basic.keyword_modules import web as keywords
+from function_calls.basic.run.model import MOST_CHARS, MOST_REQUESTS, ModelOfScripts
+from function_calls.call import Unwritten
 from function_calls.context import MessageContext
 from function_calls.profile import ChatProfile
-from function_calls.script_keywords import model as keywords
-from function_calls.scripts.model import MOST_CHARS, MOST_REQUESTS, ModelOfScripts
-from function_calls.words import Unwritten
 from services.clock import VirtualClock
 from services.llm.model import ModelMessage
 from services.refs import ChatRef

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from function_calls.basic.codes import RunCode, RunFault
-from function_calls.script_keywords import records, tables
-from function_calls.scripts.ports import ScriptFiles, ScriptModel, ScriptWeb
+from function_calls.basic.keyword_modules import records, tables
+from function_calls.basic.run.session import ScriptFiles, ScriptModel, ScriptWeb
 from services.clock import Clock, VirtualClock
-from services.script_files import LocalScriptFiles
-from services.script_tables import ScriptTables
+from services.scripts.files import LocalScriptFiles
+from services.scripts.tables import ScriptTables
+from services.store.chats.script_data import SCRIPT_ROWS
 from services.store.ids import Ids
-from services.store.script_rows import SCRIPT_ROWS
 from tests.fakes.script_runs import a_run
 from tests.fakes.sqlite_store import a_store
 from tests.function_calls.script_keywords.saying import Saying

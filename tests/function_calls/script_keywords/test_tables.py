@@ -9,17 +9,16 @@ from typing import Any
 import pytest
 
 from function_calls.basic.codes import RunCode, RunFault
+from function_calls.basic.keyword_modules import tables
 from function_calls.basic.keywords import Grants, ScriptRun
-from function_calls.basic.members import set_member
-from function_calls.script_keywords import tables
-from function_calls.scripts.ports import ScriptFiles, ScriptModel, ScriptWeb
+from function_calls.basic.run.session import ScriptFiles, ScriptModel, ScriptWeb
+from function_calls.basic.values import set_member
 from services.clock import Clock, VirtualClock
-from services.json_values import JsonObject
-from services.refs import ChatRef
-from services.script_files import LocalScriptFiles, ScriptFolder
-from services.script_tables import ScriptTables
+from services.refs import ChatRef, JsonObject
+from services.scripts.files import LocalScriptFiles, ScriptFolder
+from services.scripts.tables import ScriptTables
+from services.store.chats.script_data import SCRIPT_ROWS
 from services.store.ids import Ids
-from services.store.script_rows import SCRIPT_ROWS
 from tests.fakes.builders import a_message
 from tests.fakes.script_runs import Heard, a_run
 from tests.fakes.sqlite_store import a_store

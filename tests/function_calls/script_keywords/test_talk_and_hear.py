@@ -10,14 +10,22 @@ import pytest
 
 from config.texts import Texts
 from function_calls.basic.codes import RunCode, RunFault
+from function_calls.basic.keyword_modules.calls import wait
+from function_calls.basic.keyword_modules.talk import (
+    cancel,
+    hear,
+    input_line,
+    log_line,
+    print_line,
+    talk,
+    talk_block,
+    talk_to,
+)
 from function_calls.basic.keywords import Asks
+from function_calls.basic.run.session import EndOfRun
 from function_calls.context import Attachment
-from function_calls.script_keywords.hear import hear, input_line
-from function_calls.script_keywords.talk import cancel, log_line, print_line, talk, talk_block, talk_to
-from function_calls.script_keywords.wait import wait
-from function_calls.scripts.ending import EndOfRun
+from services.chats.members import KnownMembers
 from services.clock import VirtualClock
-from services.known_members import KnownMembers
 from services.refs import MemberRef
 from services.times import Times
 from tests.fakes.builders import FAMILY, a_call, a_message

@@ -9,14 +9,13 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from config.basic import BasicSettings
-from config.basic_web import BasicWebSettings, host_fits
+from config.sections.basic import BasicSettings, BasicWebSettings, host_fits
 from function_calls.basic.codes import CATCHABLE, RunCode, RunFault
+from function_calls.basic.keyword_modules import web as keywords
 from function_calls.basic.keywords import ScriptRun, Value, keyword_declaration
-from function_calls.script_keywords import web as keywords
-from function_calls.scripts.web import WebOfScripts
+from function_calls.basic.run.web import WebOfScripts
 from services.clock import VirtualClock
-from services.http import WebClient
+from services.web.http import WebClient
 from tests.fakes.builders import a_call
 from tests.fakes.script_runs import a_run
 from tests.fakes.web_server import Page, WebServer

@@ -12,27 +12,26 @@ from typing import Any
 
 from sqlalchemy import select
 
-from config.basic import BasicSource
+from config.sections.basic import BasicSource
 from function_calls.basic.compiler import BasicCompiler
-from function_calls.basic.forms import Forms, form_of
 from function_calls.basic.functions import ARITIES
 from function_calls.basic.keywords import ScriptRun, Value, basic_keyword
+from function_calls.basic.language.forms import Forms, form_of
+from function_calls.basic.library.compiled_tools import LibraryTool, WorkFolder
+from function_calls.basic.library.specs import LoadProgram
+from function_calls.basic.run.handler import script_seconds
+from function_calls.basic.run.keyword_table import KeywordTable
+from function_calls.basic.source import BasicScripts
 from function_calls.call import Call
 from function_calls.context import MessageContext
+from function_calls.loading.source import Changes, Snapshot, Unwatched
 from function_calls.profile import ChatProfile
-from function_calls.script_library.kept_tools import LibraryTool
-from function_calls.script_library.specs import LoadProgram
-from function_calls.script_library.work_folder import WorkFolder
-from function_calls.scripts.handler import script_seconds
-from function_calls.scripts.keyword_table import KeywordTable
-from function_calls.source import Changes, Snapshot, Unwatched
-from function_calls.sources.basic_scripts import BasicScripts
 from function_calls.spec import FunctionResult, FunctionSpec, Handler
-from services.basic_tools import BasicTools
 from services.clock import VirtualClock
-from services.json_values import JsonValue
+from services.refs import JsonValue
+from services.scripts.basic_tools import BasicTools
 from services.storage import MemoryStorage, Storage
-from services.store.basic_tools import BASIC_TOOLS
+from services.store.chats.basic_tools import BASIC_TOOLS
 from services.store.port import Statement, Store
 from tests.fakes.sources import ToldChanges, published_by
 from tests.fakes.sqlite_store import a_store

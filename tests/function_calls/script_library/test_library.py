@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from config.basic import BasicSource
+from config.sections.basic import BasicSource
 from function_calls.basic.tool_definition import ToolDefinition
 from function_calls.spec import OfferedTo, Touch
 from services.refs import Effect
 from services.storage import MemoryStorage, StorageError
-from services.store import basic_tools
+from services.store.chats import basic_tools
 from services.store.statements import compile_statement
 from tests.fakes.builders import a_message
 from tests.function_calls.script_library.libraries import (

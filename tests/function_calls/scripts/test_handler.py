@@ -11,18 +11,18 @@ from typing import Any
 
 import pytest
 
-from bot.keyword_modules import built_in_keyword_modules
-from config.basic import BasicSettings
+from bot.registration.basic_scripts import built_in_keyword_modules
+from config.sections.basic import BasicSettings
 from config.texts import Texts
 from function_calls.basic.compiler import BasicCompiler
 from function_calls.basic.functions import ARITIES
+from function_calls.basic.keyword_modules._rows import MANY, beside
 from function_calls.basic.keywords import Asks, Grants, ScriptRun, Value, basic_keyword
-from function_calls.basic.program import Program
-from function_calls.binding import Services
+from function_calls.basic.machine.program import Program
+from function_calls.basic.run.handler import ScriptHandler, script_seconds
+from function_calls.basic.run.keyword_table import KeywordTable
 from function_calls.call import Call, Resumed
-from function_calls.script_keywords._beside import MANY, beside
-from function_calls.scripts.handler import ScriptHandler, script_seconds
-from function_calls.scripts.keyword_table import KeywordTable
+from function_calls.loading.module_loading import Services
 from function_calls.spec import FunctionResult, Message, ToolError
 from services.clock import Clock, VirtualClock
 from tests.fakes.builders import a_call, a_message

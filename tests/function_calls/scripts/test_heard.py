@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from config.texts import Texts
+from function_calls.basic.run.heard import ALIASES, KINDS, Heard, NotHeard, chosen, read
 from function_calls.context import Attachment
-from function_calls.scripts.heard import KINDS, Heard, NotHeard, chosen, read
-from function_calls.scripts.heard_words import ALIASES
 from services.times import Times
 
 TEXTS = Texts()

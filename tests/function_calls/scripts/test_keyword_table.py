@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from bot.keyword_modules import built_in_keyword_modules
+from bot.registration.basic_scripts import built_in_keyword_modules
 from function_calls.basic.keywords import Asks, ScriptRun, Value, basic_keyword
-from function_calls.definition import DefinitionError
-from function_calls.scripts.keyword_table import KeywordTable
+from function_calls.basic.run.keyword_table import KeywordTable
+from function_calls.schema.definition import DefinitionError
 from function_calls.spec import Touch
 from services.clock import Clock, VirtualClock
 from services.refs import Effect

@@ -9,14 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from bot.given import Given
-from bot.scratch import scratch_daemon
-from bot.script_trial import Ended, Said, ScriptTrial, Trying
-from config.basic import BasicSource
-from config.bots import ChatsSettings
+from bot.checks.scratch import scratch_daemon
+from bot.cli.basic_run import Ended, Said, ScriptTrial, Trying, no_web
+from bot.overrides import Given
+from config.sections.basic import BasicSource
+from config.sections.bots import ChatsSettings
 from config.settings import Settings, SourcesSettings
 from services.clock import SystemClock
-from services.no_web import no_web
 from services.refs import ChatRef, MemberRef, Role
 
 ROWS = 9000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from function_calls.scripts.line import Line
+from function_calls.basic.run.driver import Line
 
 
 async def nothing() -> None:

@@ -12,8 +12,7 @@ from config.texts import Texts
 from function_calls.call import Call, Resumed
 from function_calls.context import Kind, Quoted
 from function_calls.spec import FunctionResult
-from services.json_values import JsonObject
-from services.refs import ErrorCode, Role
+from services.refs import ErrorCode, JsonObject, Role
 from services.threads import Threads
 from tests.fakes.builders import a_call, a_message, a_profile
 from tests.fakes.command_tools import a_group_with, data_of, faults_of

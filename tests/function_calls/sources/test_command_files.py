@@ -10,22 +10,20 @@ from pathlib import Path
 import jsonschema  # type: ignore[import-untyped]
 import pytest
 
+from bot.cli.schema import command_tools_schema
 from bot.testing import Group, a_group, call
-from config.command_tools import CommandTool
-from config.editor_schema import command_tools_schema
+from config.sections.command_tools import CommandTool
 from config.yaml_document import read_yaml_file
 from function_calls.command_tools.callables import PythonNames, file_of, name_of
 from function_calls.command_tools.machine import Machine
-from function_calls.definition import _OPTIONS
-from function_calls.groups import ToolGroup
-from function_calls.source import Snapshot
+from function_calls.loading.source import Snapshot
+from function_calls.schema.definition import _OPTIONS
 from function_calls.sources.yaml_commands import YamlCommands
-from function_calls.spec import Touch
-from services.clock import VirtualClock
-from services.deadlines import Deadlines
+from function_calls.spec import ToolGroup, Touch
+from services.clock import Deadlines, VirtualClock
 from services.refs import Effect, Role
-from services.sandbox import Sandbox
-from services.workspace import Workspaces
+from services.sandbox.sandbox import Sandbox
+from services.sandbox.workspace import Workspaces
 from tests.fakes.command_tools import a_group_with, data_of, faults_of, until, write
 from tests.fakes.sources import ToldChanges
 

@@ -11,7 +11,7 @@ from pydantic import SecretStr
 from bot.testing import Group
 from services.clock import VirtualClock
 from services.llm.profile import ModelProfile
-from services.llm.text_protocol import TextProtocol
+from services.llm.protocols.text_protocol import TextProtocol
 from tests.fakes.command_tools import a_group_with
 from tests.fakes.openai_server import OpenAIServer
 

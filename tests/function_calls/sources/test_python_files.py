@@ -56,7 +56,7 @@ async def test_a_file_gives_functions_in_all_ways_together(tmp_path: Path) -> No
         "both.py",
         marked("greet")
         + """
-from function_calls.sources.mappings import new_spec
+from function_calls.schema.mappings import new_spec
 
 def add(args):
     return args["a"] + args["b"]

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from bot.testing import a_group
-from function_calls.module_functions import ModuleReader
-from function_calls.source import Snapshot
+from function_calls.loading.module_functions import ModuleReader
+from function_calls.loading.source import Snapshot
 from function_calls.sources.python_modules import GROUP, Named, PythonModules
 from services.clock import VirtualClock
 from tests.fakes.sources import published_by

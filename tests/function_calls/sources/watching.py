@@ -9,9 +9,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from textwrap import dedent
 
-from function_calls.module_functions import ModuleReader
-from function_calls.source import Changes, Snapshot, Unwatched
-from function_calls.sources.python_files import PythonFiles
+from function_calls.loading.module_functions import ModuleReader
+from function_calls.loading.source import Changes, Snapshot, Unwatched
+from function_calls.sources.python_modules import PythonFiles
 from function_calls.spec import FunctionSpec
 from services.clock import VirtualClock
 from tests.fakes.sources import ToldChanges, published_by

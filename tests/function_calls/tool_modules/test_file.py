@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from bot.testing import a_group, call
-from config.files import FilesSettings
+from config.sections.processes import FilesSettings
 from function_calls.tool_modules import file
+from function_calls.tool_modules.file import MOST_CHARS
 from services.refs import ChatRef, ErrorCode, Role
-from services.text_lines import MOST_CHARS
-from services.workspace import Workspaces
+from services.sandbox.workspace import Workspaces
 from tests.function_calls.handlers.running import Functions, text_of
 
 FUNCTIONS = (file.file_read, file.file_write, file.file_list, file.file_glob)

@@ -12,7 +12,7 @@ from bot.testing import Group, a_group, call
 from config.texts import Texts
 from function_calls.spec import FunctionResult
 from function_calls.tool_modules import human
-from function_calls.turn_log import Path as Way
+from function_calls.turn import Path as Way
 from services.refs import ErrorCode
 from tests.fakes.functions import Recorder
 from tests.fakes.kept import last_reason
@@ -97,7 +97,7 @@ async def test_another_function_may_ask_through_it() -> None:
 
 
 async def test_where_nobody_reads_it_is_refused() -> None:
-    from function_calls.sources.python_functions import as_spec
+    from function_calls.loading.python_functions import as_spec
 
     result = await Routing(as_spec(ASK, {})).invoke("human_input", raw={"question": "Which?"}, path=Way.CLI)
     assert result.error is not None

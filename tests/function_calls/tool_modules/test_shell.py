@@ -12,15 +12,14 @@ from typing import Any
 import pytest
 
 from bot.testing import Group, a_group, call
-from config.sandbox import SandboxSettings
+from config.sections.processes import SandboxSettings, ShellSettings
 from config.settings import Settings
-from config.shell import ShellSettings
 from function_calls.tool_modules import shell
 from services.clock import SystemClock
 from services.refs import ChatRef, ErrorCode, Role
-from services.sandbox import Sandbox
-from services.shell import Shell
-from services.workspace import Workspaces
+from services.sandbox.sandbox import Sandbox
+from services.sandbox.shell import Shell
+from services.sandbox.workspace import Workspaces
 from tests.fakes.builders import FAMILY, TEXTS
 from tests.function_calls.handlers.running import Functions, text_of
 from tests.harness.sandboxes import needs_bubblewrap

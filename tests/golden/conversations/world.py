@@ -19,22 +19,21 @@ from typing import Any
 import structlog
 
 from bot.daemon import Daemon
-from bot.database import DATABASE, open_store
-from bot.given import Given
+from bot.database.opening import DATABASE, open_store
+from bot.overrides import Given
 from bot.web.wiring import ACCOUNT, Web
 from bot.wiring import build_daemon
 from config.loader import load_settings
 from config.texts import Texts
 from function_calls.context import Kind, MessageContext, MessageKey, Sender
-from services.clock import VirtualClock
-from services.deadlines import Deadlines
+from services.clock import Deadlines, VirtualClock
 from services.fault_points import FaultPoints
 from services.refs import ChatRef, MemberRef
 from services.store.all_tables import all_tables
 from services.store.ids import Ids
 from services.store.port import Query, Row, Store, Write
-from services.store.sqlite_writer import connect_writer
-from services.store.upgrade import upgrade
+from services.store.sqlite.upgrade import upgrade
+from services.store.sqlite.writer import connect_writer
 
 _TEXTS = Texts()
 _DIES_SECONDS = 10.0

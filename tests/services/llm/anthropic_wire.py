@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from services.llm.anthropic_answers import read_body, read_stream
 from services.llm.model import ModelAnswer, ModelError
+from services.llm.reading.anthropic import read_body, read_stream
 
 
 def a_text(text: str) -> dict[str, Any]:

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from services.llm.anthropic_answers import read_body, read_stream
 from services.llm.model import ModelError, Usage, answer_from_json, answer_to_json
+from services.llm.reading.anthropic import read_body, read_stream
 from services.refs import ErrorCode
 from tests.services.llm.anthropic_wire import (
     a_message,

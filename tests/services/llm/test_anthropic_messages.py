@@ -12,7 +12,6 @@ import pytest
 from pydantic import SecretStr
 
 from services.clock import SystemClock, VirtualClock
-from services.llm.anthropic_messages import AnthropicMessages
 from services.llm.model import (
     ModelError,
     ModelMessage,
@@ -23,6 +22,7 @@ from services.llm.model import (
     answer_to_json,
 )
 from services.llm.profile import ModelProfile
+from services.llm.protocols.anthropic_messages import AnthropicMessages
 from services.refs import ErrorCode
 from tests.fakes.openai_server import OpenAIServer
 from tests.services.llm.anthropic_wire import a_message, a_text, a_use, read

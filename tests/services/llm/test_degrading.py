@@ -11,11 +11,11 @@ from pydantic import SecretStr
 from structlog.testing import capture_logs
 
 from services.clock import SystemClock
-from services.llm.degrading import DegradingModel, refuses_tools
 from services.llm.model import ModelError, ModelMessage, ModelRequest, Offer
-from services.llm.openai_chat import OpenAIChat
 from services.llm.profile import ModelProfile
-from services.llm.text_protocol import TextProtocol
+from services.llm.protocols.openai_chat import OpenAIChat
+from services.llm.protocols.text_protocol import TextProtocol
+from services.llm.resilient import DegradingModel, refuses_tools
 from services.refs import ErrorCode
 from tests.fakes.openai_server import OpenAIServer
 from tests.services.llm.test_encoding import WEATHER

@@ -8,11 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.llm.dialect_notations import DIALECTS
-from services.llm.dialects import dialect_of, reader_for
-from services.llm.markup import Visible
 from services.llm.model import Offer, OfferedFunction
-from services.llm.tool_arguments import MAX_ARGUMENT_CHARACTERS
+from services.llm.reading.dialects import DIALECTS, dialect_of, reader_for
+from services.llm.reading.markup import Visible
+from services.llm.reading.tool_arguments import MAX_ARGUMENT_CHARACTERS
 
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}}
 AREA = {

@@ -16,8 +16,8 @@ from services.llm.model import (
     message_from_json,
     message_to_json,
 )
-from services.llm.openai_chat import OpenAIChat
 from services.llm.profile import ModelProfile
+from services.llm.protocols.openai_chat import OpenAIChat
 from services.refs import ErrorCode
 from tests.services.llm.wire import a_body, a_tool_call, read
 

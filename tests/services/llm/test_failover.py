@@ -10,11 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from config.failover import FailoverSettings
-from services.clock import VirtualClock
-from services.deadlines import Deadlines
-from services.llm.breaker import Breaker
-from services.llm.failover import Failover
+from config.sections.models import FailoverSettings
+from services.clock import Deadlines, VirtualClock
+from services.llm.failover import Breaker, Failover
 from services.llm.model import ModelAnswer, ModelError, ModelMessage, ModelRequest
 from services.refs import ErrorCode, Trouble
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.llm.function_search import FunctionSearch
 from services.llm.model import OfferedFunction
-from services.llm.topics import topics_of
+from services.llm.offline.function_search import FunctionSearch
+from services.llm.offline.vocabulary import topics_of
 from services.text_index import terms
 
 

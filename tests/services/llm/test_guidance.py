@@ -31,8 +31,8 @@ def test_nothing_else_is_added(offer: Offer | None) -> None:
 
 
 def test_the_bytes_on_the_wire_have_it() -> None:
-    from services.llm.anthropic_encoding import encode_conversation
     from services.llm.encoding import encode_messages
+    from services.llm.protocols.anthropic_messages import encode_conversation
 
     told = guided(ModelRequest(HELLO, Offer([CAREFUL])))
     assert [one["role"] for one in orjson.loads(encode_messages(told))] == ["system", "system", "user"]

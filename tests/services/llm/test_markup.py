@@ -1,6 +1,6 @@
 import pytest
 
-from services.llm.markup import Visible, visible_text
+from services.llm.reading.markup import Visible, visible_text
 
 
 @pytest.mark.parametrize(

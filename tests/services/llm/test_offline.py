@@ -9,7 +9,7 @@ import pytest
 
 from config.texts import Texts
 from services.llm.model import ModelAnswer, ModelMessage, ModelRequest, Offer, OfferedFunction, ToolCall
-from services.llm.offline import OfflineModel, spoken_text
+from services.llm.offline.offline import OfflineModel, spoken_text
 
 TEXT = {"type": "string"}
 

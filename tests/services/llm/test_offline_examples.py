@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks.offline import Case, built_in_offer, intent_cases, outcomes, overheard_cases, report
-from services.llm.example_match import ExampleIndex
 from services.llm.model import Offer, OfferedFunction
-from services.llm.offline import contested_examples
+from services.llm.offline.matching import ExampleIndex
+from services.llm.offline.offline import contested_examples
 
 
 def a_function(name: str, *examples: str, **properties: object) -> OfferedFunction:

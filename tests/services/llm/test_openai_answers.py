@@ -3,8 +3,8 @@ from typing import Any
 
 import pytest
 
-from services.llm.answer_rules import MAX_BODY_BYTES
 from services.llm.model import Usage
+from services.llm.reading.answers import MAX_BODY_BYTES
 from services.refs import ErrorCode
 from tests.services.llm.wire import a_body, a_stream, a_tool_call, failure, read
 from tests.services.llm.wire import a_delta as delta

@@ -14,8 +14,8 @@ from pydantic import SecretStr
 
 from services.clock import SystemClock, VirtualClock
 from services.llm.model import ModelAnswer, ModelError, ModelMessage, ModelRequest
-from services.llm.openai_chat import OpenAIChat
 from services.llm.profile import ModelProfile
+from services.llm.protocols.openai_chat import OpenAIChat
 from services.llm.resilient import ResilientModel
 from services.refs import ErrorCode
 from services.retry import Retry

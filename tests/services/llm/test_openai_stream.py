@@ -3,8 +3,8 @@ from typing import Any
 
 import pytest
 
-from services.llm.answer_rules import MAX_BODY_BYTES
-from services.llm.openai_answers import read_stream
+from services.llm.reading.answers import MAX_BODY_BYTES
+from services.llm.reading.openai import read_stream
 from services.refs import ErrorCode
 from tests.services.llm.wire import a_body, a_delta, a_piece, a_stream, stream, stream_failure
 

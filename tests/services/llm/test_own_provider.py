@@ -10,15 +10,14 @@ from typing import Any
 
 import pytest
 
-from bot.models import model_of
+from bot.registration.models import model_of
 from bot.testing import a_group
 from config.settings import Settings
 from config.texts import Texts
-from function_calls.definition import DefinitionError
-from services.clock import SystemClock
-from services.deadlines import Deadlines
+from function_calls.schema.definition import DefinitionError
+from services.clock import Deadlines, SystemClock
 from services.llm.model import ModelError, ModelMessage, ModelRequest
-from services.llm.own_provider import OwnProvider
+from services.llm.protocols.own_provider import OwnProvider
 from services.refs import ErrorCode, Trouble
 from tests.fakes.functions import CITY, Recorder
 from tests.services.llm.wire import a_body, a_tool_call

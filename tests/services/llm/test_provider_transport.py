@@ -16,13 +16,11 @@ import pytest
 from pydantic import SecretStr
 
 from services.clock import SystemClock
-from services.llm.answer_rules import MAX_BODY_BYTES
-from services.llm.endpoint import Endpoint
 from services.llm.model import ModelError, ModelMessage, ModelRequest
-from services.llm.openai_chat import OpenAIChat
-from services.llm.profile import ModelProfile
-from services.llm.provider_pool import OneServerClient
-from services.llm.provider_transport import ProviderTransport
+from services.llm.profile import Endpoint, ModelProfile
+from services.llm.protocols.openai_chat import OpenAIChat
+from services.llm.provider import OneServerClient, ProviderTransport
+from services.llm.reading.answers import MAX_BODY_BYTES
 from services.refs import ErrorCode
 from tests.fakes.connection_server import END, ConnectionServer
 from tests.fakes.listener import Listener

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from services.llm.model import ModelAnswer, ModelError
-from services.llm.openai_answers import read_body, read_stream
+from services.llm.reading.openai import read_body, read_stream
 from services.refs import ErrorCode
 from tests.services.llm.wire import a_stream
 

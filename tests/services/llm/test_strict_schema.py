@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from services.llm.encoding import encode_tools
+from services.llm.encoding import encode_tools, strict_schema
 from services.llm.model import Offer, OfferedFunction
-from services.llm.strict_schema import strict_schema
 
 CITY = {"type": "string", "description": "Where"}
 

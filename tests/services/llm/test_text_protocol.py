@@ -12,13 +12,12 @@ from hypothesis import strategies as st
 from pydantic import SecretStr
 
 from services.clock import VirtualClock
-from services.llm import json_calls, xml_calls
-from services.llm.markup import Visible
+from services.llm import text_calls
 from services.llm.model import ModelMessage, ModelRequest, Offer, OfferedFunction, ToolCall
 from services.llm.profile import ModelProfile
-from services.llm.text_prompts import sample_arguments
-from services.llm.text_protocol import Form, TextProtocol, text_reader
-from services.llm.tool_arguments import MAX_ARGUMENT_CHARACTERS
+from services.llm.protocols.text_protocol import Form, TextProtocol, sample_arguments, text_reader
+from services.llm.reading.markup import Visible
+from services.llm.reading.tool_arguments import MAX_ARGUMENT_CHARACTERS
 from services.refs import ErrorCode
 from tests.services.llm.test_encoding import NEWS, WEATHER, a_conversation
 
@@ -306,7 +305,7 @@ ARGUMENTS = st.fixed_dictionaries(
 def test_what_is_written_is_read_back_whatever_it_holds(
     form: Form, arguments: dict[str, Any], other: dict[str, Any]
 ) -> None:
-    write = {"json": json_calls.write_calls, "xml": xml_calls.write_calls}[form]
+    write = {"json": text_calls.write_json_calls, "xml": text_calls.write_xml_calls}[form]
     calls = [("book", arguments), ("book", other)]
     visible = read(form, write(calls))
     assert called(visible) == calls

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.llm.tool_arguments import MAX_ARGUMENT_CHARACTERS, read_arguments
+from services.llm.reading.tool_arguments import MAX_ARGUMENT_CHARACTERS, read_arguments
 from services.refs import ErrorCode
 
 

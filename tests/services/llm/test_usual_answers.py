@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.llm.markup import Visible, visible_text
 from services.llm.model import ModelAnswer, ModelError
-from services.llm.openai_answers import read_body
-from services.llm.usual_answers import usual_answer
+from services.llm.reading.markup import Visible, visible_text
+from services.llm.reading.openai import read_body, usual_answer
 
 Json = dict[str, Any]
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from services.llm.model import ModelAnswer, ModelError, ToolCall
-from services.llm.openai_answers import read_body, read_stream
+from services.llm.reading.openai import read_body, read_stream
 
 
 def a_tool_call(arguments: Any, name: Any = "get_weather", call_id: Any = "call_1") -> dict[str, Any]:

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from services.clock import SystemClock
-from services.store.sqlite import SqliteStore
+from services.store.sqlite.store import SqliteStore
 from tests.contracts.store_engines import ADD, CHANGE, create_tables
 
 CHATS = 40

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from services.clock import VirtualClock
-from services.store.backups import back_up, damage, restore
 from services.store.port import StoreBroken, StoreError
+from services.store.sqlite.upgrade import back_up, damage, restore
 from tests.contracts.store_engines import ADD, ADD_ONCE, SqliteEngine
 
 

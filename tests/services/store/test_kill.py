@@ -10,8 +10,8 @@ import time
 from contextlib import closing
 from pathlib import Path
 
-from services.store.backups import damage
-from services.store.lock import StoreLock
+from services.store.sqlite.lock import StoreLock
+from services.store.sqlite.upgrade import damage
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 ROUNDS = 4

@@ -17,16 +17,16 @@ from sqlalchemy import select
 from structlog.testing import capture_logs
 
 from services.clock import SystemClock
-from services.store import audit, due
 from services.store.ids import Ids
-from services.store.leases import Held, Unreachable
-from services.store.occurrences import OCCURRENCES
 from services.store.port import Conflict, Query, Statement, StoreBroken, StoreFenced, Write
 from services.store.postgres.connections import address_of
 from services.store.postgres.lease import PostgresLease, connect_as_leader
 from services.store.postgres.store import PostgresStore
 from services.store.statements import compile_statement
-from services.timetable import Timetable
+from services.store.turns import audit, due
+from services.store.turns.leases import Held, Unreachable
+from services.store.turns.occurrences import OCCURRENCES
+from services.timers.timetable import Timetable
 from tests.fakes.drafts import a_draft, later
 from tests.harness.postgres_server import PostgresServer, as_a_daemon_makes_it
 

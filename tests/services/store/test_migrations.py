@@ -10,7 +10,7 @@ from pathlib import Path
 from services.clock import VirtualClock
 from services.store.all_tables import all_tables
 from services.store.migrations.transaction import VERSIONS
-from services.store.upgrade import upgrade
+from services.store.sqlite.upgrade import upgrade
 
 FIRST = "03300af6cec5"
 HISTORY = "INSERT INTO history VALUES (?, 'chat', ?, ?, 'name', 'words', 0, ?, NULL, '', '')"

@@ -13,10 +13,10 @@ import pytest
 from structlog.testing import capture_logs
 
 from services.clock import InstantClock, SystemClock, VirtualClock
-from services.store.lock import StoreInUse
 from services.store.port import BadUnit, Statement, StoreBroken, StoreError, StoreFenced, StoreFull
 from services.store.postgres.connections import connect_writer
 from services.store.postgres.store import PostgresStore
+from services.store.sqlite.lock import StoreInUse
 from tests.contracts.store_engines import ADD, ALL, BUDGETS, CHANGE, FIND, TAKE, PostgresEngine, notes
 from tests.harness.postgres_server import PostgresServer
 

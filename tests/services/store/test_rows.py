@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from services.store import history, inbox, ledger, outbox
+from services.store.chats import history
 from services.store.port import Write
+from services.store.turns import inbox, ledger, outbox
 
 EVENT = inbox.Event(key="k", chat="c", native_id="n", sender="s", sender_name="S", kind="message")
 KNOWN = {"id": 1, **EVENT._asdict()}

@@ -15,10 +15,10 @@ import pytest
 from structlog.testing import capture_logs
 
 from services.clock import VirtualClock
-from services.store.lock import StoreInUse, StoreLock
 from services.store.port import BadUnit, StoreBroken, StoreDamaged, StoreError, StoreFull
-from services.store.sqlite import SqliteStore
-from services.store.sqlite_writer import connect_writer
+from services.store.sqlite.lock import StoreInUse, StoreLock
+from services.store.sqlite.store import SqliteStore
+from services.store.sqlite.writer import connect_writer
 from tests.contracts.store_engines import ADD, CHANGE, SqliteEngine, create_tables, failing_at, notes
 
 

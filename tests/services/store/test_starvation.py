@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from services.store.sqlite import SqliteStore
-from services.store.starvation import switch_threads_often
+from services.store.sqlite.store import SqliteStore
+from services.store.unit_queue import switch_threads_often
 from tests.contracts.store_engines import ADD, SqliteEngine
 
 CHATS = 20

@@ -19,7 +19,7 @@ from services.store.migrations.transaction import transaction
 from services.store.port import StoreBroken, StoreError
 from services.store.revisions import DatabaseTooNew, Revisions, Upgraded, read_revisions
 from services.store.schema import integer, text
-from services.store.upgrade import upgrade
+from services.store.sqlite.upgrade import upgrade
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 FIRST = "op.execute('CREATE TABLE todos (id INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT')"
@@ -94,7 +94,7 @@ def test_a_database_that_is_up_to_date_is_left_alone(database: Path, versions: P
 def test_alembic_is_not_imported_when_there_is_nothing_to_migrate(database: Path, versions: Path) -> None:
     program = (
         "import sys; from pathlib import Path; from sqlalchemy import MetaData\n"
-        "from services.clock import SystemClock; from services.store.upgrade import upgrade\n"
+        "from services.clock import SystemClock; from services.store.sqlite.upgrade import upgrade\n"
         "old, new, backups, versions = map(Path, sys.argv[1:])\n"
         "given = dict(backups=backups, clock=SystemClock(), versions=versions)\n"
         "print(upgrade(old, **given), upgrade(new, tables=MetaData(), **given).after, 'alembic' in sys.modules)"
@@ -179,7 +179,7 @@ def test_an_upgrade_killed_half_way_leaves_the_old_schema_and_can_be_done_again(
     add_revision(versions, "r3", "r2", "op.execute('DELETE FROM todos')", "import os", "os.kill(os.getpid(), 9)")
     program = (
         "import sys; from pathlib import Path; from services.clock import SystemClock\n"
-        "from services.store.upgrade import upgrade\n"
+        "from services.store.sqlite.upgrade import upgrade\n"
         "path, backups, versions = map(Path, sys.argv[1:])\n"
         "upgrade(path, backups=backups, clock=SystemClock(), versions=versions)"
     )

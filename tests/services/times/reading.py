@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import datetime, time
 from zoneinfo import ZoneInfo
 
-from services.recurrence import Calendar, Every, Once, Rule
 from services.times import Reading, Times, Trouble, UnclearTime
+from services.times.recurrence import Calendar, Every, Once, Rule
 
 BERLIN = ZoneInfo("Europe/Berlin")
 NOW = datetime(2026, 3, 4, 17, 30, tzinfo=BERLIN)

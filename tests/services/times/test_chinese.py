@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.recurrence import Calendar, Every, Once, Rule, Unit
 from services.times import Kind, Reading, Times, Trouble, UnclearTime
-from services.times.chinese import Chinese
+from services.times.recurrence import Calendar, Every, Once, Rule, Unit
+from services.times.zh.reader import Chinese
 
 SHANGHAI = ZoneInfo("Asia/Shanghai")
 NOW = datetime(2026, 11, 20, 10, 30, tzinfo=SHANGHAI)

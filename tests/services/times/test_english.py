@@ -7,9 +7,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from services.recurrence import Every
 from services.times import Kind, Times, Trouble
-from services.times.english import English
+from services.times.en.phrases import English
+from services.times.recurrence import Every
 from tests.services.times.reading import NOW, TIMES, read, rule, stretch, trouble, wall
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from services.times.english import English
+from services.times.en.phrases import English
 from tests.services.times.reading import NOW, TIMES
 
 

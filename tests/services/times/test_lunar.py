@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.times.lunar import LAST_DAY, clear_and_bright, lunar_date, lunar_day_from, winter_solstice
+from services.times.words.holidays import LAST_DAY, clear_and_bright, lunar_date, lunar_day_from, winter_solstice
 
 NEW_YEARS = (
     "1900-01-31 1912-02-18 1949-01-29 1966-01-21 1984-02-02 1985-02-20 1997-02-07 2000-02-05 2008-02-07 2012-01-23 "

@@ -11,8 +11,8 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from services.times import Kind, Times, UnclearTime
-from services.times.chinese import Chinese
-from services.times.english import English
+from services.times.en.phrases import English
+from services.times.zh.reader import Chinese
 
 NEW_YORK = ZoneInfo("America/New_York")
 OURS = Times([Chinese(), English()])

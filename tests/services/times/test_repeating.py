@@ -7,8 +7,8 @@ from datetime import UTC, date, datetime
 import pytest
 from cronsim import CronSim
 
-from services.recurrence import Calendar, Every, Unit
 from services.times import Trouble
+from services.times.recurrence import Calendar, Every, Unit
 from tests.services.times.reading import NOW, TIMES, cron, rule, seconds, trouble
 
 

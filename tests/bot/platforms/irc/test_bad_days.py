@@ -14,15 +14,14 @@ from typing import Any
 import pytest
 
 from bot.platforms.base import Accepted, Outgoing, Receipt, SendFailed
-from bot.platforms.irc import IrcPlatform
-from bot.platforms.irc_presence import Presence
-from config.irc import IrcSettings
+from bot.platforms.irc.platform import IrcPlatform, Presence
+from config.sections.irc import IrcSettings
 from function_calls.context import Kind, MessageContext
 from services.clock import VirtualClock
 from services.refs import ChatRef, MemberRef, Role
-from services.store import cursors
-from services.store.cursors import CURSORS
 from services.store.port import Store, StoreFull, Write
+from services.store.turns import audit
+from services.store.turns.audit import CURSORS
 from tests.fakes.irc_server import ALL_CAPS, ISUPPORT, FakeIrcServer
 from tests.fakes.sqlite_store import a_store
 
@@ -239,8 +238,8 @@ async def test_how_long_no_process_was_there_is_said_as_well(tmp_path: Path) -> 
 
 async def noted(store: Store) -> int:
     """When the bot was last there, as a later process will find it."""
-    await store.commit([cursors.advance("of somebody else", "", 0)])
-    [row] = await store.read(cursors.get("irc.present:test"))
+    await store.commit([audit.advance("of somebody else", "", 0)])
+    [row] = await store.read(audit.get("irc.present:test"))
     return int(row["value"])
 
 

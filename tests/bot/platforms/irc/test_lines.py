@@ -11,9 +11,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.platforms.base import Outgoing
-from bot.platforms.irc_outbound import Interrupted, Progress, lines_of, without_spaces
-from bot.platforms.irc_text import ctcp, ctcp_answer, harmless, in_pieces, plain_lines, without_codes
-from bot.platforms.irc_wire import CLIENT_TAG_BYTES, Line, LineSplitter, encode, one_word, parse
+from bot.platforms.irc.text import (
+    Interrupted,
+    Progress,
+    ctcp,
+    ctcp_answer,
+    harmless,
+    in_pieces,
+    lines_of,
+    plain_lines,
+    without_codes,
+    without_spaces,
+)
+from bot.platforms.irc.wire import CLIENT_TAG_BYTES, Line, LineSplitter, encode, one_word, parse
 from services.refs import ChatRef
 
 WORDS = st.text(st.characters(exclude_characters="\0\r\n ", exclude_categories=("Cs",)), min_size=1).filter(one_word)

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from bot.platforms.base import Accepted, Outgoing, SendFailed
-from bot.platforms.irc import IrcPlatform
-from bot.platforms.irc_probe import CannotUse, probe
+from bot.platforms.irc.platform import CannotUse, IrcPlatform, probe
 from function_calls.context import MessageContext
 from services.clock import SystemClock
 from services.refs import ChatRef, MemberRef, Role

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 import pytest
 
-from bot.platforms.irc_sasl import NoProof, Sasl
-from config.irc import IrcSaslSettings
+from bot.platforms.irc.registration import NoProof, Sasl
+from config.sections.irc import IrcSaslSettings
 from tests.bot.platforms.irc.test_bad_days import a_world
 from tests.fakes.irc_server import ALL_CAPS
 

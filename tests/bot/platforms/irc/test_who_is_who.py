@@ -9,14 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.platforms.irc_channels import WantedChannels
-from bot.platforms.irc_features import Features
-from bot.platforms.irc_inbound import Inbound
-from bot.platforms.irc_receipts import Receipts
-from bot.platforms.irc_registration import Refused, Registration, joins
-from bot.platforms.irc_state import State
-from bot.platforms.irc_wire import parse
-from config.irc import IrcSettings
+from bot.platforms.irc.inbound import Inbound
+from bot.platforms.irc.registration import Refused, Registration, joins
+from bot.platforms.irc.session import Receipts
+from bot.platforms.irc.state import Features, State, WantedChannels
+from bot.platforms.irc.wire import parse
+from config.sections.irc import IrcSettings
 from function_calls.context import MessageContext
 from services.clock import VirtualClock
 from services.refs import Role

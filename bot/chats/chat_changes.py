@@ -1,0 +1,121 @@
+"""Changes that a chat makes to itself: its settings and the functions in use."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import get_args
+
+from bot.chats.chats import Chats
+from config.chat_settings import Unheeded
+from config.sections.bots import ChatSettingName
+from function_calls.ports import OwnSetting
+from services.clock import Clock
+from services.refs import ChatRef, MemberRef
+from services.store.chats import chat_settings
+from services.store.ids import Ids
+from services.store.port import Store, Write
+from services.store.turns import audit
+from services.store.turns import audit as changes
+
+
+class StoredOwnSettings:
+    """Writes the chat's own row."""
+
+    def __init__(self, chats: Chats, store: Store, ids: Ids, clock: Clock) -> None:
+        self._chats = chats
+        self._store = store
+        self._ids = ids
+        self._clock = clock
+
+    def of(self, chat: ChatRef) -> Sequence[OwnSetting]:
+        """Everything that chats may set, as it is in `chat` now."""
+        resolved = self._chats.of(chat).settings
+        values = {
+            "language": resolved.language,
+            "timezone": resolved.timezone,
+            "persona": resolved.persona,
+            "functions_on": "on" if resolved.functions_on else "off",
+        }
+        changeable = self._chats.changeable
+        return [
+            OwnSetting(name, values[name], resolved.layers[name], name in changeable)
+            for name in get_args(ChatSettingName)
+        ]
+
+    async def put(self, chat: ChatRef, name: str, value: str, by: MemberRef) -> Unheeded | None:
+        """Set `name` to `value` in `chat`; why not, when it cannot be."""
+        why_not = self._chats.why_unheeded(name, value)
+        if why_not is not None:
+            return why_not
+        now_ms = self._clock.now_ms()
+        await self._change(chat, name, value, by, chat_settings.put(chat.key, name, value, by.key, now_ms))
+        return None
+
+    async def clear(self, chat: ChatRef, name: str, by: MemberRef) -> Unheeded | None:
+        """Let what the settings say hold again; why not, when the chat may not change it."""
+        if name not in self._chats.changeable:
+            return "not_changeable"
+        await self._change(chat, name, None, by, chat_settings.clear(chat.key, name))
+        return None
+
+    async def _change(self, chat: ChatRef, name: str, value: str | None, by: MemberRef, write: Write) -> None:
+        """Nothing when it is so already: a repeated run leaves no second mark."""
+        before = self._chats.own(chat).get(name)
+        if before == value:
+            return
+        note = audit.note(
+            id=self._ids.next(),
+            at_ms=self._clock.now_ms(),
+            actor=by.key,
+            chat=chat.key,
+            action=f"chat_settings.{name}",
+            detail=f"{before!r} -> {value!r}",
+        )
+        await self._store.commit([write, changes.touch("chat_settings"), note])
+        self._chats.has_set(chat, name, value)
+
+
+class StoredAtHand:
+    """Writes the activations of chats."""
+
+    def __init__(self, chats: Chats, store: Store, ids: Ids, clock: Clock) -> None:
+        self._chats = chats
+        self._store = store
+        self._ids = ids
+        self._clock = clock
+
+    def of(self, chat: ChatRef) -> Sequence[str]:
+        """The names that `chat` has at hand, the oldest first."""
+        return self._chats.at_hand(chat)
+
+    async def take(self, chat: ChatRef, names: Sequence[str], by: MemberRef) -> None:
+        """Have `names` at hand in `chat`. Nothing where it is so already: a repeated run leaves no second mark."""
+        before = self._chats.at_hand(chat)
+        fresh = [name for name in dict.fromkeys(names) if name not in before]
+        now_ms = self._clock.now_ms()
+        writes = [chat_settings.activate(chat.key, name, by.key, now_ms) for name in fresh]
+        await self._change(chat, writes, [*before, *fresh], by, f"use {' '.join(fresh)}")
+
+    async def put_away(self, chat: ChatRef, names: Sequence[str], by: MemberRef) -> None:
+        """Have `names` at hand in `chat` no more. Nothing where it is so already."""
+        before = self._chats.at_hand(chat)
+        gone = [name for name in dict.fromkeys(names) if name in before]
+        writes = [chat_settings.deactivate(chat.key, name) for name in gone]
+        left = [name for name in before if name not in gone]
+        await self._change(chat, writes, left, by, f"unuse {' '.join(gone)}")
+
+    async def _change(
+        self, chat: ChatRef, writes: Sequence[Write], names: Sequence[str], by: MemberRef, detail: str
+    ) -> None:
+        if not writes:
+            return
+        note = audit.note(
+            id=self._ids.next(),
+            at_ms=self._clock.now_ms(),
+            actor=by.key,
+            chat=chat.key,
+            action="at_hand",
+            detail=detail,
+        )
+        await self._store.commit([*writes, changes.touch("activations"), note])
+        self._chats.has_at_hand(chat, names)

@@ -1,0 +1,261 @@
+"""The questions that wait for an answer, in memory; the truth is in the store, and the two change together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import orjson
+
+from function_calls.questions.questions import OpenQuestion, open_from_json, open_to_json
+from function_calls.spec import Question
+from services.clock import Clock
+from services.store.port import Store, Write
+from services.store.turns import pending
+
+Asked = tuple[OpenQuestion, float]
+"""A question, and when it expires, on the clock's `monotonic()`."""
+
+
+class Pointed(NamedTuple):
+    """A question, whatever became of it, that somebody points to by the message that asked it."""
+
+    question: OpenQuestion
+    member: str
+    """Who was asked; of an approval nobody alone."""
+    is_answered: bool
+
+
+class OpenQuestions:
+    """At most one for each member in each chat; and those for a person's yes, any number of them, which no member alone
+    was asked. What a function asked is not simply forgotten when nobody answers: it is left over, and the function is
+    to be told."""
+
+    def __init__(self, clock: Clock, expires_seconds: int, approvals_expire_seconds: int) -> None:
+        self._clock = clock
+        self.use(expires_seconds, approvals_expire_seconds)
+        self._waiting: dict[tuple[str, str], Asked] = {}
+        self._approvals: dict[str, dict[int, Asked]] = {}
+        self._left: list[OpenQuestion] = []
+
+    def use(self, expires_seconds: int, approvals_expire_seconds: int) -> None:
+        """What is asked from now on waits this long; what waits already keeps its time."""
+        self._expires_seconds = expires_seconds
+        self._approvals_expire_seconds = approvals_expire_seconds
+
+    def seconds_for(self, question: Question) -> int:
+        """How long `question` waits that is asked now."""
+        return self._expires_seconds if question.terms is None else self._approvals_expire_seconds
+
+    async def load(self, store: Store) -> None:
+        """Read what waited when the daemon stopped."""
+        for row in await store.read(pending.open_questions()):
+            question = open_from_json(row["id"], orjson.loads(row["body"]))
+            # A row names no member where a newer question must not close it.
+            member = row["member"] if question.asker is None else question.asker.sender.ref.key
+            # The wall clock may have been set back meanwhile.
+            since_ms = max(self._clock.now_ms(), row["asked_ms"])
+            self._keep(row["chat"], member, question, (row["expires_ms"] - since_ms) / 1000)
+
+    def of(self, chat: str, member: str) -> OpenQuestion | None:
+        """What `member` was asked in `chat` and may still answer."""
+        if not self._waiting:
+            return None
+        asked = self._waiting.get((chat, member))
+        # One that expired stays until `expire` closes it in the store too.
+        if asked is None or asked[1] <= self._clock.monotonic():
+            return None
+        return asked[0]
+
+    @property
+    def any_waiting(self) -> bool:
+        """Whether anything may wait anywhere."""
+        return bool(self._waiting or self._approvals)
+
+    def any_in(self, chat: str, member: str) -> bool:
+        """Whether anything waits in `chat` that `member` may answer."""
+        return self.of(chat, member) is not None or bool(self.approvals_in(chat))
+
+    def approvals_in(self, chat: str) -> list[OpenQuestion]:
+        """What waits in `chat` for a person's yes, oldest first."""
+        if not self._approvals:
+            return []
+        now = self._clock.monotonic()
+        return [one for one, until in self._approvals.get(chat, {}).values() if until > now]
+
+    def is_waiting_approval(self, id_: int) -> bool:
+        """Whether the approval of that id may still be answered."""
+        now = self._clock.monotonic()
+        return any(id_ in of_chat and of_chat[id_][1] > now for of_chat in self._approvals.values())
+
+    def asked_for_by(self, chat: str, native_id: str) -> list[int]:
+        """The approvals that the message of that id led to."""
+        return [
+            one.id
+            for one, _ in self._approvals.get(chat, {}).values()
+            if one.question.terms is not None and one.question.terms.asker.key.native_id == native_id
+        ]
+
+    def withdrawing(self, chat: str, ids: Sequence[int]) -> list[Write]:
+        """The writes after which these approvals no longer wait for a yes; `withdraw` is to be called once they are
+        durable. One that a run waits for is left over then."""
+        of_chat, now_ms = self._approvals.get(chat, {}), self._clock.now_ms()
+        return [
+            pending.leave(id_, now_ms) if id_ in of_chat and _is_told(of_chat[id_][0]) else pending.withdraw(id_)
+            for id_ in ids
+        ]
+
+    def withdraw(self, chat: str, ids: Sequence[int]) -> None:
+        """Forget these approvals, which are withdrawn in the store."""
+        for id_ in ids:
+            asked = self._approvals.get(chat, {}).get(id_)
+            self._drop(chat, id_)
+            if asked is not None:
+                self._leave(asked[0])
+
+    async def asked_by(self, store: Store, chat: str, native_id: str) -> Pointed | None:
+        """The question that the message of that id asked; None when it asked nothing. Raises StoreError."""
+        # Which id a message got is posted, and read only once it is in the store.
+        await store.commit([])
+        rows = await store.read(pending.asked_by_message(chat, native_id))
+        if not rows:
+            return None
+        row = rows[0]
+        question = open_from_json(row["id"], orjson.loads(row["body"]))
+        member = row["member"] if question.asker is None else question.asker.sender.ref.key
+        return Pointed(question, member, row["state"] == "answered")
+
+    async def messages_of(self, store: Store, ids: Sequence[int]) -> tuple[str, ...]:
+        """The networks' ids of the messages that asked these questions, as far as they are known. Raises StoreError."""
+        if not ids:
+            return ()
+        await store.commit([])
+        return tuple([row["native_id"] for id_ in ids for row in await store.read(pending.messages(id_))])
+
+    async def claim(self, store: Store, chat: str, id_: int, turn_id: int, *, allows: bool) -> bool:
+        """Have the approval answered by that turn, durably; False when another turn was faster or it no longer waits.
+        Raises StoreError."""
+        touched = await store.commit([pending.answer(id_, turn_id, "allowed" if allows else "refused")])
+        self._drop(chat, id_)
+        return bool(touched[0]) or await self.claimed(store, id_, turn_id)
+
+    async def claimed(self, store: Store, id_: int, turn_id: int) -> bool:
+        """Whether the approval was answered by that turn."""
+        rows = await store.read(pending.find(id_))
+        return bool(rows) and rows[0]["answered_by"] == turn_id
+
+    async def find(self, store: Store, id_: int) -> OpenQuestion | None:
+        """The question of that id, whatever became of it."""
+        rows = await store.read(pending.find(id_))
+        return open_from_json(id_, orjson.loads(rows[0]["body"])) if rows else None
+
+    def take(self, chat: str, member: str) -> Asked | None:
+        """It is being answered: no other message answers it."""
+        return self._waiting.pop((chat, member), None)
+
+    def put_back(self, chat: str, member: str, taken: Asked | None) -> None:
+        """The answer could not be accepted: it waits again, unless there is a newer question."""
+        if taken is None:
+            return
+        newer = self._waiting.setdefault((chat, member), taken)
+        if newer is not taken:
+            self._leave(taken[0])
+
+    def unanswered(self, taken: Asked) -> Write:
+        """The write after which what was taken waits for nobody; `left` is to be called once it is durable."""
+        question = taken[0]
+        return pending.leave(question.id, self._clock.now_ms()) if _is_told(question) else pending.withdraw(question.id)
+
+    def left(self, taken: Asked) -> None:
+        """Nobody is going to answer what was taken. A run that waits for it is to be told."""
+        self._leave(taken[0])
+
+    def give_back(self, chat: str, member: str, taken: Asked, turn_id: int) -> list[Write]:
+        """The writes after which it waits again, because the turn that answers it did not go on from it; none where
+        there is a newer question. `put_back` is to be called once they are durable."""
+        if (chat, member) in self._waiting and not _is_told(taken[0]):
+            return []
+        return [pending.reopen(taken[0].id, turn_id)]
+
+    def ask(self, id_: int, question: OpenQuestion, chat: str, member: str, turn_id: int) -> list[Write]:
+        """The writes that make it wait; `waits` is to be called once they are durable."""
+        now_ms, nobody = self._clock.now_ms(), pending.nobody_alone(id_)
+        is_approval = question.question.terms is not None
+        older = None if is_approval else self._waiting.get((chat, member))
+        left = [pending.leave(older[0].id, now_ms)] if older is not None and _is_told(older[0]) else []
+        return left + pending.ask(
+            id=id_,
+            chat=chat,
+            member=nobody if is_approval or _is_told(question) else member,
+            replaces=nobody if is_approval else member,
+            turn_id=turn_id,
+            body=orjson.dumps(open_to_json(question), default=str).decode(),
+            asked_ms=now_ms,
+            expires_ms=now_ms + self.seconds_for(question.question) * 1000,
+        )
+
+    def waits(self, id_: int, question: OpenQuestion, chat: str, member: str) -> None:
+        """From now on the member's next message may answer it; an approval everybody's, as its terms say."""
+        self._keep(chat, member, replace(question, id=id_), self.seconds_for(question.question))
+
+    def expire(self) -> tuple[list[Write], list[OpenQuestion]]:
+        """Forget what has waited too long: the writes that do the same in the store, and the approvals among it. What
+        runs wait for is left over then."""
+        now = self._clock.monotonic()
+        gone = [key for key, (_, until) in self._waiting.items() if until <= now]
+        writes: list[Write] = []
+        for key in gone:
+            question, _ = self._waiting.pop(key)
+            if _is_told(question):
+                self._leave(question)
+            else:
+                writes.append(pending.expire(question.id))
+        late = [
+            (chat, question)
+            for chat, asked in self._approvals.items()
+            for question, until in asked.values()
+            if until <= now
+        ]
+        for chat, question in late:
+            self._drop(chat, question.id)
+            if _is_told(question):
+                self._leave(question)
+            else:
+                writes.append(pending.expire(question.id))
+        return writes, [question for _, question in late if not _is_told(question)]
+
+    def take_left(self) -> list[OpenQuestion]:
+        """What functions asked and nobody is going to answer. Whoever takes it sees to it that they are told."""
+        left, self._left = self._left, []
+        return left
+
+    def still_left(self, question: OpenQuestion) -> None:
+        """Who asked `question` could not be told now."""
+        self._leave(question)
+
+    def _leave(self, question: OpenQuestion) -> None:
+        if _is_told(question):
+            self._left.append(question)
+
+    def _keep(self, chat: str, member: str, question: OpenQuestion, seconds: float) -> None:
+        """Let `question` wait for so many seconds from now."""
+        until = self._clock.monotonic() + seconds
+        if question.question.terms is None:
+            older = self._waiting.get((chat, member))
+            if older is not None:
+                self._leave(older[0])
+            self._waiting[chat, member] = (question, until)
+        else:
+            self._approvals.setdefault(chat, {})[question.id] = (question, until)
+
+    def _drop(self, chat: str, id_: int) -> None:
+        of_chat = self._approvals.get(chat, {})
+        of_chat.pop(id_, None)
+        if not of_chat:
+            self._approvals.pop(chat, None)
+
+
+def _is_told(question: OpenQuestion) -> bool:
+    """Whether a run waits for it that has to hear of it when no answer comes."""
+    return question.asker is not None

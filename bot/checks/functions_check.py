@@ -1,0 +1,342 @@
+"""Errors and warnings about functions, groups, programs and schedules of given settings."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bot.checks.scratch import scratch_daemon
+from bot.checks.scripts_check import doubts_of
+from bot.registration.functions import built_in_plugins, plugins_of
+from bot.registration.unknown_names import in_settings, unknown_names
+from bot.timers.schedules import ScheduleFault
+from config.diagnostics import Diagnostic, Severity
+from config.settings import Settings
+from config.yaml_document import YamlDocument
+from function_calls.command_tools.run import CommandToolHandler
+from function_calls.command_tools.words import Definition, Step, Variable
+from function_calls.registry import BotFunctions
+from function_calls.schema.arguments import SchemaArguments
+from function_calls.schema.definition import DefinitionError, fault, faults_of
+from function_calls.schema.model_schema import told
+from function_calls.schema.schema import UnusableSchema
+from function_calls.sources.mcp_servers import TAG
+from function_calls.spec import Activation, FunctionSpec, OfferedTo, ToolGroup, Touch
+from services.llm.offline.offline import contested_examples
+from services.refs import Effect
+from services.sandbox.processes import CannotStart, program
+from services.text_index import is_unspaced
+
+
+class Code(StrEnum):
+    """What can be found. Closed."""
+
+    BAD_SCHEMA = "functions.bad_schema"
+    UNKNOWN = "functions.unknown"
+    SCHEDULE = "functions.schedule"
+    CONTESTED_EXAMPLE = "functions.contested_example"
+    READS_TEXT = "functions.reads_text"
+    RAW_TEXT = "functions.raw_text"
+    NO_DESCRIPTION = "functions.no_description"
+    THIN_DESCRIPTION = "functions.thin_description"
+    UNDESCRIBED_PARAMETER = "functions.undescribed_parameter"
+    UNCLEAR_PARAMETER = "functions.unclear_parameter"
+    NO_EXAMPLES = "functions.no_examples"
+    NO_TAGS = "functions.no_tags"
+    NO_TIMEOUT = "functions.no_timeout"
+    REFUSED_NAME = "functions.refused_name"
+    NO_PROGRAM = "functions.no_program"
+    GROUP_MEMBER = "functions.group_member"
+
+
+def finding(source: str, code: Code, message: str, severity: Severity = "warning") -> Diagnostic:
+    """At `source`, which is a file with a line, a file, or empty."""
+    return fault(source, message, code, severity)
+
+
+_WORD = re.compile(r"[^\W\d_]+|\d+")
+_ARTICLES = frozenset({"a", "an", "the", "this", "its"})
+_FEWEST_WORDS = 3
+_FEWEST_SIGNS = 4
+"""Of a script without spaces."""
+_TAKEN_BY_ALL = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+"""Names of parameters; some providers refuse others."""
+_HAS_OPTIONS = frozenset({".py", ".yaml", ".yml"})
+"""Files whose functions can have every option."""
+
+
+def lints(specs: Sequence[FunctionSpec], functions_of: Mapping[str, BotFunctions]) -> list[Diagnostic]:
+    """All warnings about `specs`. `functions_of` has the functions of each bot, for the names under which they are
+    offered there."""
+    ours = [spec for spec in specs if _file_of(spec).is_file()]
+    found: list[Diagnostic] = []
+    for spec in ours:
+        found += [finding(spec.source, code, f"function {spec.name!r}{text}") for code, text in _about(spec)]
+    found += _refused_names(ours, functions_of)
+    found += _text_readers(ours)
+    return found
+
+
+def text_reads(source: str) -> list[int]:
+    """The lines in which a function reads `.text` of its first parameter, a MessageContext."""
+    lines: list[int] = []
+    for function in ast.walk(ast.parse(source)):
+        if not isinstance(function, ast.AsyncFunctionDef | ast.FunctionDef) or not function.args.args:
+            continue
+        context = function.args.args[0]
+        if not isinstance(context.annotation, ast.Name) or context.annotation.id != "MessageContext":
+            continue
+        lines += [
+            node.lineno
+            for node in ast.walk(function)
+            if isinstance(node, ast.Attribute)
+            and node.attr == "text"
+            and isinstance(node.value, ast.Name)
+            and node.value.id == context.arg
+        ]
+    return lines
+
+
+def _file_of(spec: FunctionSpec) -> Path:
+    return Path(spec.source.rpartition(":")[0] or ".")
+
+
+def _about(spec: FunctionSpec) -> Iterator[tuple[Code, str]]:
+    if not spec.description:
+        yield Code.NO_DESCRIPTION, " has no description: a model can only guess what it does"
+    elif spec.offered_to and (_is_thin(spec.description) or _is_name_again(spec.description, spec.name)):
+        said = f": the description {spec.description!r} says little more than the name"
+        yield Code.THIN_DESCRIPTION, f"{said}; tell a model what it does and when to use it"
+    for name, schema in spec.parameters["properties"].items():
+        yield from _about_parameter(name, schema if isinstance(schema, dict) else {})
+    if _file_of(spec).suffix in _HAS_OPTIONS:
+        yield from _about_options(spec)
+
+
+def _about_parameter(name: str, schema: Mapping[str, Any]) -> Iterator[tuple[Code, str]]:
+    description = schema.get("description")
+    if not description:
+        yield Code.UNDESCRIBED_PARAMETER, f": parameter {name!r} has no description"
+    elif _is_name_again(str(description), name):
+        yield Code.THIN_DESCRIPTION, f": the description of parameter {name!r} is only its name again"
+    if len(name) == 1:
+        yield Code.UNCLEAR_PARAMETER, f": parameter {name!r} needs a name that says what it is"
+    if not _TAKEN_BY_ALL.fullmatch(name):
+        text = f": some providers refuse every request in which a parameter is named {name!r}"
+        yield Code.REFUSED_NAME, f"{text}; use at most 64 of A-Z, a-z, 0-9, _, . and -"
+    if name == "raw_text":
+        yield Code.RAW_TEXT, " takes raw_text: give it typed parameters instead"
+
+
+def _about_options(spec: FunctionSpec) -> Iterator[tuple[Code, str]]:
+    by_itself = OfferedTo.MODEL in spec.offered_to and spec.activation is Activation.ALWAYS
+    # Whoever has not said what it does is told of that first.
+    if by_itself and spec.description and not spec.examples:
+        text = " has no examples: by sentences that mean it, it is found among many"
+        yield Code.NO_EXAMPLES, f"{text}, and the offline model knows nothing else"
+    if spec.effect is not Effect.READ and not spec.tags:
+        yield Code.NO_TAGS, " has an effect and no tags: rules for approvals find functions by their tags"
+    if "timeout_seconds" not in spec.declared and (spec.effect is Effect.ONCE or Touch.SENDS_OUT in spec.touches):
+        then = "nobody knows then how it ended" if spec.effect is Effect.ONCE else "what it asks may take longer"
+        text = f" does not say how long it may take: after {spec.timeout_seconds:g} seconds it is stopped, and {then}"
+        yield Code.NO_TIMEOUT, f"{text}; set timeout_seconds"
+
+
+def _is_thin(description: str) -> bool:
+    if any(map(is_unspaced, description)):
+        return len(description) < _FEWEST_SIGNS
+    return len(_WORD.findall(description)) < _FEWEST_WORDS
+
+
+def _is_name_again(description: str, name: str) -> bool:
+    said = {word.casefold() for word in _WORD.findall(description)} - _ARTICLES
+    return said <= {word.casefold() for word in _WORD.findall(_split(name))}
+
+
+def _split(name: str) -> str:
+    """`camelCase` as two words; other joints are no letters anyway."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name)
+
+
+def _refused_names(specs: Sequence[FunctionSpec], functions_of: Mapping[str, BotFunctions]) -> Iterator[Diagnostic]:
+    for spec in specs:
+        offered = {
+            functions.offered_name(spec.name)
+            for functions in functions_of.values()
+            if functions.find(spec.name) is spec and functions.offered_name(spec.name) != spec.name
+        }
+        if offered:
+            shown = " or ".join(map(repr, sorted(offered)))
+            text = f"function {spec.name!r}: providers refuse this name, so models know it as {shown}"
+            yield finding(spec.source, Code.REFUSED_NAME, text)
+
+
+def _text_readers(specs: Sequence[FunctionSpec]) -> Iterator[Diagnostic]:
+    """Handlers that find out for themselves what was meant."""
+    for file in dict.fromkeys(map(_file_of, specs)):
+        if file.suffix != ".py":
+            continue
+        for line in text_reads(file.read_text(encoding="utf-8")):
+            text = "a handler reads the text of the message: give it parameters instead"
+            yield finding(f"{file}:{line}", Code.READS_TEXT, text)
+
+
+def check_groups(groups: Iterable[ToolGroup], specs: Iterable[FunctionSpec]) -> list[Diagnostic]:
+    """A warning for each function that a group lists and the bots of the group do not have."""
+    everything = list(specs)
+    found: list[Diagnostic] = []
+    for group in groups:
+        known = [one.name for one in everything if one.bot is None or group.bot is None or one.bot == group.bot]
+        for name in group.functions:
+            if name in known:
+                continue
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            text = f"group {group.name!r}: there is no function {name!r}{hint}"
+            found.append(finding(group.source, Code.GROUP_MEMBER, text))
+    return found
+
+
+def check_programs(
+    settings: Settings, specs: Iterable[FunctionSpec], document: YamlDocument | None
+) -> list[Diagnostic]:
+    """A warning for each, at its tool or its place in the settings."""
+    found = [
+        finding(spec.source, Code.NO_PROGRAM, f"function {spec.name!r}: {problem}")
+        for spec in specs
+        for problem in _problems_of_tool(spec)
+    ]
+    for index, server in enumerate(settings.mcp.servers):
+        problem = _problem(server.command[0]) if server.command else ""
+        if problem:
+            at = ("mcp", "servers", index, "command")
+            found.append(in_settings(document, at, problem, severity="warning", code=Code.NO_PROGRAM.value))
+    return found
+
+
+def _problems_of_tool(spec: FunctionSpec) -> list[str]:
+    handler = getattr(spec.handler, "__self__", None)
+    if not isinstance(handler, CommandToolHandler):
+        return []
+    names = [_program_of(step) for step in _steps(handler.tool)]
+    return list(dict.fromkeys(filter(None, map(_problem, filter(None, names)))))
+
+
+def _steps(tool: Definition) -> Iterator[Step]:
+    yield from tool.steps
+    if tool.on_exit is not None:
+        yield tool.on_exit
+
+
+def _program_of(step: Step) -> str:
+    """Empty where arguments decide it, or there is none."""
+    parts = step.words[0].parts if step.words else ()
+    return "" if any(isinstance(part, Variable) for part in parts) else "".join(map(str, parts))
+
+
+def _problem(name: str) -> str:
+    try:
+        program(name)
+    except CannotStart as error:
+        return f"{error}; it cannot run on this machine"
+    return ""
+
+
+async def check_functions(settings: Settings, document: YamlDocument | None = None) -> list[Diagnostic]:
+    """Every finding. `document`: the file of the settings, for the places of what it says of functions."""
+    try:
+        async with scratch_daemon(settings) as daemon:
+            specs, groups, unusable = daemon.registry.specs, daemon.registry.groups, daemon.functions.faults
+            functions_of = {bot: daemon.registry.of(bot) for bot in settings.bots}
+            schedules = daemon.schedules.plans.of(settings.schedules)
+    except DefinitionError as error:
+        return faults_of(error)
+    bad_schemas = {spec: problem for spec in specs if (problem := _schema_problem(spec))}
+    found = list(unusable)
+    found += [
+        finding(spec.source, Code.BAD_SCHEMA, f"function {spec.name!r}: {problem}", "error")
+        for spec, problem in bad_schemas.items()
+    ]
+    # An error: what was to be switched off, kept to some roles or paid for would be on for everybody.
+    found += [in_settings(document, *one) for one in unknown_names(settings, specs)]
+    found += _unknown_tags(settings, specs, document)
+    found += [_of_schedule(fault, document) for fault in schedules.faults]
+    found += doubts_of(settings)
+    found += lints(specs, functions_of)
+    found += check_groups(groups, specs)
+    found += check_programs(settings, specs, document)
+    for bot, functions in functions_of.items():
+        sound = [spec for spec in functions.specs if spec not in bad_schemas]
+        found += _contested(bot, functions, sound)
+    return found
+
+
+def _schema_problem(spec: FunctionSpec) -> str:
+    """Why no model can be told the parameters; empty when one can."""
+    try:
+        SchemaArguments(spec.parameters)
+        SchemaArguments(told(spec.parameters))
+    except UnusableSchema as error:
+        return str(error).splitlines()[0]
+    return ""
+
+
+def _unknown_tags(settings: Settings, specs: Sequence[FunctionSpec], document: YamlDocument | None) -> list[Diagnostic]:
+    """Rules for approvals that would wait for nobody's yes."""
+    known = {tag for spec in specs for tag in spec.tags}
+    for server in settings.mcp.servers:
+        known |= {TAG, *server.tags, *(tag for tool in server.tools.values() for tag in tool.tags)}
+    return [
+        in_settings(document, ("approvals", "required", index, "tags", place), f"no function has the tag {tag!r}")
+        for index, rule in enumerate(settings.approvals.required)
+        for place, tag in enumerate(rule.tags)
+        if tag not in known
+    ]
+
+
+def _of_schedule(fault: ScheduleFault, document: YamlDocument | None) -> Diagnostic:
+    """At its place in the file, where there is one."""
+    message = f"schedules.{fault.name}.{fault.key}: {fault.message}"
+    if document is None:
+        return finding("", Code.SCHEDULE, message, fault.severity)
+    at = document.value_at(("schedules", fault.name, fault.key))
+    return Diagnostic(document.file, at.line, at.column, Code.SCHEDULE.value, message, fault.severity)
+
+
+def _contested(bot: str, functions: BotFunctions, sound: Sequence[FunctionSpec]) -> list[Diagnostic]:
+    found: list[Diagnostic] = []
+    for name, example, winner, score in contested_examples(functions.offer(sound)):
+        spec = functions.find(name)
+        won = f"{winner!r} wins it ({score:.2f})" if winner else "nothing resembles it"
+        text = f"bot {bot!r}, function {name!r}: the example {example!r} does not lead there: {won}"
+        found.append(finding(spec.source if spec else "", Code.CONTESTED_EXAMPLE, text))
+    return found
+
+
+class ProcessUse(NamedTuple):
+    """Functions that start processes."""
+
+    name: str
+    """The setting that has them."""
+    needs_sandbox: bool
+    """They do nothing where processes cannot be isolated."""
+
+
+def processes_of(settings: Settings) -> Sequence[ProcessUse]:
+    """All of them. Of command tools each says in its own file whether it needs the sandbox."""
+    is_required = settings.sandbox.isolation == "required"
+    built_in = built_in_plugins()
+    found: list[ProcessUse] = []
+    if settings.sources.commands:
+        found.append(ProcessUse("sources.commands", is_required))
+    if any(plugin.module == built_in["shell"] for plugin in plugins_of(settings, built_in)):
+        found.append(ProcessUse("the plugin shell", needs_sandbox=True))
+    for server in settings.mcp.servers:
+        if server.command and (is_required or server.sandbox != "off"):
+            found.append(ProcessUse(f"mcp.servers {server.name}", is_required or server.sandbox == "required"))
+    return found

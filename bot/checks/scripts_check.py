@@ -1,0 +1,174 @@
+"""What is wrong or doubtful with BASIC scripts, without running any: behind `rollcall basic check` and `check`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from bot.checks.scratch import scratch_daemon
+from bot.registration.basic_scripts import compiler_of, keyword_modules, spellings_of
+from config.diagnostics import Diagnostic, Diagnostics, Severity
+from config.sections.basic import BasicSource
+from config.settings import Settings
+from function_calls.basic.codes import Profile
+from function_calls.basic.compiler import BasicCompiler
+from function_calls.basic.library.compiled_tools import ScriptPlace, bot_of, no_such_bot, place_of, storage_of
+from function_calls.basic.library.library import Names, Taker, taken_twice
+from function_calls.registry import BEGINS_CHATS
+from function_calls.schema.definition import Code, fault
+from function_calls.spec import FunctionSpec
+from services.storage import Storage, StorageError
+
+
+@dataclass(slots=True)
+class Checked:
+    """What was found."""
+
+    findings: list[Diagnostic]
+    scripts: int = 0
+    broken: int = 0
+    """Those with errors."""
+    unread: int = 0
+    """Places where scripts were looked for and there are none."""
+
+
+def check_scripts(
+    settings: Settings,
+    sources: Iterable[BasicSource],
+    others: Iterable[FunctionSpec] = (),
+    bots: Collection[str] = (),
+) -> Checked:
+    """Every finding, file after file, of scripts that may use the keywords of these settings. `others`: the functions
+    whose names scripts cannot have. `bots`: those that there are; without any, nothing is said of bots. Raises
+    DefinitionError where the keywords cannot be used."""
+    compiler = compiler_of(settings.basic, spellings_of(keyword_modules(settings)))
+    variables = {name: tuple(bot.parameters) for name, bot in settings.bots.items()}
+    checking = _Checking(compiler, variables, others, bots)
+    for source in sources:
+        checking.source(source)
+    found = checking.checked.findings
+    files = {file: number for number, file in enumerate(dict.fromkeys(one.file for one in found))}
+    found.sort(key=lambda one: (files[one.file], one.line, one.column))
+    return checking.checked
+
+
+async def functions_beside(settings: Settings) -> tuple[FunctionSpec, ...]:
+    """All functions of the settings but their scripts. Raises DefinitionError."""
+    sources = settings.sources.model_copy(update={"basic": ()})
+    async with scratch_daemon(settings.model_copy(update={"sources": sources})) as daemon:
+        return daemon.registry.specs
+
+
+class Taken(NamedTuple):
+    """What another function has of the name that a script would have."""
+
+    told: str
+    severity: Severity
+    """A script without its command can still be called by models and by other functions."""
+
+
+def name_taken(name: str, bot: str | None, others: Iterable[FunctionSpec], *, is_command: bool = True) -> Taken | None:
+    """Who has the name that a script of `bot` would have, None: of any; None where it is free. `is_command`: people
+    type the name as a command."""
+    word = name.casefold()
+    mine = [one for one in others if bot is None or one.bot in (None, bot)]
+    for one in mine:
+        if one.name == name:
+            return Taken(f"{name!r} is taken: it is the function {one.name} ({one.source}); call it otherwise", "error")
+    for one in mine:
+        if is_command and word in one.commands:
+            told = f"{name!r} is taken: it is a command of the function {one.name} ({one.source})"
+            return Taken(f"{told}; call it otherwise, or people cannot type it", "warning")
+    return None
+
+
+def doubts_of(settings: Settings) -> list[Diagnostic]:
+    """The warnings about the scripts of the settings; their errors are told where functions are. Raises
+    DefinitionError."""
+    if not settings.sources.basic:
+        return []
+    found = check_scripts(settings, settings.sources.basic).findings
+    return [one for one in found if one.severity == "warning"]
+
+
+class _Checking:
+    """Checks one storage after another; names are unique across all of them."""
+
+    def __init__(
+        self,
+        compiler: BasicCompiler,
+        variables: Mapping[str, Collection[str]],
+        others: Iterable[FunctionSpec],
+        bots: Collection[str],
+    ) -> None:
+        """`variables`: what scripts of each bot find set. See `check_scripts`."""
+        self._compiler = compiler
+        self._variables = variables
+        self._others = tuple(others)
+        self._bots = bots
+        self._names = Names()
+        self.checked = Checked([])
+
+    def source(self, source: BasicSource) -> None:
+        """Check what lies there."""
+        storage = storage_of(source)
+        try:
+            listed = list(storage.list())
+        except StorageError as error:
+            self._nothing([fault(str(source.path), str(error))])
+            return
+        places = [place for path in listed if (place := place_of(path, bot_of(source)))]
+        if not places:
+            text = (
+                f"{source.path}: there are no scripts; they are <bot>.gbai/<bot>.gbdialog/*.bas, or *.bas right there"
+            )
+            self._nothing([fault(str(source.path), text)])
+        self.checked.findings += self._strangers(storage, places)
+        for place in places:
+            self._script(storage, place, Profile(source.profile))
+
+    def _strangers(self, storage: Storage, places: Sequence[ScriptPlace]) -> list[Diagnostic]:
+        """Scripts of bots that there are not."""
+        files: dict[str, list[str]] = {}
+        for place in places:
+            if self._bots and place.bot not in self._bots:
+                files.setdefault(place.bot, []).append(storage.place(place.path))
+        return [no_such_bot(bot, of_bot, self._bots) for bot, of_bot in files.items()]
+
+    def _script(self, storage: Storage, place: ScriptPlace, profile: Profile) -> None:
+        file = storage.place(place.path)
+        self.checked.scripts += 1
+        try:
+            content = storage.read(place.path)
+        except StorageError as error:
+            self._tell([fault(file, str(error))])
+            return
+        result = self._compiler.compile_text(
+            content,
+            file,
+            name=place.name,
+            bot=place.bot,
+            profile=profile,
+            variables=self._variables.get(place.bot, ()),
+        )
+        found = list(result.diagnostics)
+        for one in result.tools:
+            key = (place.bot, one.definition.name)
+            first = self._names.take(key, Taker(storage.place(""), place.path, file))
+            if first is not None:
+                found.append(taken_twice(key, first.file, file, one.definition.line))
+                continue
+            is_command = not one.definition.metadata.get(BEGINS_CHATS)
+            taken = name_taken(one.definition.name, place.bot, self._others, is_command=is_command)
+            if taken is not None:
+                found.append(Diagnostic(file, one.definition.line, 1, Code.TAKEN.value, taken.told, taken.severity))
+        self._tell(found)
+
+    def _nothing(self, found: Sequence[Diagnostic]) -> None:
+        self.checked.findings += found
+        self.checked.unread += 1
+
+    def _tell(self, found: Sequence[Diagnostic]) -> None:
+        self.checked.findings += Diagnostics(found).in_order()
+        self.checked.broken += any(one.severity == "error" for one in found)

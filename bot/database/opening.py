@@ -1,0 +1,95 @@
+"""The database of the settings: opened and upgraded, or reached next to a running daemon."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from bot.database.leadership import Alone, Leadership
+from bot.database.server import beside_on_server, lead_on_server, open_on_server
+from config.settings import Settings
+from services.clock import Clock
+from services.store.all_tables import all_tables
+from services.store.port import Store, StoreBroken, StoreDamaged, StoreFull, Write
+from services.store.reader import Reader
+from services.store.side import Beside, SideConnection
+from services.store.sqlite.store import SqliteSide, SqliteStore
+from services.store.sqlite.upgrade import newest_good, upgrade
+
+DATABASE = "rollcall.sqlite"
+
+
+def lead_of(settings: Settings, clock: Clock, on_lost: Callable[[Exception], None] | None = None) -> Leadership:
+    """Leading on the database of the settings, not begun. `on_lost` is called in the loop when it is lost.
+    Raises StoreError."""
+    return lead_on_server(settings.store, clock, on_lost) if settings.store.is_on_a_server else Alone()
+
+
+async def open_store(
+    settings: Settings,
+    clock: Clock,
+    on_broken: Callable[[StoreBroken], None] | None = None,
+    guard: Write | None = None,
+) -> Store:
+    """The database of the settings, brought up to date. `guard` is what each transaction begins with where the database
+    is on a server; without one it is for this process alone. Raises StoreError."""
+    home = Path(settings.home)
+    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if settings.store.is_on_a_server:
+        return await open_on_server(settings.store, clock, on_broken, guard)
+
+    def prepare(path: Path) -> None:
+        upgrade(path, backups=home / "backups", clock=clock, keep=settings.store.backups_kept, tables=all_tables())
+
+    return await SqliteStore.open(database_of(settings), clock=clock, prepare=prepare, on_broken=on_broken)
+
+
+def remedy(settings: Settings, error: Exception) -> str:
+    """The next step of an operator after `error` of the store, with commands; empty where there is none to name. It may
+    take seconds, since backups are checked."""
+    if settings.store.is_on_a_server:
+        return ""
+    if isinstance(error, StoreDamaged):
+        return restore_advice(settings)
+    if isinstance(error, StoreFull):
+        home, logs = Path(settings.home).resolve(), Path(settings.logging.folder).resolve()
+        sizes = {folder: _bytes_in(folder) for folder in (home / "backups", home / "work", logs)}
+        ours = [f"{folder} ({size / 1e6:.1f} MB)" for folder, size in sizes.items() if size]
+        largest = f"; what may be deleted of this program: files in {', '.join(ours)}" if ours else ""
+        return f"make room on the disk of {home}, and start again{largest}"
+    return ""
+
+
+def restore_advice(settings: Settings) -> str:
+    """How to go on when the SQLite database is damaged: with the newest good backup, or with what can be recovered."""
+    path = database_of(settings).resolve()
+    backups = path.parent / "backups"
+    backup = newest_good(path, backups)
+    if backup is not None:
+        return f"the newest good backup is {backup}; to go back to it: rollcall restore {backup}"
+    return f"there is no good backup in {backups}; to save what can be read: sqlite3 {path} .recover >rescued.sql"
+
+
+def _bytes_in(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file() and not file.is_symlink())
+
+
+def database_of(settings: Settings) -> Path:
+    """Where the database of these settings lies, unless it is on a server."""
+    return Path(settings.home) / DATABASE
+
+
+def reader_of(settings: Settings) -> Reader:
+    """For reports. Raises ReaderError."""
+    return Reader(_connection(settings, writes=False))
+
+
+def beside_of(settings: Settings) -> Beside:
+    """For a few writes. Raises ReaderError."""
+    return Beside(_connection(settings, writes=True))
+
+
+def _connection(settings: Settings, *, writes: bool) -> SideConnection:
+    if settings.store.is_on_a_server:
+        return beside_on_server(settings.store, writes=writes)
+    return SqliteSide.open(database_of(settings), writes=writes)

@@ -1,0 +1,250 @@
+"""Messages in the form a network takes: parts within its limits, choices and files as text where needed."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from bot.platforms.base import Limits, Outgoing
+from config.texts import Phrases
+from function_calls.context import Attachment
+from function_calls.spec import Choice, Message
+from services.patterns import visible, visible_line
+from services.refs import ChatRef, JsonObject, MemberRef
+from services.web.content import data_in
+
+_SHOWN_CHARS = 3000
+_FENCE = "```"
+
+
+def files_in_words(files: Sequence[Attachment], texts: Phrases) -> str:
+    """What is said of `files`, one below the other."""
+    return "\n".join(_in_words(file, texts) for file in files)
+
+
+def _in_words(file: Attachment, texts: Phrases) -> str:
+    name = visible_line(file.name)
+    if file.url and not file.url.startswith("data:"):
+        return texts.say("delivery.file_link", name=name, url=file.url)
+    content = data_in(file.url) if file.url else None
+    text = _text_of(content) if file.media_type.startswith("text/") and content is not None else None
+    if text is None:
+        size = len(content) if content is not None else file.size_bytes or 0
+        return texts.say("delivery.file_unshown", name=name, kilobytes=f"{size / 1000:.1f}")
+    shown = visible(text.strip("\n"))
+    shown = shown if len(shown) <= _SHOWN_CHARS else f"{shown[:_SHOWN_CHARS]}…"
+    return f"{name}:\n{shown}" if _FENCE in shown else f"{name}:\n{_FENCE}\n{shown}\n{_FENCE}"
+
+
+def _text_of(content: bytes) -> str | None:
+    try:
+        return None if b"\0" in content else content.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+LONGEST_REPLY = 20_000
+_ROOM_FOR_A_NOTE = 100
+"""Characters for the word that a piece may have been there before."""
+ROOM_FOR_LATENESS = 100
+"""Characters for the word that a message comes late."""
+_JOINER = "\u200d"
+# Beside combining marks: the joiner, skin tones, and the tags of a flag.
+_GOES_ON = re.compile("[\u200d\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]")
+# Two of them are a flag.
+_REGIONAL = re.compile("[\U0001f1e6-\U0001f1ff]")
+_REGIONALS_AT_END = re.compile("[\U0001f1e6-\U0001f1ff]+$")
+_BREAKS = (re.compile(r"\n\n"), re.compile(r"\n"), re.compile(r"[.!?。！？]\s*"), re.compile(r"\s"))
+
+
+class Due(NamedTuple):
+    """What is said by the clock keeps this until it is sent: only then it is known whether it comes late."""
+
+    at_ms: int
+    """When it was to be said."""
+    was_away: bool
+    """The bot was not there then."""
+
+
+def addressed_to(message: Message, here: ChatRef) -> tuple[ChatRef, MemberRef | None]:
+    """The chat that `message` goes to, and the member when it is for one alone."""
+    if isinstance(message.to, ChatRef):
+        return message.to, None
+    return here, message.to
+
+
+def pieces(
+    message: Message,
+    chat: ChatRef,
+    private_to: MemberRef | None,
+    key: str,
+    limits: Limits,
+    texts: Phrases,
+    name: str,
+    room: int = 0,
+) -> list[Outgoing]:
+    """`message` as it goes over the wire. `key` and a number make each piece's idempotency key; `name` is the bot's.
+    Each leaves `room` characters free."""
+    text = message.text
+    if limits.max_lines:
+        text, left = first_lines(text, limits.max_lines, limits)
+        if left:
+            text = f"{text}\n{texts.say('delivery.cut_lines', lines=limits.max_lines, count=f'{left:,}')}"
+    if len(text) > LONGEST_REPLY:
+        text = f"{text[:LONGEST_REPLY]}\n{texts.say('delivery.cut')}"
+    files = message.attachments
+    if files and not limits.attachments:
+        text, files = f"{text}\n{files_in_words(files, texts)}".strip(), ()
+    if message.choices and not limits.choices:
+        text = f"{text}\n{_outgoing_in_words(message.choices, limits, texts, name)}"
+    room += 0 if limits.sends_are_idempotent else _ROOM_FOR_A_NOTE
+    longest = limits.text_chars - room
+    choices = message.choices if limits.choices else ()
+    if len(text) <= longest:
+        return [Outgoing(chat, f"{key}:0", text, message.reply_to, message.mentions, files, choices, private_to)]
+    parts = split(text, longest)
+    last = len(parts) - 1
+    return [
+        Outgoing(
+            chat=chat,
+            key=f"{key}:{number}",
+            text=part,
+            reply_to=message.reply_to if number == 0 else None,
+            mentions=message.mentions if number == 0 else (),
+            attachments=files if number == last else (),
+            choices=choices if number == last else (),
+            private_to=private_to,
+        )
+        for number, part in enumerate(parts)
+    ]
+
+
+def _outgoing_in_words(choices: Sequence[Choice], limits: Limits, texts: Phrases, name: str) -> str:
+    """What is to be typed for one of `choices`, on one line."""
+    values = [choice.value for choice in choices]
+    if not any(value.startswith("/") for value in values):
+        return texts.say("delivery.choices", choices=" / ".join(values))
+    key = "delivery.choices_by_name" if limits.clients_keep_slashes else "delivery.choices"
+    return texts.say(key, choices=" · ".join(values), name=name)
+
+
+def line_count(text: str, limits: Limits) -> int:
+    """How many lines `text` counts for on a network with `limits`."""
+    return sum(_rows(line, limits) for line in text.split("\n")) if limits.line_bytes else 1
+
+
+def first_lines(text: str, most: int, limits: Limits) -> tuple[str, int]:
+    """The beginning of `text` in at most `most` lines, and the number of lines that are left out."""
+    count = line_count(text, limits)
+    if count <= most:
+        return text, 0
+    kept: list[str] = []
+    room = most if limits.line_bytes else 0
+    for line in text.split("\n"):
+        rows = _rows(line, limits)
+        if rows > room:
+            if room:
+                fits = line.encode("utf-8", "replace")[: room * limits.line_bytes].decode("utf-8", "ignore")
+                kept.append(line[: _cut(line, len(fits))].rstrip())
+            break
+        kept.append(line)
+        room -= rows
+    return "\n".join(kept), count - most
+
+
+def _rows(line: str, limits: Limits) -> int:
+    """Lines on the wire for one line of text; none for a blank one."""
+    return -(-len(line.rstrip().encode("utf-8", "replace")) // limits.line_bytes)
+
+
+def split(text: str, longest: int) -> list[str]:
+    """`text` in pieces of at most `longest` characters, cut at paragraphs, lines, sentences or words where it can be,
+    never inside a character that is made of several; a code block that is cut is closed and opened again."""
+    pieces: list[str] = []
+    fence = ""
+    while len(fence) + len(text) > longest:
+        room = longest - len(fence) - len(_FENCE) - 1
+        cut = _cut(text, room)
+        part, text = text[:cut].rstrip(), text[cut:].lstrip("\n")
+        if part:
+            piece = fence + part
+            fence = _open_fence(piece, longest)
+            pieces.append(f"{piece}\n{_FENCE}" if fence else piece)
+    return [*pieces, fence + text] if text.strip() or not pieces else pieces
+
+
+def _cut(text: str, room: int) -> int:
+    """Where to cut: after the last good break in the second half of the room, else between whole characters."""
+    for pattern in _BREAKS:
+        ends = [found.end() for found in pattern.finditer(text, 0, room)]
+        if ends and ends[-1] > room // 2:
+            return ends[-1]
+    cut = room
+    while cut > 1 and _is_within_a_character(text, cut):
+        cut -= 1
+    return cut if cut > 1 else room
+
+
+def _is_within_a_character(text: str, cut: int) -> bool:
+    """Whether what stands before and after `cut` belongs to one character as people see it."""
+    before, after = text[cut - 1], text[cut : cut + 1]
+    if not after:
+        return False
+    if _REGIONAL.fullmatch(after):
+        letters = _REGIONALS_AT_END.search(text, 0, cut)
+        return letters is not None and (letters.end() - letters.start()) % 2 == 1
+    return before == _JOINER or unicodedata.category(after).startswith("M") or _GOES_ON.fullmatch(after) is not None
+
+
+def _open_fence(piece: str, longest: int) -> str:
+    """The opening line of a code block that `piece` leaves open, with its line end; empty when there is none."""
+    fences = [line for line in piece.split("\n") if line.lstrip().startswith(_FENCE)]
+    if len(fences) % 2 == 0:
+        return ""
+    line = fences[-1].strip()
+    return f"{line if len(line) < longest // 3 else _FENCE}\n"
+
+
+def outgoing_to_json(outgoing: Outgoing, due: Due | None = None, asked_by: str = "") -> JsonObject:
+    """`outgoing`, when it is `due`, and the key of the member who asked for it, as plain data, for the outbox; what is
+    usual is left out."""
+    data: JsonObject = {"chat": outgoing.chat.key, "text": outgoing.text}
+    if asked_by:
+        data["asked_by"] = asked_by
+    if outgoing.reply_to is not None:
+        data["reply_to"] = outgoing.reply_to
+    if outgoing.mentions:
+        data["mentions"] = [member.key for member in outgoing.mentions]
+    if outgoing.attachments:
+        data["attachments"] = [[one.name, one.media_type, one.url, one.size_bytes] for one in outgoing.attachments]
+    if outgoing.choices:
+        data["choices"] = [one.to_json() for one in outgoing.choices]
+    if outgoing.private_to is not None:
+        data["private_to"] = outgoing.private_to.key
+    if outgoing.closes:
+        data["closes"] = list(outgoing.closes)
+    if due is not None:
+        data["due"] = [due.at_ms, due.was_away]
+    return data
+
+
+def due_from_json(data: JsonObject) -> Due | None:
+    """When it is due, as `outgoing_to_json` wrote it; None for what is not said by the clock."""
+    return Due(*data["due"]) if "due" in data else None
+
+
+def outgoing_from_json(key: str, data: JsonObject) -> Outgoing:
+    """What `outgoing_to_json` wrote."""
+    return Outgoing(
+        chat=ChatRef.parse(data["chat"]),
+        key=key,
+        text=data["text"],
+        reply_to=data.get("reply_to"),
+        mentions=tuple(MemberRef.parse(one) for one in data.get("mentions", ())),
+        attachments=tuple(Attachment(*one) for one in data.get("attachments", ())),
+        choices=tuple(Choice(*one) for one in data.get("choices", ())),
+        private_to=MemberRef.parse(data["private_to"]) if data.get("private_to") else None,
+        closes=tuple(data.get("closes", ())),
+    )

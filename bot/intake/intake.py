@@ -1,0 +1,611 @@
+"""Intake of inbound events: normalise, deduplicate, gate, commit, acknowledge."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import unicodedata
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from weakref import WeakKeyDictionary
+
+import orjson
+import structlog
+
+from bot.chats.chats import Chats, ServedChat
+from bot.chats.open_questions import OpenQuestions, Pointed
+from bot.engine.embedded import EmbeddedEngine, Job
+from bot.engine.pending_message import Keeping
+from bot.intake.gate import Decisions, Verdict, judge, meant, pointed_out, quoted_id
+from bot.intake.notices import Alternations, Notices
+from bot.platforms.base import Accepted, QueueFull
+from bot.platforms.mentions import Found, finding
+from config.settings import LimitsSettings
+from config.texts import Phrases
+from function_calls.context import Kind, MessageContext, MessageKey, context_from_json, context_to_json
+from function_calls.questions.questions import Answered, OpenQuestion, is_about_a_code, is_decision, read_answer
+from function_calls.registry import BotFunctions
+from services.clock import Clock
+from services.fault_points import FaultPoints
+from services.refs import ChatRef, ReasonCode
+from services.store.chats import history, summaries
+from services.store.ids import Ids
+from services.store.port import Row, Store, StoreError, Write
+from services.store.turns import inbox, pending
+
+_SAID = frozenset({Kind.MESSAGE, Kind.EDIT})
+_HANDLE = re.compile(r"[@＠]([^\s@＠,，:：;；!！?？()（）]+)")
+_ADDRESSEE = re.compile(r"\s*[^\s@＠:,，：]+[:,，：]")
+
+
+class Taking:
+    """Reads messages for the functions of their bot."""
+
+    def __init__(self) -> None:
+        self._finds: WeakKeyDictionary[BotFunctions, Callable[[str], Found | None]] = WeakKeyDictionary()
+
+    def read(self, context: MessageContext, functions: BotFunctions) -> MessageContext:
+        """`context` with what it takes to hand, and without the words that say so: by them it is addressed to the
+        bot. The same where it names nothing."""
+        names, text = functions.on_request.takeable, context.text
+        if not names or context.kind not in _SAID or ("@" not in text and "＠" not in text) or text.startswith("/"):
+            # What a command is given stays as it was written.
+            return context
+        find = self._finds.get(functions)
+        if find is None:
+            find = self._finds[functions] = finding(names)
+        found = find(text)
+        if found is None or (context.mentions and _are_members(context, found)):
+            return context
+        taken = (functions.on_request.find(word) for word in found.names)
+        takes = tuple(dict.fromkeys(one.name for one in taken if one is not None))
+        return replace(context, text=found.text, mentions_bot=True, takes=takes)
+
+
+def _are_members(context: MessageContext, found: Found) -> bool:
+    """Whether members are meant by what is written so, as the network says: those that bear such a name, or as many
+    as are mentioned and written nowhere else."""
+    natives = {member.native.casefold() for member in context.mentions}
+    if not natives.isdisjoint(found.names):
+        return True
+    handles = {one.casefold().rstrip(".'’") for one in _HANDLE.findall(context.text)}
+    others = handles.difference(found.names)
+    elsewhere = len(others) + (1 if _ADDRESSEE.match(context.text) else 0)
+    return len(natives - handles) > elsewhere - len(natives & others)
+
+
+_POINTING_SAID = (Kind.MESSAGE, Kind.CHOICE)
+
+
+class Pointing:
+    """Knows what waits, and who may speak of what."""
+
+    def __init__(self, questions: OpenQuestions, chats: Chats) -> None:
+        self._questions = questions
+        self._chats = chats
+
+    def question(self, context: MessageContext, pointed: Pointed | None) -> OpenQuestion | None:
+        """What the message may answer: what it points to, and then nothing else; what its sender was asked; or what is
+        plainly meant. `pointed`: the question whose message it quotes."""
+        if not self._questions.any_waiting:
+            return None
+        chat = context.chat
+        own = self._questions.of(chat.key, context.sender.ref.key)
+        waiting = self._questions.approvals_in(chat.key)
+        found = pointed_out(context, waiting, pointed.question.id if pointed is not None else 0) if waiting else None
+        if found is not None:
+            return found
+        if pointed is not None:
+            return own if own is not None and own.id == pointed.question.id else None
+        if context.kind is Kind.REACTION:
+            # It speaks of its message alone.
+            return None
+        if own is None and not waiting:
+            return None
+        names_another = self._names_a_code(context)
+        if own is not None:
+            return None if names_another and is_decision(own.question) else own
+        if names_another:
+            return None
+        role = self._chats.role(context.sender.ref.key, context.sender.role)
+        return meant(context, waiting, role, self._chats.profile(chat).texts)
+
+    def closed(self, context: MessageContext, pointed: Pointed | None, question: OpenQuestion | None) -> str:
+        """The key of what is said to a message that answers a question which is open no longer; empty for all else.
+        `question`: what it may answer."""
+        if context.kind not in _POINTING_SAID:
+            return ""
+        if question is None and pointed is not None and self._answers(context, pointed):
+            return "questions.closed" if pointed.question.question.terms is None else "approvals.closed"
+        is_taken = question is not None and not is_decision(question.question)
+        return "approvals.no_such_code" if not is_taken and self._names_a_code(context, question) else ""
+
+    def _answers(self, context: MessageContext, pointed: Pointed) -> bool:
+        """Whether the message would answer the question that it points to, were it open."""
+        question, member = pointed.question, context.sender.ref.key
+        if question.question.terms is None and pointed.member != member:
+            return False
+        if context.kind is Kind.CHOICE:
+            return not context.text.startswith("/")
+        if pointed.is_answered and not is_decision(question.question):
+            # What is said to it now may be anything.
+            return False
+        answer = read_answer(question.question, context.text, self._chats.profile(context.chat).texts)
+        return answer.kind is not Answered.UNRELATED
+
+    def _names_a_code(self, context: MessageContext, question: OpenQuestion | None = None) -> bool:
+        """Whether it decides about what has a code, which is not that of `question`."""
+        if question is not None and question.question.terms is not None:
+            return False
+        if context.text.startswith("/"):
+            # A command answers nothing.
+            return False
+        return is_about_a_code(context.text, self._chats.profile(context.chat).texts, clearly=not context.calls_bot)
+
+
+MessageId = tuple[str, str]
+"""The chat's key, and the network's id of the message."""
+_CHANGES_KEPT = 1000
+
+
+class Arrivals:
+    """Between the first sight of a message and its place in the queue, for both orders of a message and its change."""
+
+    def __init__(self) -> None:
+        self.accepting: dict[MessageId, Job] = {}
+        """Messages that are being made durable and are submitted next."""
+        self._early: OrderedDict[MessageId, str | None] = OrderedDict()
+        self._changing: dict[MessageId, asyncio.Event] = {}
+
+    @property
+    def any_changing(self) -> bool:
+        """Whether a change of any message is being made."""
+        return bool(self._changing)
+
+    async def unchanging(self, message: MessageId) -> None:
+        """Return when no change of `message` is being made: at once where none is."""
+        while message in self._changing:
+            await self._changing[message].wait()
+
+    @asynccontextmanager
+    async def change(self, message: MessageId) -> AsyncIterator[None]:
+        """While one change of `message` is made, others wait, and the message itself is neither accepted nor queued."""
+        await self.unchanging(message)
+        done = self._changing[message] = asyncio.Event()
+        try:
+            yield
+        finally:
+            del self._changing[message]
+            done.set()
+
+    def remember_early(self, message: MessageId, text: str | None) -> None:
+        """A change came before its message: the new text, or None for a deletion. Kept until that arrives."""
+        self._early[message] = text
+        while len(self._early) > _CHANGES_KEPT:
+            self._early.popitem(last=False)
+
+    def is_deleted(self, message: MessageId) -> bool:
+        """Whether its deletion came before it."""
+        return self._early.get(message, "") is None
+
+    def edited(self, message: MessageId) -> str | None:
+        """Its text, where an edit came before it."""
+        return self._early.get(message)
+
+    def forget_early(self, message: MessageId) -> None:
+        """The message has arrived."""
+        self._early.pop(message, None)
+
+
+# Replaced rather than dropped: dropping one could turn harmless text into a command.
+_UNFIT = re.compile("[\x00-\x08\x0b-\x1f\x7f\x80-\x9f\ud800-\udfff]")
+_LONGEST_NAME = 128
+
+
+def fit_text(text: str, longest: int) -> str:
+    """`text` in NFC, each unfit character replaced by U+FFFD, cut at `longest` characters; CRLF becomes LF."""
+    text = text[: longest * 2]
+    if text.isascii() and text.isprintable():
+        return text[:longest]
+    return unicodedata.normalize("NFC", _UNFIT.sub("\ufffd", text.replace("\r\n", "\n")))[:longest]
+
+
+def fit_name(name: str) -> str:
+    """A display name on one line, of at most 128 characters."""
+    if name.isascii() and name.isalnum() and len(name) <= _LONGEST_NAME:
+        return name
+    return " ".join(fit_text(name, _LONGEST_NAME).split()) or "?"
+
+
+def fit(context: MessageContext, longest: int, texts: Phrases) -> MessageContext:
+    """`context` with every text in it made fit; the same object where all was fit already. A text that had to be cut
+    says so at its end."""
+    given, name, quoted = context.text, fit_name(context.sender.name), context.reply_to
+    text = fit_text(given, longest + 1)
+    if len(text) > longest or len(given) > 2 * longest:
+        text = f"{text[:longest]}\n{texts.say('intake.cut')}"
+    if text == given and name == context.sender.name and quoted is None and not context.chat_title:
+        return context
+    if quoted is not None:
+        quoted = replace(quoted, sender_name=fit_name(quoted.sender_name), text=fit_text(quoted.text, longest))
+    return replace(
+        context,
+        text=text,
+        sender=replace(context.sender, name=name),
+        reply_to=quoted,
+        chat_title=fit_name(context.chat_title) if context.chat_title else "",
+    )
+
+
+_log = structlog.get_logger("intake")
+_PRUNE_EVERY = 100
+_CHATS_COUNTED = 10_000
+_NOT_SAID = frozenset({ReasonCode.CHAT_NOT_ALLOWED, ReasonCode.NOT_A_MESSAGE, ReasonCode.DELETED})
+"""What ends so is no part of the conversation."""
+_CHANGES = frozenset({Kind.EDIT, Kind.DELETE})
+_NEW = Accepted.NEW  # a module's name is found faster than a member of an enumeration
+_NEVER_SAID = frozenset({Kind.REACTION, Kind.TIMER, Kind.EXPIRY})
+Claim = Callable[[Verdict, int], Sequence[Write]]
+"""What is written with the verdict on something that is due and the id that its turn would have."""
+
+
+class Intake:
+    """Accepts events of all platforms."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        engine: EmbeddedEngine,
+        chats: Chats,
+        functions: Callable[[str], BotFunctions],
+        questions: OpenQuestions,
+        decisions: Decisions,
+        alternations: Alternations,
+        notices: Notices,
+        senders_retry: Callable[[ChatRef], bool],
+        limits: LimitsSettings,
+        history_per_chat: int,
+        clock: Clock,
+        ids: Ids,
+        epoch: int,
+        faults: FaultPoints,
+    ) -> None:
+        self._store = store
+        self._engine = engine
+        self._chats = chats
+        self._functions = functions
+        self._questions = questions
+        self._decisions = decisions
+        self._alternations = alternations
+        self._pointing = Pointing(questions, chats)
+        self._notices = notices
+        self._senders_retry = senders_retry
+        self._limits = limits
+        self._history_per_chat = history_per_chat
+        self._clock = clock
+        self._ids = ids
+        self._epoch = epoch
+        self._reach = faults.reach
+        self._taking = Taking()
+        self._arrivals = Arrivals()
+        self._heard: dict[str, int] = {}
+
+    def use(self, limits: LimitsSettings) -> None:
+        """From the next message on these limits hold."""
+        self._limits = limits
+        self._alternations.use(limits.bot_alternations)
+
+    async def deliver(self, context: MessageContext, also: Sequence[Write] = ()) -> Accepted:
+        """Take one event in, durably, together with `also`. Raises StoreError and QueueFull when nothing was taken."""
+        served = self._chats.of(context.chat)
+        context = self._prepared(context, served)
+        if context.kind in _CHANGES and served.allowed_by is not None:
+            async with self._arrivals.change((context.chat.key, context.key.native_id)):
+                return await self._change(context, also)
+        return await self._accept(context, also)
+
+    async def fire(
+        self,
+        context: MessageContext,
+        claim: Claim,
+        ended: Callable[[], None] | None = None,
+        question: OpenQuestion | None = None,
+    ) -> Verdict:
+        """Take in what is due, or that nobody answered `question`, in one unit with what `claim` gives for its verdict
+        and its id, and return the verdict. Where the queue is full, nothing is kept and nothing ends. `ended` is called
+        when a turn is over with it. Raises Conflict, and StoreError, when nothing was taken."""
+        context = self._prepared(context, self._chats.of(context.chat))
+        verdict = self._verdict(context, None)
+        if question is not None:
+            verdict = replace(verdict, question=question)
+        if verdict.reason is ReasonCode.QUEUE_FULL:
+            return verdict
+        job = Job(self._ids.next(), context, addressed=True, question=question, ended=ended)
+        self._reach("sched.before_claim")
+        try:
+            accepted, *others = self._writes(context, verdict, job.turn_id)
+            claimed = claim(verdict, job.turn_id)
+            await self._store.commit([accepted._replace(expect=1), *others, *claimed])
+        finally:
+            if verdict.is_for_us:
+                self._engine.free_place(context.chat, immediate=False)
+        self._reach("sched.after_claim")
+        if verdict.is_for_us:
+            self._engine.submit(job)
+        else:
+            self._notices.note(context, verdict)
+        return verdict
+
+    async def recover(self) -> int:
+        """Take up the turns that an earlier process did not finish; returns how many."""
+        jobs: list[Job] = []
+        chats: set[ChatRef] = set()
+        for row in await self._store.read(inbox.waiting()):
+            job = await self._again(row)
+            job.attempts = row["attempts"]
+            job.suspect = job.attempts > 0
+            if job.context.chat not in chats and not job.suspect:
+                # Its first run is counted nowhere, but turns of a chat begin in order: this one may have begun.
+                job.attempts = 1
+            chats.add(job.context.chat)
+            jobs.append(job)
+        suspicious = {job.context.chat for job in jobs if job.suspect}
+        # The order within a chat stays.
+        for job in sorted(jobs, key=lambda one: one.context.chat not in suspicious):
+            self._engine.submit(job)
+        return len(jobs)
+
+    async def take_up_retried(self) -> None:
+        """Run the turns that were given up and that an operator lets run again."""
+        for row in await self._store.read(inbox.retried()):
+            job = await self._again(row)
+            if (await self._store.commit([inbox.take_up(job.turn_id, self._epoch, 0)]))[0]:
+                self._engine.submit(job)
+
+    async def _again(self, row: Row) -> Job:
+        """The job of a turn that is in the store."""
+        question = None
+        if row["question_id"] is not None:
+            question = await self._questions.find(self._store, row["question_id"])
+        context = context_from_json(orjson.loads(row["body"]))
+        return Job(row["id"], context, True, question, recovered=True)
+
+    def _prepared(self, context: MessageContext, served: ServedChat) -> MessageContext:
+        context = fit(context, self._limits.message_chars, served.profile.texts)
+        if context.bot != served.settings.bot:
+            context = replace(context, bot=served.settings.bot)
+        return self._taking.read(context, self._functions(context.bot))
+
+    async def _accept(self, context: MessageContext, also: Sequence[Write]) -> Accepted:
+        message, quoted = (context.chat.key, context.key.native_id), quoted_id(context)
+        pointed = await self._pointed(context, quoted) if quoted else None
+        if self._arrivals.any_changing:
+            await self._arrivals.unchanging(message)
+        edited = self._arrivals.edited(message)
+        if edited is not None:
+            context = replace(context, text=edited)
+        verdict = self._verdict(context, pointed)
+        if verdict.reason is ReasonCode.QUEUE_FULL and self._senders_retry(context.chat):
+            return await self._refused(context, verdict, also)
+        if verdict.told:
+            verdict = await self._decisions.told(context, verdict)
+        job = Job(self._ids.next(), context, verdict.addressed, verdict.question, immediate=verdict.immediate)
+        # Until the first await nobody else is judged: the question and the place in the queue are this message's.
+        if verdict.quick and self._engine.is_free(context.chat):
+            return await self._begun(job, verdict, also)
+        return await self._queued(job, verdict, also)
+
+    async def _refused(self, context: MessageContext, verdict: Verdict, also: Sequence[Write]) -> Accepted:
+        """Raise QueueFull, unless the message was accepted before."""
+        if await self._store.read(inbox.known(context.key.text)):
+            await self._store.commit(also)
+            return Accepted.DUPLICATE
+        self._notices.count(context, verdict)
+        raise QueueFull(verdict.detail)
+
+    async def _queued(self, job: Job, verdict: Verdict, also: Sequence[Write]) -> Accepted:
+        """Take in a message, and then let its turn wait for those before it, where one answers it."""
+        context = job.context
+        message = (context.chat.key, context.key.native_id)
+        if verdict.is_for_us:
+            self._arrivals.accepting.setdefault(message, job)
+        try:
+            is_new = await self._keep(job, verdict, also)
+            await self._arrivals.unchanging(message)
+        finally:
+            if self._arrivals.accepting.get(message) is job:
+                del self._arrivals.accepting[message]
+            if verdict.is_for_us:
+                self._engine.free_place(context.chat, verdict.immediate)
+        if not is_new:
+            return Accepted.DUPLICATE
+        self._reach("dedupe.after_insert")
+        self._chats.heard(context.chat, job.turn_id)
+        if not verdict.is_for_us:
+            self._notices.note(context, verdict)
+        elif not job.withdrawn:
+            self._engine.submit(job)
+        if _is_history(context, verdict):
+            self._prune(context.chat.key)
+        return _NEW
+
+    async def _begun(self, job: Job, verdict: Verdict, also: Sequence[Write]) -> Accepted:
+        """Take in a command while its turn runs: what the turn writes follows in the order of units, most often in the
+        same commit."""
+        chat = job.context.chat
+        job.keeping = Keeping(self._store, job.turn_id)
+        self._chats.heard(chat, job.turn_id)
+        self._engine.free_place(chat, immediate=False)
+        try:
+            is_new = await self._keep(job, verdict, also)
+        except StoreError:
+            self._engine.abandon(job)
+            raise
+        if not is_new:
+            self._engine.abandon(job)
+            return Accepted.DUPLICATE
+        self._reach("dedupe.after_insert")
+        self._prune(chat.key)
+        return _NEW
+
+    async def _keep(self, job: Job, verdict: Verdict, also: Sequence[Write]) -> bool:
+        """Make it durable; whether it was new. Its question is taken before the first await, so that two answers
+        cannot both have it."""
+        context = job.context
+        chat, member = context.chat.key, context.sender.ref.key
+        writes = self._writes(context, verdict, job.turn_id)
+        taken = None
+        if verdict.question is not None and verdict.question.question.terms is None:
+            taken = job.taken = self._questions.take(chat, member)
+            writes.append(pending.answer(verdict.question.id, job.turn_id))
+        self._reach("recv.before_persist")
+        try:
+            if also:
+                writes += also
+            unit = self._store.commit(writes)
+            if job.keeping is not None:
+                unit = job.keeping.begin(unit)
+                # The store waits for the turn's first step before it begins to write.
+                self._engine.submit(job)
+            touched = await unit
+        except StoreError:
+            # The platform delivers the answer again, and then it has to find its question.
+            self._questions.put_back(chat, member, taken)
+            raise
+        self._reach("recv.after_persist_before_ack")
+        self._arrivals.forget_early((chat, context.key.native_id))
+        if touched[0] == 0:
+            # It answered its question before: the one that is open now waits for another answer.
+            self._questions.put_back(chat, member, taken)
+            return False
+        return True
+
+    async def _pointed(self, context: MessageContext, quoted: str) -> Pointed | None:
+        """The question whose message this one quotes, answers by a button or reacts to; None when it is no question."""
+        chat = context.chat.key
+        if self._chats.of(context.chat).allowed_by is None:
+            return None
+        if context.kind is Kind.REACTION and not self._questions.any_in(chat, context.sender.ref.key):
+            return None
+        return await self._questions.asked_by(self._store, chat, quoted)
+
+    def _verdict(self, context: MessageContext, pointed: Pointed | None) -> Verdict:
+        """What the gate says, and a place in the queue when it is for us; without one it is not."""
+        chat = context.chat
+        if self._arrivals.is_deleted((chat.key, context.key.native_id)):
+            return Verdict(ReasonCode.DELETED)
+        question = self._pointing.question(context, pointed)
+        closed = self._pointing.closed(context, pointed, question)
+        verdict = judge(context, self._chats.of(chat), self._functions(context.bot), question, closed)
+        verdict = self._alternations.judge(context, verdict) or verdict
+        if not verdict.is_for_us:
+            return verdict
+        limit = self._engine.keep_place(chat, verdict.immediate)
+        return Verdict(ReasonCode.QUEUE_FULL, limit) if limit else verdict
+
+    def _writes(self, context: MessageContext, verdict: Verdict, turn_id: int) -> list[Write]:
+        now_ms = self._clock.now_ms()
+        if verdict.is_for_us:
+            taken_in = inbox.accept(
+                turn_id,
+                _event(context),
+                body=orjson.dumps(context_to_json(context)).decode(),
+                received_ms=now_ms,
+                epoch=self._epoch,
+                question_id=verdict.question.id if verdict.question else None,
+            )
+        else:
+            reason = str(verdict.reason)
+            taken_in = inbox.note(turn_id, _event(context), received_ms=now_ms, reason=reason, detail=verdict.detail)
+        writes = [taken_in]
+        if _is_history(context, verdict):
+            quoted = context.reply_to
+            writes.append(
+                history.heard(
+                    id=turn_id,
+                    said=context.text,
+                    at_ms=min(int(context.sent_at.timestamp() * 1000), now_ms),
+                    reply_to=quoted.native_id if quoted else None,
+                    reply_to_name=quoted.sender_name if quoted else "",
+                )
+            )
+        return writes
+
+    async def _change(self, context: MessageContext, also: Sequence[Write]) -> Accepted:
+        """An edit or a deletion: of a message that waits, its text or its turn; later ones, history alone."""
+        chat, native_id = context.chat.key, context.key.native_id
+        deletes = context.kind is Kind.DELETE
+        now_ms = self._clock.now_ms()
+        if await self._store.read(inbox.known(context.key.text)):
+            # Done before. Meanwhile there may have been a newer change, which an older one must not undo.
+            await self._store.commit(also)
+            return Accepted.DUPLICATE
+        arriving = self._arrivals.accepting.get((chat, native_id))
+        job = arriving or self._engine.waiting_job(context.chat, native_id)
+        writes: list[Write] = []
+        reason = ReasonCode.DELETED if deletes else ReasonCode.EDIT_TOO_LATE
+        if job is not None:
+            reason = ReasonCode.DELETED if deletes else ReasonCode.EDIT_TAKEN
+            if deletes:
+                job.withdrawn = True
+                self._engine.remove(job)
+                writes.append(inbox.end(job.turn_id, reason.value, "", now_ms))
+            else:
+                calls_bot = job.context.mentions_bot or context.mentions_bot
+                job.context = replace(job.context, text=context.text, mentions_bot=calls_bot, takes=context.takes)
+                writes.append(inbox.replace(job.turn_id, orjson.dumps(context_to_json(job.context)).decode()))
+        # What nobody has allowed yet goes with the message that asked for it.
+        withdrawn = self._questions.asked_for_by(chat, native_id) if deletes else []
+        writes += self._questions.withdrawing(chat, withdrawn)
+        if job is None:
+            writes.append(inbox.changed(MessageKey(context.chat, native_id).text))
+        # A summary may hold what is taken back here.
+        writes.append(summaries.forget(chat, native_id))
+        writes.append(history.deleted(chat, native_id) if deletes else history.edited(chat, native_id, context.text))
+        try:
+            noted = inbox.note(self._ids.next(), _event(context), received_ms=now_ms, reason=reason.value)
+            touched = await self._store.commit([noted, *writes, *also])
+        except StoreError:
+            # Nothing was taken back: the message is still to be answered, until the platform delivers this again.
+            if job is not None and deletes:
+                job.withdrawn = False
+                if job is not arriving:
+                    self._engine.submit(job)
+            raise
+        self._questions.withdraw(chat, withdrawn)
+        running = None if deletes or job is not None else self._engine.running_job(context.chat, native_id)
+        if running is not None and running.context.text != context.text:
+            running.edited = True
+        if touched[len(writes)] == 0:
+            self._arrivals.remember_early((chat, native_id), None if deletes else context.text)
+        return _NEW if touched[0] else Accepted.DUPLICATE
+
+    def _prune(self, chat: str) -> None:
+        """Now and then, and with the first message since the start, which does not know what there was before."""
+        count = self._heard.get(chat, _PRUNE_EVERY)
+        if count >= _PRUNE_EVERY:
+            count = 0
+            self._store.post([history.prune(chat, self._history_per_chat)])
+            if len(self._heard) >= _CHATS_COUNTED:
+                self._heard.clear()
+        self._heard[chat] = count + 1
+
+
+def _event(context: MessageContext) -> inbox.Event:
+    sender = context.sender
+    return inbox.Event(
+        key=context.key.text,
+        chat=context.chat.key,
+        native_id=context.key.native_id,
+        sender=sender.ref.key,
+        sender_name=sender.name,
+        kind=str(context.kind),
+    )
+
+
+def _is_history(context: MessageContext, verdict: Verdict) -> bool:
+    """Whether it is part of what the chat has said."""
+    return not context.private and context.kind not in _NEVER_SAID and verdict.reason not in _NOT_SAID

@@ -1,0 +1,217 @@
+"""Notices about messages that are not answered, once per chat and reason, and a brake for two bots."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import orjson
+import structlog
+
+from bot.chats.chats import Chats
+from bot.delivery.delivery import Delivery, Parcel
+from bot.delivery.outgoing import outgoing_to_json
+from bot.intake.gate import Verdict
+from bot.platforms.base import Outgoing
+from function_calls.context import Kind, MessageContext
+from services.clock import Clock
+from services.refs import ChatRef, MemberRef, ReasonCode
+from services.store.ids import Ids
+from services.store.port import Store, Write
+from services.store.turns import outbox
+
+_log = structlog.get_logger("gate")
+_QUIET_SECONDS = 60.0
+_CHATS_KEPT = 10_000
+# What is usual in a group is no warning.
+_USUAL = frozenset({ReasonCode.NOT_ADDRESSED, ReasonCode.NOT_A_MESSAGE, ReasonCode.EMPTY, ReasonCode.QUESTION_CLOSED})
+
+
+class Notices:
+    """Speaks up about drops without flooding anybody."""
+
+    def __init__(self, store: Store, delivery: Delivery, chats: Chats, clock: Clock, ids: Ids, epoch: int) -> None:
+        self._store = store
+        self._delivery = delivery
+        self._chats = chats
+        self._clock = clock
+        self._ids = ids
+        self._epoch = epoch
+        self._seen: set[tuple[str, ReasonCode]] = set()
+        self._told_at: dict[str, float] = {}
+        self.dropped: Counter[str] = Counter()
+        """How many messages ended without a turn, by reason code."""
+
+    def count(self, context: MessageContext, verdict: Verdict) -> None:
+        """A message ended without a turn, or was not accepted, and whoever sent it knows."""
+        reason, chat = verdict.reason, context.chat.key
+        self.dropped[reason.value] += 1
+        if reason not in _USUAL and (chat, reason) not in self._seen:
+            self._warn(chat, verdict)
+
+    def note(self, context: MessageContext, verdict: Verdict) -> None:
+        """A message ended without a turn."""
+        self.count(context, verdict)
+        if verdict.reason is ReasonCode.QUEUE_FULL:
+            self._tell(context)
+        if verdict.told:
+            self._answer(context, verdict)
+
+    def _answer(self, context: MessageContext, verdict: Verdict) -> None:
+        """One sentence to whoever wrote, where they wrote it."""
+        chat = context.chat
+        if not self.reaches(chat):
+            return
+        write, parcel = self.notice(
+            chat,
+            verdict.says or self._chats.profile(chat).texts.say(verdict.told),
+            private_to=context.sender.ref if context.private else None,
+            reply_to=context.key.native_id if context.is_group else None,
+            closes=verdict.closes,
+            asked_by=context.sender.ref.key,
+        )
+        self._store.post([write])
+        self.send([parcel])
+
+    def _warn(self, chat: str, verdict: Verdict) -> None:
+        """Once for each chat and reason. Beyond as many as are kept apart, drops are counted and no more."""
+        if len(self._seen) >= _CHATS_KEPT:
+            return
+        self._seen.add((chat, verdict.reason))
+        # The detail of an unknown command is a word of the message, and those stay out of logs.
+        because = "" if verdict.reason is ReasonCode.UNKNOWN_COMMAND else verdict.detail
+        facts = {"because": because} if because else {}
+        _log.warning("message_not_answered", chat=chat, reason=verdict.reason.value, **facts)
+        if len(self._seen) >= _CHATS_KEPT:
+            _log.warning("further_drops_are_only_counted", kept=_CHATS_KEPT)
+
+    def _tell(self, context: MessageContext) -> None:
+        """One sentence to the chat, at most once a minute."""
+        chat, now = context.chat, self._clock.monotonic()
+        platform = self._delivery.platform(chat)
+        if platform is None or now - self._told_at.get(chat.key, -_QUIET_SECONDS) < _QUIET_SECONDS:
+            return
+        if len(self._told_at) >= _CHATS_KEPT:
+            self._told_at = {key: at for key, at in self._told_at.items() if now - at < _QUIET_SECONDS}
+        self._told_at[chat.key] = now
+        write, parcel = self.notice(chat, self._chats.profile(chat).texts.say("failures.queue_full"))
+        self._store.post([write])
+        self.send([parcel])
+
+    def notice(
+        self,
+        chat: ChatRef,
+        text: str,
+        private_to: MemberRef | None = None,
+        *,
+        reply_to: str | None = None,
+        closes: tuple[str, ...] = (),
+        asked_by: str = "",
+    ) -> tuple[Write, Parcel]:
+        """Something to say outside of all turns, perhaps to the member `asked_by`. `send` it once the write is on its
+        way."""
+        row_id, now_ms = self._ids.next(), self._clock.now_ms()
+        outgoing = Outgoing(
+            chat=chat, key=f"notice:{row_id}", text=text, reply_to=reply_to, private_to=private_to, closes=closes
+        )
+        write = outbox.put(
+            id=row_id,
+            key=outgoing.key,
+            turn_id=0,
+            history_id=None,
+            chat=chat.key,
+            body=orjson.dumps(outgoing_to_json(outgoing, asked_by=asked_by)).decode(),
+            state="sending",
+            epoch=self._epoch,
+            at_ms=now_ms,
+        )
+        return write, Parcel(row_id, outgoing, None, claimed=True, said_at_ms=now_ms, asked_by=asked_by)
+
+    def reaches(self, chat: ChatRef) -> bool:
+        """Whether the bot is on the network of that chat."""
+        return self._delivery.platform(chat) is not None
+
+    def send(self, parcels: Sequence[Parcel]) -> None:
+        """Hand notices to delivery."""
+        self._delivery.hand_over(parcels)
+
+
+SETTING = "limits.bot_alternations"
+QUICK_SECONDS = 2.0
+"""Nobody reads an answer and types the next message in less, again and again."""
+PAUSE_SECONDS = 600.0
+_KEPT = 10_000
+
+
+@dataclass(slots=True)
+class _Streak:
+    """How often one member has answered the bot at once, with no word of others to the bot between."""
+
+    member: MemberRef
+    count: int
+    heard_at: float
+
+
+class Alternations:
+    """Counts, in groups, messages to the bot that come within two seconds of its own. Commands, buttons and answers to
+    its questions are quick with people too, and are not counted. A restart forgets what was counted."""
+
+    def __init__(self, last_sent: Callable[[ChatRef], float | None], clock: Clock, most: int) -> None:
+        """`last_sent` gives when the bot last said something in a chat, on the monotonic clock. `most`: so many quick
+        answers in a row are a bot's; 0: none are."""
+        self._last_sent = last_sent
+        self._clock = clock
+        self._streaks: dict[ChatRef, _Streak] = {}
+        self._paused: dict[tuple[ChatRef, MemberRef], float] = {}
+        self.use(most)
+
+    def use(self, most: int) -> None:
+        """From the next message on this holds."""
+        self._most = most
+        if not most:
+            self._streaks.clear()
+            self._paused.clear()
+
+    def judge(self, context: MessageContext, verdict: Verdict) -> Verdict | None:
+        """Why a message that `verdict` says is for us gets no answer; None where it does. The first of a pause says
+        so."""
+        if not self._most or not context.is_group or not verdict.is_for_us:
+            return None
+        if verdict.is_command or verdict.question is not None or context.kind is not Kind.MESSAGE:
+            self._streaks.pop(context.chat, None)
+            return None
+        now, member = self._clock.monotonic(), context.sender.ref
+        if self._is_paused(context.chat, member, now):
+            return Verdict(ReasonCode.LIKE_A_BOT, SETTING)
+        if not self._continues(context.chat, member, now):
+            self._streaks.pop(context.chat, None)
+            self._keep(context.chat, _Streak(member, 0, now))
+            return None
+        streak = self._streaks[context.chat]
+        streak.count, streak.heard_at = streak.count + 1, now
+        if streak.count < self._most:
+            return None
+        del self._streaks[context.chat]
+        if len(self._paused) >= _KEPT:
+            self._paused = {key: until for key, until in self._paused.items() if until > now}
+        self._paused[context.chat, member] = now + PAUSE_SECONDS
+        return Verdict(ReasonCode.LIKE_A_BOT, SETTING, told="alternations.pause")
+
+    def _is_paused(self, chat: ChatRef, member: MemberRef, now: float) -> bool:
+        until = self._paused.get((chat, member)) if self._paused else None
+        if until is not None and until <= now:
+            del self._paused[chat, member]
+        return until is not None and until > now
+
+    def _continues(self, chat: ChatRef, member: MemberRef, now: float) -> bool:
+        """Whether the member answers at once what the bot has said since it last heard them."""
+        streak, sent_at = self._streaks.get(chat), self._last_sent(chat)
+        if streak is None or streak.member != member or sent_at is None:
+            return False
+        return streak.heard_at <= sent_at and now - sent_at <= QUICK_SECONDS
+
+    def _keep(self, chat: ChatRef, streak: _Streak) -> None:
+        if len(self._streaks) >= _KEPT:
+            self._streaks.pop(next(iter(self._streaks)))
+        self._streaks[chat] = streak

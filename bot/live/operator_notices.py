@@ -1,0 +1,212 @@
+"""What the operators' chat hears of the bot itself: once what an edit broke, and once that all is well again. What
+breaks again and again is told once an hour. Dead letters are told once each."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+import structlog
+
+from bot.chats.chats import Chats
+from bot.intake.notices import Notices
+from config.diagnostics import Diagnostic
+from config.sections.bots import OperatorsSettings
+from config.texts import Phrases
+from function_calls.schema.definition import Code
+from services.clock import Clock
+from services.patterns import visible_line
+from services.redaction import Redactor
+from services.refs import ChatRef
+from services.store.chats.outcomes import DeadKind
+from services.store.port import Store, StoreError
+
+_GATHER_SECONDS = 1.0
+"""Who edits saves more than one file, and some editors save twice."""
+_QUIET_SECONDS = 60.0
+"""Between two messages."""
+_AGAIN_SECONDS = 3600.0
+"""What is told is told again no sooner, however often it is mended and breaks again."""
+_MOST_AT_A_PLACE = 3
+"""So often in that time one place is told of, whatever is wrong there."""
+_MOST_LINES = 5
+_LINE_CHARS = 200
+_log = structlog.get_logger("operators")
+
+
+class _Fault(NamedTuple):
+    """What makes a fault the same one when it is found again."""
+
+    what: str
+    file: str
+    line: int
+    code: str
+    words: str
+
+    @classmethod
+    def of(cls, what: str, found: Diagnostic) -> _Fault:
+        # Of a server that cannot be reached the reason is another one from attempt to attempt.
+        words = "" if found.code == Code.UNREACHABLE else found.message
+        return cls(what, found.file, found.line, found.code, words)
+
+    @property
+    def place(self) -> tuple[str, ...]:
+        """Where it is, and of which kind."""
+        return self.what, self.file, str(self.line), self.code
+
+
+class OperatorNews:
+    """Compares what is broken with what the chat was told last."""
+
+    def __init__(
+        self,
+        settings: OperatorsSettings,
+        notices: Notices,
+        chats: Chats,
+        store: Store,
+        clock: Clock,
+        redact: Redactor,
+        still_serves: Callable[[str], bool],
+    ) -> None:
+        """`still_serves` says whether functions of a file serve at this moment."""
+        self._still_serves = still_serves
+        self._settings = settings
+        self._notices = notices
+        self._chats = chats
+        self._store = store
+        self._clock = clock
+        self._redact = redact
+        self._watched: dict[str, Callable[[], Sequence[Diagnostic]]] = {}
+        self._known: frozenset[_Fault] = frozenset()
+        self._tellings: list[tuple[float, _Fault]] = []
+        self._is_well = True
+        self._told_at = -_QUIET_SECONDS
+        self._is_news = False
+        self._dead: list[tuple[str, int, str]] = []
+        self._telling: asyncio.Task[None] | None = None
+        self._later: asyncio.Task[None] | None = None
+
+    def watch(self, what: str, faults: Callable[[], Sequence[Diagnostic]]) -> None:
+        """`faults` gives what is wrong at that moment with the functions or the settings, as `what` says."""
+        self._watched[what] = faults
+
+    def use(self, settings: OperatorsSettings) -> None:
+        """From now on this chat is told; another one is told what is wrong already."""
+        if settings.chat != self._settings.chat:
+            self._known, self._tellings, self._is_well = frozenset(), [], True
+        self._settings = settings
+        self.changed()
+
+    def died(self, kind: str, id_: int, chat: str) -> None:
+        """A dead letter of that kind was added: each is told once."""
+        if self._settings.chat is None or (chat == self._settings.chat and kind == DeadKind.MESSAGE):
+            # What the operators' own chat does not take cannot be told there either.
+            return
+        self._dead.append((kind, id_, chat))
+        self.changed()
+
+    def changed(self) -> None:
+        """What is wrong may be other than it was."""
+        self._is_news = True
+        if self._settings.chat is not None and self._telling is None:
+            self._telling = asyncio.get_running_loop().create_task(self._tell())
+
+    async def close(self) -> None:
+        """Say no more."""
+        for task in (self._telling, self._later):
+            if task is not None:
+                task.cancel()
+                with suppress(asyncio.CancelledError):
+                    await task
+
+    async def _tell(self) -> None:
+        try:
+            while self._is_news:
+                quiet = self._told_at + _QUIET_SECONDS - self._clock.monotonic()
+                await self._clock.sleep(max(_GATHER_SECONDS, quiet))
+                self._is_news = False
+                self._say_what_changed()
+        finally:
+            self._telling = None
+
+    def _say_what_changed(self) -> None:
+        if self._settings.chat is None:
+            return
+        chat = ChatRef.parse(self._settings.chat)
+        texts = self._chats.profile(chat).texts
+        if self._dead:
+            self._say(chat, self._dead_in_words(texts))
+            self._dead.clear()
+        now = {_Fault.of(what, one): (what, one) for what, faults in self._watched.items() for one in faults()}
+        self._tellings = [one for one in self._tellings if self._seconds_left(one[0]) > 0]
+        held = {fault: self._held_seconds(fault) for fault in now if fault not in self._known}
+        fresh = [fault for fault, seconds in held.items() if seconds <= 0]
+        self._known = frozenset(fault for fault in now if held.get(fault, 0.0) <= 0)
+        if fresh:
+            self._tellings += [(self._clock.monotonic(), fault) for fault in fresh]
+            self._is_well = False
+            self._say(chat, self._in_words([now[fault] for fault in fresh], texts))
+        elif not now and not self._is_well:
+            self._is_well = True
+            self._say(chat, texts.say("operators.well"))
+        if len(fresh) < len(held):
+            self._look_later(min(seconds for seconds in held.values() if seconds > 0))
+
+    def _held_seconds(self, fault: _Fault) -> float:
+        """How long it has to wait, for what was told of it or its place already."""
+        since = [at for at, told in self._tellings if told == fault]
+        there = sorted({at for at, told in self._tellings if told.place == fault.place})
+        if len(there) >= _MOST_AT_A_PLACE:
+            since.append(there[-_MOST_AT_A_PLACE])
+        return max(map(self._seconds_left, since), default=0.0)
+
+    def _seconds_left(self, told_at: float) -> float:
+        return told_at + _AGAIN_SECONDS - self._clock.monotonic()
+
+    def _look_later(self, seconds: float) -> None:
+        if self._later is not None:
+            self._later.cancel()
+        self._later = asyncio.get_running_loop().create_task(self._change_in(seconds))
+
+    async def _change_in(self, seconds: float) -> None:
+        await self._clock.sleep(seconds)
+        self.changed()
+
+    def _dead_in_words(self, texts: Phrases) -> str:
+        lines = [texts.say(f"operators.dead_{kind}", id=id_, chat=chat) for kind, id_, chat in self._dead]
+        more = len(lines) - _MOST_LINES
+        if more > 0:
+            lines = [*lines[:_MOST_LINES], texts.say("operators.more", count=more)]
+        return texts.say("operators.dead_letters", lines="\n".join(map(visible_line, lines)))
+
+    def _in_words(self, found: Sequence[tuple[str, Diagnostic]], texts: Phrases) -> str:
+        parts: list[str] = []
+        for what in self._watched:
+            lines = [self._line(one) for kind, one in found if kind == what]
+            more = len(lines) - _MOST_LINES
+            if more > 0:
+                lines = [*lines[:_MOST_LINES], texts.say("operators.more", count=more)]
+            if lines:
+                parts.append(texts.say(f"operators.{what}_broke", lines="\n".join(lines)))
+            if any(kind == what and self._still_serves(one.file) for kind, one in found):
+                parts[-1] += f"\n{texts.say('operators.serves_on')}"
+        return "\n\n".join(parts)
+
+    def _line(self, found: Diagnostic) -> str:
+        line = visible_line(self._redact(f"{found.place}: {' '.join(found.message.split())}"))
+        return line if len(line) <= _LINE_CHARS else f"{line[:_LINE_CHARS]}…"
+
+    def _say(self, chat: ChatRef, text: str) -> None:
+        if self._chats.of(chat).allowed_by is None or not self._notices.reaches(chat):
+            _log.error("operators_cannot_be_told", chat=chat.key, setting="operators.chat")
+            return
+        self._told_at = self._clock.monotonic()
+        write, parcel = self._notices.notice(chat, text)
+        try:
+            self._store.post([write])
+        except StoreError as problem:
+            _log.error("operators_cannot_be_told", chat=chat.key, problem=str(problem))
+            return
+        self._notices.send([parcel])

@@ -1,0 +1,273 @@
+"""Settings in force, and their reload: all of a valid file takes effect, or none."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import structlog
+from pydantic import BaseModel
+
+from config.diagnostics import Diagnostic
+from config.loader import SettingsInvalid
+from config.settings import Settings
+from function_calls.loading.source import Changes
+from function_calls.schema.definition import DefinitionError, faults_of
+from services.fault_points import FaultPoints
+from services.redaction import names_a_secret
+
+Use = Callable[[], None]
+"""Puts what was prepared in the place of what there is. Does not fail, and takes no time."""
+_Read = TypeVar("_Read", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What takes new settings as one."""
+
+    paths: tuple[str, ...]
+    prepare: Callable[[Settings], Use]
+    files: Callable[[Settings], Sequence[Path]]
+    hears_of: Callable[[Settings], object] | None
+
+    def made_of(self, settings: Settings) -> object:
+        """What decides whether it takes them anew."""
+        read = [_at(settings, path) for path in self.paths] if self.hears_of is None else self.hears_of(settings)
+        return read, [etag_of(file) for file in self.files(settings)]
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """Settings that were read again, and all that is needed to put them in force."""
+
+    settings: Settings
+    """Those that will be in force: what waits for the next start is as it was."""
+    uses: Sequence[Use]
+    made_of: Sequence[object]
+    changed: Sequence[str]
+    """The settings that will be other than they are, as `section.key`."""
+    waiting: Sequence[str]
+    """Those that are other in the file, and wait for the next start."""
+
+
+def _no_files(_settings: Settings) -> Sequence[Path]:
+    return ()
+
+
+class LiveSettings:
+    """Who takes which settings. New ones are prepared by all of them before any takes them, so they hold as a whole or
+    not at all."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.now = settings
+        """In force."""
+        self._parts: list[_Part] = []
+        self._waiting: set[str] = set()
+        self._made_of: list[object] = []
+        self._names = _names(settings)
+
+    def take(
+        self,
+        *paths: str,
+        prepare: Callable[[Settings], Use],
+        files: Callable[[Settings], Sequence[Path]] = _no_files,
+        hears_of: Callable[[Settings], object] | None = None,
+    ) -> None:
+        """What `paths` (a section, or `section.key`) say is taken by what `prepare` gives. It is called in a thread,
+        when something there has changed, or what `hears_of` gives instead, or one of the `files` that these settings
+        name; it raises DefinitionError for what cannot be used."""
+        part = _Part(paths, prepare, files, hears_of)
+        self._parts.append(part)
+        self._made_of.append(part.made_of(self.now))
+
+    def leave(self, *paths: str) -> None:
+        """These wait for the next start, although they are within what is taken."""
+        self._waiting.update(paths)
+
+    @property
+    def paths(self) -> Collection[str]:
+        """What is taken while the daemon runs."""
+        return {path for part in self._parts for path in part.paths}
+
+    @property
+    def left(self) -> Collection[str]:
+        """What of it waits all the same."""
+        return frozenset(self._waiting)
+
+    def files(self) -> list[Path]:
+        """The files that settings in force are made of, beside their own."""
+        return [file for part in self._parts for file in part.files(self.now)]
+
+    def replacement(self, fresh: Settings) -> Replacement:
+        """What `fresh` changes. Takes its time; raises DefinitionError for what cannot be used."""
+        settings = _merged(self.now, fresh, "", self.paths, self._waiting)
+        waiting = list(_differences(settings, fresh, ""))
+        if _names(fresh) != self._names:
+            # The platforms know them from the start on.
+            waiting += ["bots.*.aliases", "bots.*.name"]
+        made_of = [part.made_of(settings) for part in self._parts]
+        uses = [
+            part.prepare(settings)
+            for part, before, now in zip(self._parts, self._made_of, made_of, strict=True)
+            if before != now
+        ]
+        return Replacement(settings, uses, made_of, sorted(_differences(self.now, settings, "")), sorted(waiting))
+
+    def put(self, replacement: Replacement, reach: Callable[[], object]) -> None:
+        """From now on the new settings hold. `reach` is called in the midst."""
+        self.now, self._made_of = replacement.settings, list(replacement.made_of)
+        for number, use in enumerate(replacement.uses):
+            if number == 1 or len(replacement.uses) == 1:
+                reach()
+            use()
+
+
+def etag_of(file: Path) -> tuple[int, ...]:
+    """Another one whenever the content of `file` is another; empty when there is none."""
+    try:
+        found = file.stat()
+    except OSError:
+        return ()
+    return (found.st_dev, found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size)
+
+
+def _at(settings: Settings, path: str) -> object:
+    value: Any = settings
+    for step in path.split("."):
+        value = getattr(value, step)
+    return value
+
+
+def _merged(before: _Read, fresh: _Read, at: str, live: Collection[str], waiting: Collection[str]) -> _Read:
+    """`fresh` where it is live, else `before`."""
+    update: dict[str, object] = {}
+    for name in type(before).model_fields:
+        path = f"{at}{name}"
+        old, new = getattr(before, name), getattr(fresh, name)
+        if path in waiting or old == new:
+            continue
+        is_live = any(path == one or path.startswith(f"{one}.") for one in live)
+        is_partly = any(one.startswith(f"{path}.") for one in (waiting if is_live else live))
+        if is_partly and isinstance(old, BaseModel) and isinstance(new, BaseModel):
+            update[name] = _merged(old, new, f"{path}.", live, waiting)
+        elif is_live:
+            update[name] = new
+    return before.model_copy(update=update) if update else before
+
+
+def _differences(one: BaseModel, other: BaseModel, at: str) -> Iterator[str]:
+    """The paths of what is not the same in both."""
+    for name in type(one).model_fields:
+        left, right = getattr(one, name), getattr(other, name)
+        if left == right:
+            continue
+        if isinstance(left, BaseModel) and isinstance(right, BaseModel) and type(left) is type(right):
+            yield from _differences(left, right, f"{at}{name}.")
+        else:
+            yield f"{at}{name}"
+
+
+def _names(settings: Settings) -> set[str]:
+    """The words that address a bot."""
+    return {name for bot in settings.bots.values() for name in (bot.name, *bot.aliases)}
+
+
+_log = structlog.get_logger("reload")
+
+
+class Reload:
+    """Puts new settings in the place of the old ones."""
+
+    def __init__(
+        self, live: LiveSettings, read: Callable[[], Settings] | None = None, faults: FaultPoints | None = None
+    ) -> None:
+        """`read` gives the settings as they are in the file now, and raises SettingsInvalid. None: they stay as they
+        are."""
+        self._live = live
+        self._read = read or (lambda: live.now)
+        self._reach = (faults or FaultPoints()).reach
+        self._one_at_a_time = asyncio.Lock()
+        self._waiting: Sequence[str] = []
+        self._on_change: list[Callable[[], None]] = []
+        self.faults: tuple[Diagnostic, ...] = ()
+        """Why the file as it is now cannot be used; empty: it is in force."""
+
+    def on_change(self, told: Callable[[], None]) -> None:
+        """Call `told` after `faults` have changed."""
+        self._on_change.append(told)
+
+    async def follow(self, file: Path, changes: Changes) -> None:
+        """Read the settings again whenever `file`, or a file that they name, has changed; until cancelled, or until
+        nobody tells of changes any more."""
+        while True:
+            files = [file, *self._live.files()]
+            async with aclosing(changes.of(*files)) as told:
+                async for _ in told:
+                    await self.now(is_asked_for=False)
+                    if [file, *self._live.files()] != files:
+                        break
+                else:
+                    return
+
+    async def now(self, *, is_asked_for: bool = True) -> bool:
+        """Read the settings and use them; whether they could be used. What needs a new start is named in the log.
+        Where somebody asked for it the log has a line even if nothing is other than it was."""
+        async with self._one_at_a_time:
+            try:
+                replacement = await asyncio.to_thread(self._prepared)
+            except SettingsInvalid as error:
+                return self._kept(error.diagnostics.errors, is_asked_for=is_asked_for)
+            except DefinitionError as error:
+                return self._kept(faults_of(error), is_asked_for=is_asked_for)
+            is_news = bool(replacement.uses or self.faults or replacement.waiting != self._waiting)
+            self._live.put(replacement, lambda: self._reach("reload.during_swap"))
+            self._waiting = replacement.waiting
+            if is_news or is_asked_for:
+                _log.info(
+                    "settings_reloaded",
+                    changed=list(replacement.changed),
+                    from_the_next_start=list(replacement.waiting),
+                )
+            self._tell(())
+            return True
+
+    def _prepared(self) -> Replacement:
+        return self._live.replacement(self._read())
+
+    def _kept(self, faults: Sequence[Diagnostic], *, is_asked_for: bool) -> bool:
+        """What was in force stays so."""
+        if is_asked_for or tuple(faults) != self.faults:
+            _log.error("settings_invalid", faults=[str(one) for one in faults])
+            _log.error("settings_not_reloaded", kept="the settings that were in force")
+        self._tell(tuple(faults))
+        return False
+
+    def _tell(self, faults: tuple[Diagnostic, ...]) -> None:
+        if faults == self.faults:
+            return
+        self.faults = faults
+        for told in self._on_change:
+            told()
+
+
+def secrets_of(settings: Settings) -> list[str]:
+    """Every secret value of the settings, to be kept out of logs."""
+    keys = [model.api_key.get_secret_value() for model in settings.models]
+    keys.append(settings.search.api_key.get_secret_value())
+    irc = [secret for network in settings.platforms.irc for secret in network.secrets]
+    programs = [client.token.get_secret_value() for client in settings.mcp.serve.clients]
+    servers = [secret for server in settings.mcp.servers for secret in server.secrets]
+    mail = settings.mail.secrets
+    scripts = [
+        str(value)
+        for one in settings.bots.values()
+        for name, value in one.parameters.items()
+        if isinstance(value, str | int) and names_a_secret(name)
+    ]
+    keys += settings.store.secrets
+    web = [settings.platforms.http.token.get_secret_value(), settings.platforms.web.metrics_token.get_secret_value()]
+    return [*keys, *web, *irc, *programs, *servers, *mail, *scripts]

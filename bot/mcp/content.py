@@ -1,0 +1,191 @@
+"""Functions and results as MCP definitions and content blocks."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Mapping, Sequence
+
+import orjson
+import structlog
+from mcp_types import (
+    AudioContent,
+    BlobResourceContents,
+    CallToolResult,
+    ContentBlock,
+    EmbeddedResource,
+    ImageContent,
+    ResourceLink,
+    TextContent,
+    TextResourceContents,
+    Tool,
+)
+from pydantic import ValidationError
+
+from bot.direct_calls import Called
+from config.texts import Phrases
+from function_calls.checks.permissions import reaches_out
+from function_calls.context import Attachment
+from function_calls.encodings import mcp_tool
+from function_calls.schema.commands import plain_name
+from function_calls.spec import Choice, FunctionSpec, Message, Touch
+from services.refs import ChatRef, Effect, ErrorCode, JsonObject, JsonValue
+from services.web.content import data_in
+
+
+def mcp_listed_tool(spec: FunctionSpec) -> JsonObject:
+    """What an MCP server lists: `mcp_tool`, a title for people, and hints. What the spec's metadata say of them counts
+    more."""
+    title = plain_name(spec.name)
+    listed = mcp_tool(spec)
+    given = listed.get("annotations")
+    hints = {**mcp_annotations(spec), **(given if isinstance(given, Mapping) else {})}
+    return {"title": title[:1].upper() + title[1:], **listed, "annotations": hints}
+
+
+def mcp_annotations(spec: FunctionSpec) -> JsonObject:
+    """The hints of MCP, from effect and touches, all of them: what is left out counts as the graver one there. Where a
+    spec does not say what an effect touches, the graver hint is given, as `reaches_out` takes it: clients may ask their
+    user by it, and let what only reads run unasked."""
+    changes = spec.effect is not Effect.READ or bool(spec.touches & {Touch.REACHES_OUT, Touch.SENDS_OUT})
+    outside = bool(spec.touches & {Touch.READS_OUTSIDE, Touch.SENDS_OUT})
+    return {
+        "readOnlyHint": not changes,
+        # What may be repeated sets and deletes; what acts only once adds, but it may be to others' things.
+        "destructiveHint": spec.effect is Effect.IDEMPOTENT or (changes and reaches_out(spec)),
+        "idempotentHint": spec.effect is not Effect.ONCE,
+        "openWorldHint": outside or reaches_out(spec),
+    }
+
+
+_log = structlog.get_logger("mcp")
+ERROR_KEY = "rollcall/error"
+"""In the `_meta` of a failure: its code and the arguments that are wrong or missing."""
+_ASKED = "asked"
+_DEFINES = ("name", "title", "description", "inputSchema", "annotations")
+
+
+def tool_error(code: str, text: str, fields: Sequence[str] = ()) -> CallToolResult:
+    """A failure that the caller's model may read and do something about: in words, then the code and the arguments that
+    it is about, by the names that a program knows them by."""
+    named = [name for name in fields if name]
+    told = f"{text}\n[{code}: {', '.join(named)}]" if named else f"{text}\n[{code}]"
+    error: JsonObject = {"code": code, "fields": named} if named else {"code": code}
+    return CallToolResult(content=[TextContent(text=told)], is_error=True, _meta={ERROR_KEY: error})
+
+
+def tool_result(called: Called, spec: FunctionSpec, chat: ChatRef, texts: Phrases) -> CallToolResult:
+    """What the caller of `spec` is given. Questions are failures here: nobody can answer them."""
+    result = called.result
+    if result.error is not None:
+        failed = tool_error(result.error.code.value, result.error.text, result.error.fields)
+        before = [*_said(called.here, texts), *_notes(called, chat, texts)]
+        return failed.model_copy(update={"content": [*before, *failed.content]})
+    if result.question is not None:
+        return tool_error(_ASKED, texts.say("mcp.asked", question=result.question.text))
+    if not result.handled:
+        return tool_error(ErrorCode.FAILED.value, texts.say("mcp.not_handled"))
+    content = [*_said(called.here, texts), *_notes(called, chat, texts)]
+    if result.data is not None and not _is_said(result.data, called.here):
+        content.append(TextContent(text=_as_json(result.data)))
+    structured = _structured(result.data, spec)
+    return CallToolResult(content=content or [TextContent(text=texts.say("mcp.done"))], structured_content=structured)
+
+
+def tool_definition(spec: FunctionSpec, name: str) -> Tool:
+    """The definition of `spec` under the `name` that it is offered by. Of an author's metadata only what the protocol
+    knows, and nothing that it forbids."""
+    encoded = mcp_listed_tool(spec)
+    defined = {key: encoded[key] for key in _DEFINES if key in encoded}
+    schema = _output_schema(spec)
+    if schema is not None:
+        defined["outputSchema"] = schema
+    defined["name"] = name
+    try:
+        return Tool.model_validate(defined)
+    except ValidationError:
+        return Tool.model_validate({**defined, "title": None, "annotations": mcp_annotations(spec)})
+
+
+def _output_schema(spec: FunctionSpec) -> JsonObject | None:
+    """The schema of the structured data of `spec`; None where it gives none. The protocol wants an object."""
+    schema = spec.result_schema
+    return schema if schema is not None and schema.get("type") == "object" else None
+
+
+def _said(messages: Iterable[Message], texts: Phrases) -> list[ContentBlock]:
+    blocks: list[ContentBlock] = []
+    for message in messages:
+        text = message.text
+        if message.choices:
+            text = f"{text}\n{_choices(message.choices, texts)}".strip()
+        if text:
+            blocks.append(TextContent(text=text))
+        blocks += [_file(attachment) for attachment in message.attachments]
+    return blocks
+
+
+def _is_said(data: JsonValue, messages: Iterable[Message]) -> bool:
+    """Whether `data` is no more than a text that is there already."""
+    return isinstance(data, str) and any(message.text == data for message in messages)
+
+
+def _choices(choices: Sequence[Choice], texts: Phrases) -> str:
+    return texts.say("delivery.choices", choices=" / ".join(choice.value for choice in choices))
+
+
+def _notes(called: Called, chat: ChatRef, texts: Phrases) -> list[ContentBlock]:
+    """What did not reach others."""
+    notes = [
+        texts.say("mcp.unsent", to=(message.to or chat).key, text=message.text or message.attachments[0].name)
+        for message in called.unsent
+    ]
+    if called.unheard:
+        notes.append(texts.say("mcp.unheard", chat=chat.key))
+    return [TextContent(text=note) for note in notes]
+
+
+def _file(file: Attachment) -> ContentBlock:
+    """A link, or the file itself where its address holds it."""
+    if not file.url:
+        return TextContent(text=file.name)
+    if not file.url.startswith("data:"):
+        return ResourceLink(uri=file.url, name=file.name, mime_type=file.media_type, size=file.size_bytes)
+    data = data_in(file.url)
+    if data is None:
+        _log.warning("attachment_unreadable", name=file.name)
+        return TextContent(text=file.name)
+    encoded = base64.b64encode(data).decode("ascii")
+    kind = file.media_type.partition("/")[0]
+    if kind == "image":
+        return ImageContent(data=encoded, mime_type=file.media_type)
+    if kind == "audio":
+        return AudioContent(data=encoded, mime_type=file.media_type)
+    where = f"attachment:{file.name}"
+    if kind == "text":
+        text = data.decode("utf-8", "replace")
+        return EmbeddedResource(resource=TextResourceContents(uri=where, mime_type=file.media_type, text=text))
+    return EmbeddedResource(resource=BlobResourceContents(uri=where, mime_type=file.media_type, blob=encoded))
+
+
+def _structured(data: JsonValue, spec: FunctionSpec) -> JsonValue:
+    """`data` where it is what the function says that it gives; else None, so nobody relies on what does not hold."""
+    schema = _output_schema(spec)
+    if schema is None:
+        return None
+    plain = orjson.loads(_as_json(data))
+    # Imported here: it takes a while, and most functions give no typed data.
+    import jsonschema_rs
+
+    try:
+        fits = jsonschema_rs.is_valid(schema, plain)
+    except ValueError as error:
+        _log.error("result_schema_unusable", function=spec.name, problem=str(error))
+        return None
+    if not fits:
+        _log.error("result_is_not_as_declared", function=spec.name, source=spec.source)
+        return None
+    return plain
+
+
+def _as_json(data: JsonValue) -> str:
+    return orjson.dumps(data, default=str, option=orjson.OPT_NON_STR_KEYS).decode()

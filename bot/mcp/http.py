@@ -1,0 +1,191 @@
+"""The MCP server over HTTP: known clients only, bounded sessions."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import structlog
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.provider import AccessToken
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from starlette.datastructures import Headers
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+from starlette.types import Message, Receive, Scope, Send
+
+from bot.chats.chats import Chats
+from bot.direct_calls import DirectCalls
+from bot.mcp.callers import McpCaller, into_our_log, program
+from bot.mcp.server import MOST_SESSIONS, SESSION, Context, Credential, McpServer, OpenSessions
+from config.sections.mcp import McpClientSettings
+from config.texts import Phrases
+
+MOST_BODY_BYTES = 1024 * 1024
+_IDLE_SECONDS = 15 * 60.0
+_DRAIN_SECONDS = 3.0
+_CALLER = "rollcall.mcp_caller"
+_CHALLENGE = {"www-authenticate": 'Bearer realm="rollcall"'}
+_log = structlog.get_logger("mcp")
+
+
+class McpHttp:
+    """Serves the programs of the settings on one path of the web app, which guards it against strangers' pages."""
+
+    def __init__(
+        self,
+        path: str,
+        clients: Sequence[McpClientSettings],
+        calls: DirectCalls,
+        texts: Phrases,
+        bot_name: str,
+    ) -> None:
+        self._path = path
+        self._chats = calls.chats
+        self._programs = _programs(clients, calls.chats)
+        self.server = McpServer(calls, _caller_of, texts, bot_name)
+        self._sessions = StreamableHTTPSessionManager(
+            self.server.server,
+            max_request_body_size=MOST_BODY_BYTES,
+            session_idle_timeout=_IDLE_SECONDS,
+            max_sessions=MOST_SESSIONS,
+        )
+        self._open = OpenSessions()
+        self._ending = asyncio.Event()
+        self._withdrawing: set[asyncio.Task[None]] = set()
+        self._serving: asyncio.Task[None] | None = None
+
+    @property
+    def routes(self) -> Sequence[Route]:
+        """For the web app."""
+        return [Route(self._path, endpoint=_Door(self))]
+
+    async def start(self) -> None:
+        """Return when requests can be answered."""
+        into_our_log()
+        ready = asyncio.Event()
+        self._serving = asyncio.create_task(self._serve(ready), name="mcp over http")
+        await ready.wait()
+
+    def use(self, clients: Sequence[McpClientSettings]) -> None:
+        """From the next request on these programs are known, with these rights. Who came by a token that is no longer
+        theirs is not answered any more, and their sessions end. To be called in the event loop."""
+        before = {one.credential for one in self._programs}
+        self._programs = _programs(clients, self._chats)
+        sessions = self._open.withdraw(before - {one.credential for one in self._programs})
+        if self._serving is None or self._ending.is_set():
+            return
+        if sessions:
+            task = asyncio.create_task(self._end_sessions(sessions), name="sessions of withdrawn programs")
+            self._withdrawing.add(task)
+            task.add_done_callback(self._withdrawing.discard)
+        # What is open to each of them may be other now.
+        self.server.functions_changed()
+
+    def end(self) -> None:
+        """Take nothing more, let what runs come to its end within three seconds, and then end every stream."""
+        self._ending.set()
+
+    async def closed(self) -> None:
+        """Return when that is done."""
+        if self._serving is not None:
+            await self._serving
+
+    async def _serve(self, ready: asyncio.Event) -> None:
+        async with self._sessions.run():
+            ready.set()
+            await self._ending.wait()
+            await asyncio.gather(self.server.drain(_DRAIN_SECONDS), *self._withdrawing)
+
+    async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request. Who is not known is told so before anything of it is read."""
+        headers = Headers(scope=scope)
+        known = self._known(headers.getlist("authorization"))
+        if known is None:
+            await _stranger()(scope, receive, send)
+            return
+        if self._ending.is_set():
+            await _refusal(503, "unavailable", "the bot is stopping", {"retry-after": "5"})(scope, receive, send)
+            return
+        inner = {**scope, "user": _user(known.credential), _CALLER: known.caller}
+        await self._open.serve(known.credential, self._sessions.handle_request, _stranger(), inner, receive, send)
+        if scope["method"] == "DELETE":
+            self._forget(headers.get(SESSION, ""))
+
+    async def _end_sessions(self, begun: Sequence[tuple[str, Credential]]) -> None:
+        """As if their programs had ended them."""
+        for session, by in begun:
+            headers = [(SESSION.encode(), session.encode()), (b"accept", b"application/json")]
+            request = {"type": "http", "method": "DELETE", "path": self._path, "query_string": b"", "headers": headers}
+            await self._sessions.handle_request({**request, "user": _user(by)}, _nothing, _unheard)
+            self._forget(session)
+
+    def _forget(self, session: str) -> None:
+        self._open.forget(session)
+        self.server.forget(session)
+
+    def _known(self, given: Sequence[str]) -> _Program | None:
+        """The program with that token. All are compared, so that the time tells nothing."""
+        scheme, _, token = (given[0] if len(given) == 1 else "").partition(" ")
+        offered = token.strip().encode()
+        found = None
+        for one in self._programs:
+            if hmac.compare_digest(offered, one.credential.token):
+                found = one
+        return found if scheme.lower() == "bearer" else None
+
+
+class _Program(NamedTuple):
+    """One entry of the settings."""
+
+    credential: Credential
+    caller: McpCaller
+
+
+def _programs(clients: Sequence[McpClientSettings], chats: Chats) -> list[_Program]:
+    return [
+        _Program(Credential(one.name, one.token.get_secret_value().encode()), program(one, chats)) for one in clients
+    ]
+
+
+class _Door:
+    """An ASGI app: the route takes every method, and the library refuses those that it does not know."""
+
+    def __init__(self, http: McpHttp) -> None:
+        self._http = http
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._http.answer(scope, receive, send)
+
+
+def _caller_of(context: Context) -> McpCaller:
+    request = context.request
+    if request is None:
+        raise RuntimeError("a request over HTTP that the library gives without its scope")
+    caller: McpCaller = request.scope[_CALLER]
+    return caller
+
+
+def _user(credential: Credential) -> AuthenticatedUser:
+    """For the library, which gives a session to nobody but the one who began it."""
+    return AuthenticatedUser(AccessToken(token="", client_id=credential.name, scopes=[]))
+
+
+def _stranger() -> JSONResponse:
+    text = "this needs the header `Authorization: Bearer <token>` with a token of mcp.serve.clients"
+    return _refusal(401, "unauthorized", text, _CHALLENGE)
+
+
+async def _nothing() -> Message:
+    """The body of a request that has none."""
+    return {"type": "http.request", "body": b"", "more_body": False}
+
+
+async def _unheard(_message: Message) -> None:
+    """Nobody waits for the answer."""
+
+
+def _refusal(status: int, code: str, message: str, headers: dict[str, str]) -> JSONResponse:
+    return JSONResponse({"error": {"code": code, "message": message}}, status, headers)

@@ -1,0 +1,438 @@
+"""Our functions as an MCP server: listing, calls and progress."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, get_args
+
+import anyio
+import structlog
+from mcp.server.connection import allowed_log_levels
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+from mcp.server.lowlevel.server import NotificationOptions, Server
+from mcp.server.session import ServerSession
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
+from mcp.shared.exceptions import MCPError
+from mcp_types import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    CallToolRequestParams,
+    CallToolResult,
+    EmptyResult,
+    InputRequiredResult,
+    ListToolsResult,
+    LoggingLevel,
+    LoggingMessageNotification,
+    LoggingMessageNotificationParams,
+    PaginatedRequestParams,
+    SetLevelRequestParams,
+)
+from pydantic import ValidationError
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from bot.direct_calls import Called, DirectCalls, Status, stopped
+from bot.mcp.callers import McpCaller
+from bot.mcp.content import tool_definition, tool_error, tool_result
+from bot.mcp.questions import (
+    CallInRounds,
+    ModelOverTheStream,
+    OverTheStream,
+    Rounds,
+    Waiting,
+    can_be_asked,
+    comes_in_rounds,
+    lends_its_model,
+)
+from bot.version import VERSION
+from config.texts import Phrases
+from function_calls.spec import FunctionSpec
+from services.refs import ErrorCode, JsonObject
+from services.store.port import StoreError
+
+Context = ServerRequestContext[Any, Any]
+_LEVEL: LoggingLevel = "info"
+_LEVELS: tuple[str, ...] = get_args(LoggingLevel)
+"""The least first."""
+_SESSIONS_KEPT = 1024
+
+
+class Statuses:
+    """Knows which session wants how much. As the protocol is now each request says so itself, and one that does not is
+    sent nothing; before, a session that has not said so is sent all there is."""
+
+    def __init__(self) -> None:
+        self._wanted: OrderedDict[str, str] = OrderedDict()
+
+    async def set_level(self, context: Context, params: SetLevelRequestParams) -> EmptyResult:
+        """From now on the session is sent what is of that level or above."""
+        session_id = session_of(context)
+        self._wanted[session_id] = params.level
+        self._wanted.move_to_end(session_id)
+        if len(self._wanted) > _SESSIONS_KEPT:
+            self._wanted.popitem(last=False)
+        return EmptyResult()
+
+    def forget(self, session_id: str) -> None:
+        """That session has ended."""
+        self._wanted.pop(session_id, None)
+
+    async def tell(self, context: Context, function: str, step: int, text: str) -> None:
+        """Tell whoever waits for `function` that it has come to `step`, the how manieth that is told."""
+        await context.session.report_progress(step, None, text)
+        if not self._wants(context):
+            return
+        message = LoggingMessageNotificationParams(level=_LEVEL, logger=function, data=text)
+        await context.session.send_notification(LoggingMessageNotification(params=message), context.request_id)
+
+    def _wants(self, context: Context) -> bool:
+        if _LEVEL not in allowed_log_levels(context.protocol_version, context.meta):
+            return False
+        least = self._wanted.get(session_of(context), _LEVEL)
+        return _LEVELS.index(least) <= _LEVELS.index(_LEVEL)
+
+
+def session_of(context: Context) -> str:
+    """The session of a request; empty where there is one alone, or none."""
+    return context.request.headers.get("mcp-session-id", "") if context.request is not None else ""
+
+
+SESSION = "mcp-session-id"
+_GONE = "rollcall.mcp_gone"
+"""Many times as many as are open at once: nobody tells of those that were idle for too long."""
+
+
+class Credential(NamedTuple):
+    """What a request proves."""
+
+    name: str
+    token: bytes
+
+
+class OpenSessions:
+    """Of all programs."""
+
+    def __init__(self) -> None:
+        self._exchanges: dict[int, _Exchange] = {}
+        self._sessions: OrderedDict[str, Credential] = OrderedDict()
+
+    async def serve(
+        self, by: Credential, app: ASGIApp, refusal: ASGIApp, scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        """Let `app` answer. Where what proves the request is withdrawn meanwhile, the answer ends where it is; had it
+        not begun, it is `refusal`."""
+        exchange = _Exchange(by, send)
+        self._exchanges[id(exchange)] = exchange
+        try:
+            with exchange.running:
+                await app({**scope, _GONE: exchange.gone}, receive, lambda message: self._pass_on(exchange, message))
+        finally:
+            exchange.gone.set()
+            del self._exchanges[id(exchange)]
+        if not exchange.running.cancelled_caught:
+            return
+        if not exchange.has_begun:
+            await refusal(scope, receive, send)
+        elif not exchange.has_ended:
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    def forget(self, session: str) -> None:
+        """It has ended."""
+        self._sessions.pop(session, None)
+
+    def withdraw(self, those: Collection[Credential]) -> list[tuple[str, Credential]]:
+        """End what is being answered to them. Returns the sessions that they began, which are to be ended too."""
+        for exchange in self._exchanges.values():
+            if exchange.by in those:
+                exchange.running.cancel()
+        begun = [(session, by) for session, by in self._sessions.items() if by in those]
+        for session, _ in begun:
+            self.forget(session)
+        return begun
+
+    async def _pass_on(self, exchange: _Exchange, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            exchange.has_begun = True
+            session = Headers(raw=message["headers"]).get(SESSION, "")
+            if session and message["status"] < 400:
+                self._began(session, exchange.by)
+        elif message["type"] == "http.response.body":
+            exchange.has_ended = not message.get("more_body", False)
+        await exchange.send(message)
+
+    def _began(self, session: str, by: Credential) -> None:
+        self._sessions[session] = by
+        self._sessions.move_to_end(session)
+        if len(self._sessions) > _SESSIONS_KEPT:
+            self._sessions.popitem(last=False)
+
+
+@dataclass(slots=True)
+class _Exchange:
+    """A request that is being answered."""
+
+    by: Credential
+    send: Send
+    running: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    has_begun: bool = False
+    has_ended: bool = False
+    gone: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when the answer is at its end, or nobody reads it any more."""
+
+
+def gone_from(context: ServerRequestContext[Any, Any]) -> asyncio.Event | None:
+    """What is set when nobody reads the answer to a request any more; None where no such thing is known."""
+    scope = context.request.scope if context.request is not None else {}
+    gone: asyncio.Event | None = scope.get(_GONE)
+    return gone
+
+
+NAME = "rollcall"
+MOST_SESSIONS = 64
+"""Conversations and open streams of programs at a time."""
+_MOST_CALLS = 64
+_TOOLS_ON_A_PAGE = 100
+_LONGEST_NAME_SHOWN = 100
+_EXPIRED = "expired"
+_log = structlog.get_logger("mcp")
+
+Whose = Callable[[Context], McpCaller]
+"""Who sent a request."""
+_Stops = anyio.CancelScope | asyncio.Task[Called]
+
+
+class McpServer:
+    """Serves one kind of callers, over any transport."""
+
+    def __init__(self, calls: DirectCalls, whose: Whose, texts: Phrases, bot_name: str) -> None:
+        """`texts` and `bot_name` are for what is said of the server before anybody has called."""
+        self._calls = calls
+        self._whose = whose
+        self._bus = InMemorySubscriptionBus()
+        self._listening = ListenHandler(self._bus, max_subscriptions=MOST_SESSIONS)
+        self._told: OrderedDict[str, ServerSession] = OrderedDict()
+        """Whom to tell of changes, by their sessions: those that have asked what there is."""
+        self._telling: asyncio.Task[None] | None = None
+        self._untold = False
+        self._running: set[_Stops] = set()
+        self._waiting = Waiting()
+        self._rounds = Rounds(self._waiting)
+        self._gone = asyncio.Event()
+        self._statuses = Statuses()
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self.server: Server[Any] = Server(
+            NAME,
+            version=VERSION,
+            title=bot_name,
+            instructions=texts.say("mcp.instructions", name=bot_name),
+            get_tool_input_schema=self._input_schema,
+            on_list_tools=self._list,
+            on_call_tool=self._call,
+            on_subscriptions_listen=self._listening,
+        )
+        self.server.add_request_handler("logging/setLevel", SetLevelRequestParams, self._statuses.set_level)
+        self.server.middleware.append(self._guarded)
+
+    @property
+    def options(self) -> Any:
+        """How a conversation over a pipe begins."""
+        return self.server.create_initialization_options(NotificationOptions(tools_changed=True))
+
+    def functions_changed(self) -> None:
+        """Tell programs that there are other functions now. To be called in the event loop, after each publish."""
+        self._untold = True
+        if self._telling is None or self._telling.done():
+            self._telling = asyncio.create_task(self._tell())
+
+    def forget(self, session_id: str) -> None:
+        """That session has ended."""
+        self._told.pop(session_id, None)
+        self._statuses.forget(session_id)
+
+    def hang_up(self) -> None:
+        """Nobody answers any more what functions ask; who is at the other end of a pipe still hears what comes."""
+        self._gone.set()
+        self._rounds.expire()
+
+    async def drain(self, seconds: float) -> None:
+        """End the streams that wait for changes, and return when no call runs any more; what still does after `seconds`
+        is stopped, and its caller told."""
+        self._listening.close()
+        self.hang_up()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._idle.wait(), seconds)
+        if self._telling is not None:
+            self._telling.cancel()
+        for running in list(self._running):
+            running.cancel()
+        await self._idle.wait()
+        await self._calls.settled()
+
+    async def _tell(self) -> None:
+        while self._untold:
+            # What is published in one go is told once.
+            await asyncio.sleep(0)
+            self._untold = False
+            await self._bus.publish(ToolsListChanged())
+            for session in list(self._told.values()):
+                await session.send_tool_list_changed()
+
+    async def _list(self, context: Context, params: PaginatedRequestParams | None) -> ListToolsResult:
+        whose = self._whose(context)
+        self._remember(context)
+        if whose.unserved(self._calls.chats) is not None:
+            return ListToolsResult(tools=[])
+        caller = whose.now
+        functions = self._calls.functions(caller.chat)
+        specs = [spec for spec in self._calls.callable_by(caller) if whose.may_name(spec)]
+        begin = _place(specs, params.cursor if params is not None else None)
+        page, rest = specs[begin : begin + _TOOLS_ON_A_PAGE], specs[begin + _TOOLS_ON_A_PAGE :]
+        return ListToolsResult(
+            tools=[tool_definition(spec, functions.offered_name(spec.name)) for spec in page],
+            next_cursor=rest[0].name if rest else None,
+        )
+
+    async def _call(self, context: Context, params: CallToolRequestParams) -> CallToolResult | InputRequiredResult:
+        whose = self._whose(context)
+        caller = whose.now
+        texts = self._calls.chats.profile(caller.chat).texts
+        unserved = whose.unserved(self._calls.chats)
+        if unserved is not None:
+            text = texts.say("mcp.not_served", chat=unserved.chat, detail=unserved.setting)
+            return tool_error(ErrorCode.REFUSED.value, text)
+        spec = self._calls.functions(caller.chat).find(params.name)
+        if spec is None or not whose.may_name(spec):
+            raise MCPError(INVALID_PARAMS, f"Unknown tool: {params.name[:_LONGEST_NAME_SHOWN]}")
+        if len(self._running) - len(self._waiting) >= _MOST_CALLS and params.request_state is None:
+            return tool_error(ErrorCode.TRANSIENT.value, texts.say("mcp.busy"))
+        asks, lends = _opens(context, whose)
+        if (asks or lends) and comes_in_rounds(context):
+            return await self._call_in_rounds(context, params, whose, spec, texts)
+        status = self._status(spec, lambda: context)
+        gone = [one for one in (self._gone, gone_from(context)) if one is not None]
+        person = OverTheStream(context, whose, texts, self._waiting, gone) if asks else None
+        model = ModelOverTheStream(context, whose, self._waiting, gone) if lends else None
+        running = anyio.CancelScope()
+        called = None
+        self._began(running)
+        try:
+            with running:
+                called = await self._calls.call(
+                    caller, spec.name, params.arguments or {}, status=status, person=person, model=model
+                )
+        except StoreError as error:
+            return _not_kept(spec, error, texts)
+        finally:
+            self._ended(running)
+        return tool_result(called or Called(stopped(spec, texts)), spec, caller.chat, texts)
+
+    async def _call_in_rounds(
+        self, context: Context, params: CallToolRequestParams, whose: McpCaller, spec: FunctionSpec, texts: Phrases
+    ) -> CallToolResult | InputRequiredResult:
+        """What a call gave, or what its client has to ask first: it comes back with the answer."""
+        caller = whose.now
+        if params.request_state is None:
+            one = CallInRounds(self._rounds, context, whose, texts, params)
+            status = self._status(spec, lambda: one.context)
+            asks, lends = _opens(context, whose)
+            call = self._calls.call(
+                caller,
+                spec.name,
+                params.arguments or {},
+                status=status,
+                person=one if asks else None,
+                model=one if lends else None,
+            )
+            running = one.begin(call)
+            self._began(running)
+            running.add_done_callback(self._ended)
+        else:
+            known = self._rounds.take(params.request_state, whose, params)
+            if known is None:
+                return tool_error(_EXPIRED, texts.say("mcp.expired"))
+            one = known
+            one.go_on(context, whose, params)
+        asked = await one.next()
+        if asked is not None:
+            return asked
+        try:
+            called = one.called or Called(stopped(spec, texts))
+        except StoreError as error:
+            return _not_kept(spec, error, texts)
+        return tool_result(called, spec, caller.chat, texts)
+
+    def _status(self, spec: FunctionSpec, context: Callable[[], Context]) -> Status:
+        """Tells whoever waits what goes on. `context`: of the request that waits now."""
+        steps = 0
+
+        async def tell(text: str) -> None:
+            nonlocal steps
+            steps += 1
+            await self._statuses.tell(context(), spec.name, steps, text)
+
+        return tell
+
+    def _began(self, running: _Stops) -> None:
+        self._running.add(running)
+        self._idle.clear()
+
+    def _ended(self, running: _Stops) -> None:
+        self._running.discard(running)
+        if not self._running:
+            self._idle.set()
+
+    def _remember(self, context: Context) -> None:
+        session_id = session_of(context)
+        self._told[session_id] = context.session
+        self._told.move_to_end(session_id)
+        if len(self._told) > MOST_SESSIONS:
+            self._told.popitem(last=False)
+
+    def _input_schema(self, name: str) -> JsonObject | None:
+        """What the library compares a call's headers with."""
+        for bot in self._calls.chats.bots:
+            spec = self._calls.functions_of(bot).find(name)
+            if spec is not None:
+                return spec.parameters
+        return None
+
+    async def _guarded(self, ctx: Context, call_next: CallNext) -> HandlerResult:
+        """A failure of ours reaches nobody in its own words. And a conversation that begins is told of changes."""
+        try:
+            result = await call_next(ctx)
+        except (MCPError, ValidationError):
+            raise
+        except Exception as error:  # noqa: BLE001 - the border of the protocol: the library would pass its text on
+            short_id = uuid.uuid4().hex[:8]
+            _log.error("mcp_request_failed", method=ctx.method, id=short_id, exc_info=error)
+            raise MCPError(INTERNAL_ERROR, f"Internal error {short_id}") from None
+        if ctx.method == "initialize" and isinstance(result, dict):
+            # The HTTP transport makes its own options, without this.
+            result["capabilities"]["tools"]["listChanged"] = True
+        return result
+
+
+def _opens(context: Context, whose: McpCaller) -> tuple[bool, bool]:
+    """Whether the client's user may be asked, and its model."""
+    return whose.may_be_asked and can_be_asked(context), whose.may_lend and lends_its_model(context)
+
+
+def _not_kept(spec: FunctionSpec, error: StoreError, texts: Phrases) -> CallToolResult:
+    _log.error("call_not_kept", function=spec.name, problem=str(error))
+    return tool_error(ErrorCode.UNKNOWN_OUTCOME.value, texts.say("mcp.not_kept"))
+
+
+def _place(specs: Sequence[FunctionSpec], cursor: str | None) -> int:
+    """Where the page begins that `cursor`, the name of its first function, asks for."""
+    if cursor is None:
+        return 0
+    for place, spec in enumerate(specs):
+        if spec.name == cursor:
+            return place
+    raise MCPError(INVALID_PARAMS, "This page is not there any more; list from the beginning")

@@ -1,0 +1,634 @@
+"""The HTTP platform: messages arrive as POST requests, output is a stored event feed per chat."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import itertools
+import unicodedata
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Protocol
+from weakref import WeakValueDictionary
+
+import orjson
+from pydantic import SecretStr
+from starlette.requests import Request
+
+from bot.platforms.base import Accepted, Deliver, Limits, Outgoing, QueueFull, Receipt, SendFailed
+from bot.platforms.http.wire import MAX_TEXT_CHARS, Posted, PostedSender, Refusal, bot_id, message_body, said_body
+from bot.platforms.mentions import Hear
+from function_calls.context import Kind, MessageContext, MessageKey, Quoted, Sender
+from services.clock import Clock
+from services.refs import ChatRef, JsonObject, MemberRef, Role
+from services.store.ids import Ids
+from services.store.port import BadUnit, Store, StoreBroken, StoreClosed, StoreError, Write
+from services.store.turns import http_events
+from services.store.turns.http_events import Event, Viewer
+
+_ROLES_KEPT = 5000
+PRIVATE_PREFIX = "dm-"
+"""Begins the names of private chats: `dm-` and the member's id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """A request's author, as its credentials prove it."""
+
+    member: str | None
+    """The member's id; None for a program, which speaks for anybody."""
+
+
+@dataclass(frozen=True, slots=True)
+class Speaker:
+    """The sender of one message."""
+
+    id: str
+    name: str
+    role: Role
+
+
+def bears(request: Request, token: SecretStr | None) -> bool:
+    """Whether `token` is the request's bearer token; never, where it is empty. Every wrong one takes the same time."""
+    scheme, _, offered = request.headers.get("authorization", "").partition(" ")
+    expected = "" if token is None else token.get_secret_value()
+    is_same = hmac.compare_digest(offered.strip().encode(), expected.encode())
+    return is_same and bool(expected) and scheme.lower() == "bearer"
+
+
+class Callers(Protocol):
+    """The two kinds of callers, programs and people on the page, differ only in this."""
+
+    def claims(self, request: Request) -> bool:
+        """Whether the request bears this kind of credentials, valid or not."""
+
+    def identify(self, request: Request) -> Caller:
+        """Who calls. Raises Refusal (401)."""
+
+    def enter(self, caller: Caller, chat: str, /) -> None:
+        """Return when the caller may read and write in `chat`. Raises Refusal (403)."""
+
+    def speaker(self, caller: Caller, chat: str, posted: PostedSender, /) -> Speaker:
+        """Whose message it is. Raises Refusal (400, 403)."""
+
+    def role(self, chat: str, member: str, /) -> Role | None:
+        """The member's role now; None when nobody can tell."""
+
+
+class Programs:
+    """Programs with the bearer token of the settings. They vouch for the senders they name, up to a role."""
+
+    def __init__(self, token: SecretStr, max_role: Role = Role.MEMBER) -> None:
+        if not token.get_secret_value():
+            raise ValueError("platforms.http.token: an empty token would let everybody in")
+        self._token: SecretStr | None = token
+        self._max_role = max_role
+        self._roles: OrderedDict[tuple[str, str], Role] = OrderedDict()
+
+    def use(self, token: SecretStr | None, max_role: Role) -> bool:
+        """From the next request on only `token` is taken, and senders have at most that role. None: nobody is let
+        in. Returns whether those who came with the token before have to come again."""
+        is_other, self._token = token != self._token, token
+        self._max_role = max_role
+        self._roles = OrderedDict((key, role.capped(max_role)) for key, role in self._roles.items())
+        return is_other
+
+    def claims(self, request: Request) -> bool:
+        return "authorization" in request.headers
+
+    def identify(self, request: Request) -> Caller:
+        if not bears(request, self._token):
+            raise Refusal(401, "unauthorized", "this needs the header `Authorization: Bearer <platforms.http.token>`")
+        return Caller(member=None)
+
+    def enter(self, _caller: Caller, _chat: str) -> None:
+        return None
+
+    def speaker(self, _caller: Caller, chat: str, posted: PostedSender) -> Speaker:
+        if posted.id is None:
+            raise Refusal(400, "bad_request", "sender.id: is required", field="sender.id")
+        role = posted.role.capped(self._max_role)
+        self._roles[chat, posted.id] = role
+        self._roles.move_to_end((chat, posted.id))
+        if len(self._roles) > _ROLES_KEPT:
+            self._roles.popitem(last=False)
+        return Speaker(posted.id, posted.name or posted.id, role)
+
+    def role(self, chat: str, member: str) -> Role | None:
+        return self._roles.get((chat, member))
+
+
+_PRUNE_EVERY = 64
+_COUNTED_CHATS = 10_000
+
+
+class Listener:
+    """One reader that waits for something to happen in a chat."""
+
+    def __init__(self, chat: str, member: str) -> None:
+        """`member`: whose it is; empty: a program's."""
+        self.chat = chat
+        self.member = member
+        self.is_superseded = False
+        """Others of its member, or of somebody who had none, took its place: it must not come back at once."""
+        self._happened = asyncio.Event()
+        self._is_over = False
+
+    def wake(self) -> None:
+        """Something happened."""
+        self._happened.set()
+
+    def dismiss(self) -> None:
+        """Whoever reads has to come again and show who they are."""
+        self._is_over = True
+        self.wake()
+
+    def is_dismissed(self) -> bool:
+        """Whether it is to read no further."""
+        return self._is_over
+
+    def forget(self) -> None:
+        """What happened so far is about to be read."""
+        self._happened.clear()
+
+    async def wait(self, seconds: float) -> bool:
+        """Return True as soon as something happens, or False after `seconds`."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._happened.wait()
+        except TimeoutError:
+            return False
+        return True
+
+
+class Listeners:
+    """The open listeners of one feed, bounded in all and for each member."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        """How many there are, without those that were superseded."""
+        self._by_chat: dict[str, set[Listener]] = {}
+        self._by_member: dict[str, dict[Listener, None]] = {}
+        """Oldest first."""
+
+    def of(self, member: str) -> int:
+        """How many a member has."""
+        return len(self._by_member.get(member, ()))
+
+    def make_room(self, member: str, most: int) -> bool:
+        """Whether one more of `member` is within `most`. Where there are as many, whoever has two more than `member`
+        or most of all loses the oldest."""
+        if self.count < most:
+            return True
+        greediest = max(self._by_member.values(), key=len, default={})
+        if len(greediest) <= self.of(member) + 1:
+            return False
+        self._supersede(next(iter(greediest)))
+        return True
+
+    def add(self, chat: str, member: str, most_of_member: int = 0) -> Listener:
+        """A new one. The oldest of a member who has `most_of_member` already (0: no limit) is superseded."""
+        if 0 < most_of_member <= self.of(member):
+            self._supersede(next(iter(self._by_member[member])))
+        listener = Listener(chat, member)
+        self._by_chat.setdefault(chat, set()).add(listener)
+        self._by_member.setdefault(member, {})[listener] = None
+        self.count += 1
+        return listener
+
+    def remove(self, listener: Listener) -> None:
+        """It reads no more."""
+        if not listener.is_superseded:
+            self._forget(listener)
+        in_chat = self._by_chat[listener.chat]
+        in_chat.discard(listener)
+        if not in_chat:
+            del self._by_chat[listener.chat]
+
+    def wake(self, chat: str) -> None:
+        """Let everybody who listens to `chat` look."""
+        for listener in self._by_chat.get(chat, ()):
+            listener.wake()
+
+    def wake_all(self) -> None:
+        """Let everybody look."""
+        for chat in list(self._by_chat):
+            self.wake(chat)
+
+    def dismiss_all(self) -> None:
+        """End all: what let them in may not hold any more."""
+        for listeners in self._by_chat.values():
+            for listener in listeners:
+                listener.dismiss()
+
+    def _supersede(self, listener: Listener) -> None:
+        self._forget(listener)
+        listener.is_superseded = True
+        listener.dismiss()
+
+    def _forget(self, listener: Listener) -> None:
+        of_member = self._by_member[listener.member]
+        del of_member[listener]
+        if not of_member:
+            del self._by_member[listener.member]
+        self.count -= 1
+
+
+class ChatFeed:
+    """The events of one platform and account."""
+
+    def __init__(self, platform: str, account: str, store: Store, ids: Ids, *, keep: int = 1000) -> None:
+        self._platform = platform
+        self._account = account
+        self._store = store
+        self._ids = ids
+        self._keep = keep
+        self.listeners = Listeners()
+        self._in_flight: dict[str, set[int]] = {}
+        self._statuses: dict[str, str] = {}
+        self._added: dict[str, int] = {}
+        self.ended = False
+
+    @contextmanager
+    def taking(self, chat: str) -> Iterator[int]:
+        """The id of an event that is being committed. Until that has ended nobody reads past it, so that a cursor
+        never jumps over an event that becomes visible later."""
+        event_id = self._ids.next()
+        in_flight = self._in_flight.setdefault(chat, set())
+        in_flight.add(event_id)
+        try:
+            yield event_id
+        finally:
+            in_flight.discard(event_id)
+            if not in_flight:
+                del self._in_flight[chat]
+            self.listeners.wake(chat)
+
+    def writes(self, chat: str, native_id: str, event: Event, private_to: str | None = None) -> list[Write]:
+        """What keeps `event` once, and the chat's events bounded."""
+        key = self._key(chat)
+        writes = [http_events.add(event, key, native_id, private_to)]
+        added = self._added.get(chat, 0)
+        if added % _PRUNE_EVERY == 0:
+            writes.append(http_events.prune(key, self._keep))
+        if len(self._added) >= _COUNTED_CHATS:
+            self._added.clear()
+        self._added[chat] = added + 1
+        return writes
+
+    async def after(self, chat: str, cursor: int, count: int, viewer: Viewer) -> list[Event]:
+        """Up to `count` events that came after `cursor`, oldest first. Raises StoreError."""
+        query = http_events.after(self._key(chat), cursor, self._horizon(chat), count, viewer)
+        return [http_events.event_of(row) for row in await self._store.read(query)]
+
+    async def newest(self, chat: str, count: int, viewer: Viewer) -> list[Event]:
+        """The last `count` events, oldest first. Raises StoreError."""
+        query = http_events.newest(self._key(chat), self._horizon(chat), count, viewer)
+        return [http_events.event_of(row) for row in reversed(await self._store.read(query))]
+
+    async def find(self, chat: str, native_id: str, viewer: Viewer) -> Event | None:
+        """The event with this native id, when it is still kept and `viewer` may see it. Raises StoreError."""
+        rows = await self._store.read(http_events.find(self._key(chat), native_id, viewer))
+        return http_events.event_of(rows[0]) if rows else None
+
+    @property
+    def listening(self) -> int:
+        """How many readers wait at this moment."""
+        return self.listeners.count
+
+    @contextmanager
+    def listen(self, chat: str, member: str, most_of_member: int = 0) -> Iterator[Listener]:
+        """A listener that is woken by everything in `chat`, and by the end; see `Listeners.add`."""
+        listener = self.listeners.add(chat, member, most_of_member)
+        try:
+            yield listener
+        finally:
+            self.listeners.remove(listener)
+
+    def status(self, chat: str) -> str:
+        """What the bot is doing in `chat`; empty when nothing."""
+        return self._statuses.get(chat, "")
+
+    def set_status(self, chat: str, text: str) -> None:
+        """Tell everybody in `chat` what the bot is doing; never stored."""
+        if text:
+            self._statuses[chat] = text
+        else:
+            self._statuses.pop(chat, None)
+        self.listeners.wake(chat)
+
+    def end(self) -> None:
+        """End all streams: the server is about to stop."""
+        self.ended = True
+        self.listeners.wake_all()
+
+    def _horizon(self, chat: str) -> int:
+        return min(self._in_flight.get(chat, ()), default=self._ids.next())
+
+    def _key(self, chat: str) -> str:
+        return ChatRef(self._platform, self._account, chat).key
+
+
+def is_bots(native_id: str) -> bool:
+    """Whether an event of this native id is something that the bot sent."""
+    return native_id.startswith(bot_id(""))
+
+
+_EVENTS_READ = 1000
+_CACHED_CHATS = 500
+_NAMES_PER_CHAT = 2000
+
+_LOOK_LIKE = {
+    "a": "АаΑαɑᴀᎪ",
+    "b": "ВвЬьΒβʙᏴ",
+    "c": "СсϹϲᴄᏟ",
+    "d": "ԁđᴅᎠ",
+    "e": "ЕеҽΕεᴇᎬ",
+    "f": "Ϝꜰք",
+    "g": "ԌɡɢցᏀ",
+    "h": "НнҺһΗħʜհᎻ",
+    "i": "ІіΙιıɩɪᎥ",
+    "j": "ЈјͿϳᴊᎫ",
+    "k": "КкΚκᴋᏦ",
+    "l": "ӀӏłƚƖǀʟᏞ",
+    "m": "МмΜϺᴍᎷ",
+    "n": "пΝηɴո",
+    "o": "ОоΟοσøᴏՕօ",
+    "p": "РрΡρϱᴘᏢ",
+    "q": "Ԛԛզ",
+    "r": "гᴦʀᎡᏒ",
+    "s": "ЅѕꜱՏᏕᏚ",
+    "t": "ТтΤτŧᴛᎢ",
+    "u": "υʋᴜՍս",
+    "v": "ѴѵνᴠᏙ",
+    "w": "ԜԝѡωᴡᎳ",
+    "x": "ХхΧχ",
+    "y": "УуҮүΥγʏᎩ",
+    "z": "ΖᴢᏃ",
+}
+"""Letters of other alphabets, and rare Latin ones, that look like a Latin letter and do not decompose to it. A
+selection from the confusable characters of Unicode Technical Standard 39."""
+_LATIN = {ord(char): letter for letter, chars in _LOOK_LIKE.items() for char in chars}
+_DRAWN_ALIKE = str.maketrans("I1|0", "lllo")
+_BLANK = frozenset(
+    itertools.chain(
+        (0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2065, 0x2800, 0x3164, 0xFFA0),
+        range(0x180B, 0x1810),
+        range(0xFE00, 0xFE10),
+        range(0xFFF0, 0xFFF9),
+        range(0xE0000, 0xE1000),
+    )
+)
+"""Characters that draw nothing although their category does not say so."""
+
+
+def is_visible(name: str) -> bool:
+    """Whether at least one character of `name` draws something by itself."""
+    return any(_is_drawn(char) for char in name)
+
+
+def skeleton(name: str) -> str:
+    """`name` reduced so that names which look alike are equal: without case, accents, spaces, punctuation and
+    invisible characters, and with letters of other alphabets as the Latin ones that they look like."""
+    text = unicodedata.normalize("NFKD", name.translate(_LATIN)).translate(_LATIN).casefold()
+    kept = [char for char in text if ord(char) not in _BLANK and _counts(char)]
+    return "".join(kept) or "".join(filter(_is_drawn, text))
+
+
+def skeletons(name: str) -> set[str]:
+    """The skeletons of `name` as it is written, and read with `I`, `1` and `|` as `l` and `0` as `o`."""
+    return {skeleton(name), skeleton(unicodedata.normalize("NFKC", name).translate(_DRAWN_ALIKE))}
+
+
+def _is_drawn(char: str) -> bool:
+    category = unicodedata.category(char)
+    return category[0] not in "ZM" and category not in ("Cc", "Cf", "Cs") and ord(char) not in _BLANK
+
+
+def _counts(char: str) -> bool:
+    # Vowel signs of Indic scripts have combining class 0: they make another name, accents do not.
+    category = unicodedata.category(char)
+    is_sign = category in ("Mn", "Mc") and not unicodedata.combining(char)
+    return is_sign or (category[0] != "P" and _is_drawn(char))
+
+
+class ChatNames:
+    """Names under which the members of each chat are shown. The first who speaks under a name in a chat has it, the
+    second Ann is shown as `Ann (2)`. The chat's stored events keep this across restarts."""
+
+    def __init__(self, feed: ChatFeed) -> None:
+        self._feed = feed
+        self._holders: dict[str, dict[str, str]] = {}
+
+    async def shown(self, chat: str, member: str, name: str) -> str:
+        """`name`, with a number when it is another member's in `chat`. Raises StoreError."""
+        holders = await self._holders_of(chat)
+        key = skeleton(name)
+        if holders.setdefault(key, member) == member:
+            return name
+        number = next(n for n in itertools.count(2) if holders.setdefault(f"{key}{n}", member) == member)
+        return f"{name} ({number})"
+
+    async def _holders_of(self, chat: str) -> dict[str, str]:
+        """Member ids by the skeleton of their names."""
+        holders = self._holders.get(chat)
+        if holders is not None and len(holders) <= _NAMES_PER_CHAT:
+            return holders
+        read: dict[str, str] = {}
+        for event in await self._feed.newest(chat, _EVENTS_READ, Viewer("", sees_all=True)):
+            sender = orjson.loads(event.body).get("sender")
+            if sender is not None:
+                read.setdefault(skeleton(sender["name"]), sender["id"])
+        if self._holders.get(chat) is not holders:
+            return self._holders[chat]  # another message of the chat has read them meanwhile
+        while len(self._holders) >= _CACHED_CHATS:
+            del self._holders[next(iter(self._holders))]
+        self._holders[chat] = read
+        return read
+
+
+_QUOTED_CHARS = 500
+_QUEUE_FULL_SECONDS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class StreamLimits:
+    """How much the event streams may take."""
+
+    streams: int = 200
+    """Open at once. For the next one whoever has most loses the oldest; where nobody has two more than it, it is
+    refused."""
+    streams_per_member: int = 8
+    """Open at once for one member of the page; the oldest ends for the next one. The programs of the HTTP API share one
+    token and have all `streams`."""
+    poll_seconds: float = 5.0
+    """Look for events of another process this often; those of this one are told at once."""
+    heartbeat_seconds: float = 15.0
+    """A comment after this much silence, so that both ends notice a dead connection."""
+    stalled_seconds: float = 30.0
+    """A client that takes nothing for so long is cut off; it comes back with its cursor."""
+
+
+class HttpPlatform:
+    """A ChatPlatform over HTTP."""
+
+    limits = Limits(
+        text_chars=MAX_TEXT_CHARS, sends_are_idempotent=True, sends_per_minute=600, choices=True, senders_retry=True
+    )
+
+    def __init__(
+        self,
+        name: str,
+        account: str,
+        *,
+        store: Store,
+        ids: Ids,
+        clock: Clock,
+        hear: Hear,
+        callers: Callers,
+        shows_members: bool = False,
+        keep_events: int = 1000,
+        stream_limits: StreamLimits = StreamLimits(),
+    ) -> None:
+        """`shows_members`: the streams also have the members' messages, under names that differ within a chat."""
+        self.name = name
+        self.account = account
+        self.callers = callers
+        self.feed = ChatFeed(name, account, store, ids, keep=keep_events)
+        self.stream_limits = stream_limits
+        self._store = store
+        self._clock = clock
+        self._hear = hear
+        self._shows_members = shows_members
+        self._names = ChatNames(self.feed)
+        self._deliver: Deliver | None = None
+        self._receiving: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    async def run(self, deliver: Deliver) -> None:
+        """Take messages until cancelled; before and after, posts are told to come back."""
+        self._deliver = deliver
+        try:
+            await asyncio.get_running_loop().create_future()
+        finally:
+            self._deliver = None
+
+    async def receive(self, caller: Caller, chat: str, posted: Posted) -> Accepted:
+        """Hand a posted message to the daemon, after those of its chat that came before; durable when it returns.
+        Raises Refusal."""
+        self.callers.enter(caller, chat)
+        speaker = self.callers.speaker(caller, chat, posted.sender)
+        lock = self._receiving.get(chat)
+        if lock is None:
+            lock = self._receiving[chat] = asyncio.Lock()
+        try:
+            # One at a time: a flood in one chat adds one message to each round of the event loop and each commit.
+            async with lock:
+                if self._shows_members:
+                    speaker = replace(speaker, name=await self._names.shown(chat, speaker.id, speaker.name))
+                quoted = await self._quoted(chat, speaker, posted)
+                context = self._context(chat, speaker, posted, quoted)
+                return await self._hand_over(context, _shown(posted, quoted), quoted.private_to if quoted else None)
+        except QueueFull as error:
+            status = 503 if error.limit == "limits.queue_total" else 429
+            said = f"nothing was accepted, because {error}; send it again"
+            raise Refusal(status, "queue_full", said, retry_after_seconds=_QUEUE_FULL_SECONDS) from error
+        except BadUnit as error:
+            raise Refusal(400, "bad_request", "the message cannot be stored") from error
+        except StoreError as error:
+            raise _unavailable() from error
+
+    async def send(self, outgoing: Outgoing) -> Receipt:
+        chat = outgoing.chat.native
+        native_id = bot_id(outgoing.key)
+        private_to = outgoing.private_to.native if outgoing.private_to else None
+        try:
+            body = message_body(outgoing, self._clock.now().isoformat(timespec="milliseconds"))
+            with self.feed.taking(chat) as event_id:
+                await self._store.commit(self.feed.writes(chat, native_id, Event(event_id, body), private_to))
+        except (orjson.JSONEncodeError, BadUnit, StoreBroken, StoreClosed) as error:
+            raise SendFailed(f"the event of {native_id!r} was not stored: {error}", retryable=False) from error
+        except StoreError as error:
+            raise SendFailed(f"the event of {native_id!r} was not stored: {error}", retryable=True) from error
+        return Receipt(native_id)
+
+    async def typing(self, chat: ChatRef, status: str) -> None:
+        self.feed.set_status(chat.native, status)
+
+    async def role(self, chat: ChatRef, member: MemberRef) -> Role | None:
+        return self.callers.role(chat.native, member.native)
+
+    async def close(self) -> None:
+        self.feed.end()
+
+    def viewer(self, caller: Caller) -> Viewer:
+        """Whose events the caller may see."""
+        return Viewer(caller.member or "", sees_all=caller.member is None)
+
+    async def _hand_over(self, context: MessageContext, shown: str, private_to: str | None) -> Accepted:
+        if self._deliver is None:
+            raise _unavailable()
+        chat = context.chat.native
+        if not self._shows_members:
+            return await self._deliver(context, ())
+        with self.feed.taking(chat) as event_id:
+            event = Event(event_id, said_body(context, shown))
+            return await self._deliver(context, self.feed.writes(chat, context.key.native_id, event, private_to))
+
+    def _context(self, chat: str, speaker: Speaker, posted: Posted, quoted: _Quotation | None) -> MessageContext:
+        ref = ChatRef(self.name, self.account, chat)
+        kind = Kind(posted.kind)
+        heard = self._hear(posted.text)
+        is_choice = kind is Kind.CHOICE
+        return MessageContext(
+            key=MessageKey(ref, posted.id, kind),
+            kind=kind,
+            chat=ref,
+            is_group=not chat.startswith(PRIVATE_PREFIX),
+            sender=Sender(MemberRef(self.name, self.account, speaker.id), speaker.name, speaker.role),
+            text=posted.text if is_choice else heard.text,
+            sent_at=self._clock.now(),
+            mentions=tuple(MemberRef(self.name, self.account, member) for member in dict.fromkeys(posted.mentions)),
+            mentions_bot=posted.mentions_bot or heard.mentions_bot or is_choice,
+            reply_to=quoted.quoted if quoted else None,
+            private=quoted is not None and quoted.private_to is not None,
+            chat_title=chat,
+        )
+
+    async def _quoted(self, chat: str, speaker: Speaker, posted: Posted) -> _Quotation | None:
+        if posted.reply_to is None:
+            return None
+        found = await self.feed.find(chat, posted.reply_to, Viewer(speaker.id))
+        if found is None:
+            if posted.kind == "choice":
+                raise Refusal(400, "bad_request", "reply_to: no such message here", field="reply_to")
+            return _Quotation(Quoted(posted.reply_to, from_bot=is_bots(posted.reply_to)), {}, None)
+        event: JsonObject = orjson.loads(found.body)
+        sender = event.get("sender", {})
+        text = str(event["text"])[:_QUOTED_CHARS]
+        quoted = Quoted(posted.reply_to, str(sender.get("name", "")), text, from_bot=is_bots(posted.reply_to))
+        labels = {str(each["value"]): str(each["label"]) for each in event.get("choices", ())}
+        return _Quotation(quoted, labels, event.get("private_to"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Quotation:
+    quoted: Quoted
+    labels: dict[str, str]
+    """The labels of its choices, by value."""
+    private_to: str | None
+    """Who alone could read it, and alone sees the answer to it."""
+
+
+def _shown(posted: Posted, quoted: _Quotation | None) -> str:
+    if posted.kind == "message":
+        return posted.text
+    label = quoted.labels.get(posted.text) if quoted else None
+    if label is None:
+        raise Refusal(400, "bad_request", "text: is not one of the choices of that message", field="text")
+    return label
+
+
+def _unavailable() -> Refusal:
+    return Refusal(503, "unavailable", "nothing was accepted; send it again", retry_after_seconds=2)

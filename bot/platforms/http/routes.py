@@ -1,0 +1,236 @@
+"""Routes of the HTTP platform and server-sent event streams."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import unicodedata
+from collections.abc import AsyncIterator, Sequence
+
+import orjson
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from bot.platforms.base import Accepted
+from bot.platforms.http.platform import Caller, HttpPlatform
+from bot.platforms.http.wire import MAX_BODY_BYTES, Refusal, read_posted, status_body, with_cursor
+from services.refs import JsonValue
+from services.store.port import StoreError
+from services.store.turns.http_events import Event, Viewer
+
+PAGE = 100
+# A client that does not know the event obeys `retry`: to come back at once would end another stream of its member's.
+_CLOSED = b'retry: 60000\n\ndata: {"type":"closed","reason":"too_many_streams"}\n\n'
+_HEADERS = [
+    (b"content-type", b"text/event-stream; charset=utf-8"),
+    (b"cache-control", b"no-store"),
+    (b"x-accel-buffering", b"no"),
+]
+
+
+class EventStream:
+    """The answer to one stream request. It ends when the client goes away or stalls, when the platform closes, and
+    when the store fails; a client then comes back with its cursor."""
+
+    def __init__(self, platform: HttpPlatform, chat: str, viewer: Viewer, after: int, first: list[Event]) -> None:
+        """`first` are events that come before those after the cursor `after`."""
+        self._platform = platform
+        self._chat = chat
+        self._viewer = viewer
+        self._cursor = after
+        self._first = first
+
+    async def __call__(self, _scope: Scope, receive: Receive, send: Send) -> None:
+        streaming = asyncio.create_task(self._stream(send))
+        gone = asyncio.create_task(_until_gone(receive))
+        try:
+            await asyncio.wait((streaming, gone), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            streaming.cancel()
+            gone.cancel()
+            results = await asyncio.gather(streaming, gone, return_exceptions=True)
+        for result in results:
+            if isinstance(result, Exception) and not isinstance(result, (TimeoutError, StoreError)):
+                raise result
+
+    async def _stream(self, send: Send) -> None:
+        stalled_seconds = self._platform.stream_limits.stalled_seconds
+        await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
+        async for chunk in self._chunks():
+            async with asyncio.timeout(stalled_seconds):
+                await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _chunks(self) -> AsyncIterator[bytes]:
+        feed, limits = self._platform.feed, self._platform.stream_limits
+        yield b"retry: 1000\n\n" + _as_chunk(self._first)
+        told_status = ""
+        silent_seconds = 0.0
+        member = self._viewer.member
+        with feed.listen(self._chat, member, limits.streams_per_member if member else 0) as listener:
+            while not feed.ended and not listener.is_dismissed():
+                listener.forget()
+                events = await feed.after(self._chat, self._cursor, PAGE, self._viewer)
+                if listener.is_dismissed():
+                    break
+                status = feed.status(self._chat)
+                chunk = _as_chunk(events)
+                if status != told_status and len(events) < PAGE:
+                    chunk += f"data: {status_body(status)}\n\n".encode()
+                    told_status = status
+                if events:
+                    self._cursor = events[-1].id
+                if chunk or silent_seconds >= limits.heartbeat_seconds:
+                    yield chunk or b": still here\n\n"
+                    silent_seconds = 0.0
+                if len(events) < PAGE and not await listener.wait(limits.poll_seconds):
+                    silent_seconds += limits.poll_seconds
+        if listener.is_superseded:
+            yield _CLOSED
+
+
+def _as_chunk(events: list[Event]) -> bytes:
+    return "".join(f"id: {event.id}\ndata: {with_cursor(event.body, event.id)}\n\n" for event in events).encode()
+
+
+async def _until_gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+_MAX_CHAT_CHARS = 100
+_MAX_CURSOR = 2**63 - 1
+_MAX_WAIT_SECONDS = 60
+_BODY_SECONDS = 15.0
+
+
+def authenticate(platforms: Sequence[HttpPlatform], request: Request) -> tuple[HttpPlatform, Caller]:
+    """The platform that knows the request's kind of credentials, and who calls. Raises Refusal (401)."""
+    for platform in platforms:
+        if platform.callers.claims(request):
+            return platform, platform.callers.identify(request)
+    raise Refusal(401, "unauthorized", "this needs a token")
+
+
+def chat_routes(platforms: Sequence[HttpPlatform]) -> list[Route]:
+    """The routes of all HTTP platforms: a request belongs to the one that knows its kind of credentials."""
+
+    async def post_message(request: Request) -> Response:
+        platform, caller = authenticate(platforms, request)
+        chat = _chat_of(request)
+        accepted = await platform.receive(caller, chat, read_posted(await body_of(request)))
+        return json_response({"accepted": True, "duplicate": accepted is Accepted.DUPLICATE}, 202)
+
+    async def get_events(request: Request) -> ASGIApp:
+        platform, caller = authenticate(platforms, request)
+        chat = _chat_of(request)
+        platform.callers.enter(caller, chat)
+        viewer = platform.viewer(caller)
+        wait = request.query_params.get("wait")
+        seconds = None if wait is None else _number("wait", wait, 0, _MAX_WAIT_SECONDS)
+        _check_room(platform, viewer.member, seconds)
+        try:
+            cursor, first = await _start(request, platform, chat, viewer)
+            if seconds is None:
+                return EventStream(platform, chat, viewer, cursor, first)
+            return json_response(await _poll(platform, chat, viewer, cursor, first, seconds))
+        except StoreError as error:
+            raise Refusal(503, "unavailable", "the events cannot be read now", retry_after_seconds=2) from error
+
+    return [
+        Route("/api/v1/chats/{chat}/messages", post_message, methods=["POST"]),
+        Route("/api/v1/chats/{chat}/events", get_events, methods=["GET"]),
+    ]
+
+
+def _check_room(platform: HttpPlatform, member: str, seconds: int | None) -> None:
+    """Return when a stream, or a poll that waits so many seconds, may begin. Raises Refusal (429, 503)."""
+    feed, limits = platform.feed, platform.stream_limits
+    if seconds and member and feed.listeners.of(member) >= limits.streams_per_member:
+        raise Refusal(429, "too_many_streams", "too many streams of this member are open", retry_after_seconds=5)
+    if feed.ended or (seconds != 0 and not feed.listeners.make_room(member, limits.streams)):
+        raise Refusal(503, "unavailable", "too many streams are open", retry_after_seconds=5)
+
+
+async def _start(request: Request, platform: HttpPlatform, chat: str, viewer: Viewer) -> tuple[int, list[Event]]:
+    """Where a reader begins, and what it is told first."""
+    cursor = request.headers.get("last-event-id") or request.query_params.get("after")
+    last = request.query_params.get("last")
+    if cursor is not None or last is None:
+        return _number("after", cursor or "0", 0, _MAX_CURSOR), []
+    newest = await platform.feed.newest(chat, _number("last", last, 1, 1000), viewer)
+    return (newest[-1].id if newest else 0), newest
+
+
+async def _poll(
+    platform: HttpPlatform, chat: str, viewer: Viewer, cursor: int, first: list[Event], seconds: int
+) -> JsonValue:
+    """The events after `cursor` as one JSON object, waiting up to `seconds` for the first."""
+    until = time.monotonic() + seconds
+    with platform.feed.listen(chat, viewer.member) as listener:
+        while True:
+            listener.forget()
+            events = first + await platform.feed.after(chat, cursor, PAGE, viewer)
+            left = until - time.monotonic()
+            if listener.is_superseded:
+                break
+            if listener.is_dismissed():
+                raise Refusal(401, "unauthorized", "the token was changed meanwhile")
+            if events or left <= 0 or platform.feed.ended:
+                break
+            await listener.wait(min(left, platform.stream_limits.poll_seconds))
+    return {
+        "events": [orjson.Fragment(with_cursor(event.body, event.id)) for event in events],
+        "cursor": str(events[-1].id if events else cursor),
+        "more": len(events) - len(first) == PAGE,
+        "status": platform.feed.status(chat),
+    }
+
+
+async def body_of(request: Request) -> bytes:
+    """The body of a request. Raises Refusal when it is too large or too slow."""
+    body = bytearray()
+    try:
+        async with asyncio.timeout(_BODY_SECONDS):
+            async for part in request.stream():
+                body += part
+                if len(body) > MAX_BODY_BYTES:
+                    raise Refusal(413, "too_large", f"the body is larger than {MAX_BODY_BYTES} bytes")
+    except TimeoutError as error:
+        raise Refusal(408, "too_slow", f"the body did not arrive within {_BODY_SECONDS:.0f} seconds") from error
+    except ClientDisconnect as error:
+        raise Refusal(400, "bad_request", "the body ended early") from error
+    return bytes(body)
+
+
+def json_response(value: JsonValue, status: int = 200) -> Response:
+    """`value` as JSON that no cache keeps."""
+    return Response(orjson.dumps(value), status, headers={"cache-control": "no-store"}, media_type="application/json")
+
+
+async def answer_refusal(_request: Request, refusal: Exception) -> Response:
+    """The answer to a request that raised Refusal: an exception handler for Starlette."""
+    if not isinstance(refusal, Refusal):
+        raise refusal
+    response = json_response(refusal.as_json(), refusal.status)
+    if refusal.retry_after_seconds is not None:
+        response.headers["retry-after"] = str(refusal.retry_after_seconds)
+    if refusal.status == 401:
+        response.headers["www-authenticate"] = "Bearer"
+    return response
+
+
+def _chat_of(request: Request) -> str:
+    chat = unicodedata.normalize("NFC", str(request.path_params["chat"]))
+    if not chat.strip() or len(chat) > _MAX_CHAT_CHARS or not chat.isprintable():
+        rule = f"is 1 to {_MAX_CHAT_CHARS} characters without control characters"
+        raise Refusal(400, "bad_request", f"chat: {rule}", field="chat")
+    return chat
+
+
+def _number(field: str, text: str, least: int, most: int) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) <= 19 and least <= int(text) <= most):
+        raise Refusal(400, "bad_request", f"{field}: is a number from {least} to {most}", field=field)
+    return int(text)

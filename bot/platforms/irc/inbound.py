@@ -1,0 +1,226 @@
+"""From a line of the network to a MessageContext: who said what, where, to whom, and in answer to what."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import uuid
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from bot.platforms.irc.state import State
+from bot.platforms.irc.text import ctcp, without_codes
+from bot.platforms.irc.wire import Line
+from bot.platforms.mentions import Hear, hearing
+from function_calls.context import Kind, MessageContext, MessageKey, Quoted, Sender
+from services.clock import Clock
+from services.refs import ChatRef, MemberRef, Role
+
+REPLY_TAG = "+draft/reply"
+OWN_IDS = "local-"
+"""Begins the ids that we give where the network gives none; it never gets to see them."""
+_REPLY_TAGS = ("+reply", REPLY_TAG)
+_KEPT = 5000
+_QUOTED_CHARS = 500
+_NICK_CHAR = r"\w\[\]\\`^{|}\-"
+_ADDRESSEE = re.compile(r"\s*@?([^\s:,@]+)[:,](?=\s|$)")
+_AT = re.compile(r"(?<![\w@])@([^\s:,.;!?@()]+)")
+_BEFORE_WE_CAME_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A message that somebody may answer."""
+
+    nick: str
+    identity: str
+    text: str
+    from_bot: bool
+
+
+class Inbound:
+    """Reads the lines of one network; outlives its connections, because replies do."""
+
+    def __init__(self, account: str, names: Sequence[str], clock: Clock) -> None:
+        """`names` are what the bot is called, beside its nick."""
+        self._account = account
+        self._names = tuple(names)
+        self._clock = clock
+        self._known: OrderedDict[str, Known] = OrderedDict()
+        self._hearing: tuple[str, Hear, re.Pattern[str]] = ("", hearing([*names, "?"]), re.compile("(?!)"))
+        self._batches: dict[str, str] = {}
+        self._connected_at = clock.now()
+        self._ahead = timedelta()
+        self._numbers = itertools.count(1)
+        self._session = ""
+
+    def connected(self, welcome: Line) -> None:
+        """A new connection begins, with this line."""
+        self._session = f"{OWN_IDS}{uuid.uuid4().hex[:12]}"
+        self._batches.clear()
+        self._connected_at = self._clock.now()
+        told = _time(welcome)
+        self._ahead = told - self._connected_at if told else timedelta()
+
+    def known(self, native_id: str) -> Known | None:
+        """The message with that id, among the latest."""
+        return self._known.get(native_id)
+
+    def said(self, native_id: str, nick: str, text: str) -> None:
+        """The bot said `text` itself."""
+        self._remember(native_id, Known(nick, "", text, from_bot=True))
+
+    def own_id(self) -> str:
+        """An id for a message that the network gives none."""
+        return f"{self._session}-{next(self._numbers)}"
+
+    def contexts(self, line: Line, state: State) -> list[MessageContext]:
+        """What `line` tells the daemon; mostly nothing, or one thing. For QUIT it is to be asked before `state` forgets
+        who it was."""
+        if line.command == "BATCH":
+            self._batch(line)
+            return []
+        if "!" not in line.source or state.is_me(line.nick):
+            return []
+        match line.command:
+            case "PRIVMSG" | "NOTICE":
+                context = self._message(line, state)
+                return [context] if context is not None else []
+            case "JOIN":
+                return self._came_or_went(Kind.JOIN, line, line.nick, [line.param(0)], state)
+            case "PART":
+                return self._came_or_went(Kind.LEAVE, line, line.nick, line.param(0).split(","), state)
+            case "KICK" if not state.is_me(line.param(1)):
+                return self._came_or_went(Kind.LEAVE, line, line.param(1), [line.param(0)], state)
+            case "QUIT":
+                names = [channel.name for channel in state.channels_of(line.nick)]
+                return self._came_or_went(Kind.LEAVE, line, line.nick, names, state)
+        return []
+
+    def _message(self, line: Line, state: State) -> MessageContext | None:
+        target, is_for_some = state.features.channel_of(line.param(0))
+        is_group = state.features.is_channel(target)
+        is_notice = line.command == "NOTICE"
+        if not is_group and (is_notice or not state.is_me(target)):
+            # Services and servers talk like this to everybody.
+            return None
+        request = ctcp(line.param(1))
+        if request is not None and request.command != "ACTION":
+            return None
+        body = without_codes(request.text if request else line.param(1))
+        text, mentions_bot = self._heard(body, state.nick)
+        if request is not None:
+            text = f"* {line.nick} {body}"
+        identity = state.identity(line.nick, state.account(line))
+        chat = ChatRef("irc", self._account, state.features.fold(target) if is_group else identity)
+        native_id = line.tags.get("msgid") or self.own_id()
+        self._remember(native_id, Known(line.nick, identity, text, from_bot=False))
+        return MessageContext(
+            key=MessageKey(chat, native_id),
+            kind=Kind.MESSAGE,
+            chat=chat,
+            is_group=is_group,
+            sender=Sender(
+                self._member(identity),
+                line.nick,
+                (state.role(target, identity) if is_group else None) or Role.MEMBER,
+                is_bot=is_notice or "bot" in line.tags,
+            ),
+            text=text,
+            sent_at=self._said_at(line),
+            mentions=self._mentions(body, target, state),
+            mentions_bot=mentions_bot,
+            reply_to=self._quoted(line),
+            backfilled=self._is_old(line),
+            private=is_for_some,
+            chat_title=target if is_group else line.nick,
+        )
+
+    def _came_or_went(
+        self, kind: Kind, line: Line, nick: str, names: Sequence[str], state: State
+    ) -> list[MessageContext]:
+        """One for each of our channels among `names`."""
+        native_id = line.tags.get("msgid") or self.own_id()
+        chats = (ChatRef("irc", self._account, state.features.fold(name)) for name in names)
+        return [
+            MessageContext(
+                key=MessageKey(chat, native_id, kind),
+                kind=kind,
+                chat=chat,
+                is_group=True,
+                sender=Sender(self._member(state.identity_of(nick)), nick),
+                text="",
+                sent_at=self._said_at(line),
+                backfilled=self._is_old(line),
+                chat_title=state.channels[chat.native].name,
+            )
+            for chat in chats
+            if chat.native in state.channels
+        ]
+
+    def _heard(self, text: str, nick: str) -> tuple[str, bool]:
+        """`text` without the bot's name where it is spoken to, and whether the bot is meant: by name, or by its nick as
+        a word anywhere, which is how one calls for somebody here."""
+        known, hear, word = self._hearing
+        if known != nick:
+            hear = hearing([nick, *self._names])
+            word = re.compile(rf"(?<![{_NICK_CHAR}./@]){re.escape(nick)}(?![{_NICK_CHAR}/@]|[.:]\w)", re.IGNORECASE)
+            self._hearing = nick, hear, word
+        heard = hear(text)
+        return heard.text, heard.mentions_bot or word.search(heard.text) is not None
+
+    def _mentions(self, text: str, channel: str, state: State) -> tuple[MemberRef, ...]:
+        """The members of `channel` whom the text speaks to: at its head, or with an @."""
+        first = _ADDRESSEE.match(text)
+        nicks = [*([first[1]] if first else []), *(found[1] for found in _AT.finditer(text))]
+        named = (state.named(nick, channel) for nick in dict.fromkeys(nicks) if not state.is_me(nick))
+        return tuple(self._member(identity) for identity in dict.fromkeys(named) if identity)
+
+    def _quoted(self, line: Line) -> Quoted | None:
+        native_id = next((line.tags[tag] for tag in _REPLY_TAGS if line.tags.get(tag)), "")
+        if not native_id:
+            return None
+        known = self._known.get(native_id)
+        if known is None:
+            return Quoted(native_id)
+        return Quoted(native_id, known.nick, known.text[:_QUOTED_CHARS], known.from_bot)
+
+    def _batch(self, line: Line) -> None:
+        reference = line.param(0)
+        if reference.startswith("+"):
+            self._batches[reference[1:]] = line.param(1).lower()
+        else:
+            self._batches.pop(reference[1:], None)
+
+    def _is_old(self, line: Line) -> bool:
+        """Whether it was said before we came: told by the server as history, or plain from its time."""
+        if self._batches.get(line.tags.get("batch", ""), "").endswith(("chathistory", "playback")):
+            return True
+        told = _time(line)
+        if told is None:
+            return False
+        return told - self._ahead < self._connected_at - timedelta(seconds=_BEFORE_WE_CAME_SECONDS)
+
+    def _said_at(self, line: Line) -> datetime:
+        """When it was said as the server tells, never in the future."""
+        now = self._clock.now()
+        return min(_time(line) or now, now)
+
+    def _member(self, identity: str) -> MemberRef:
+        return MemberRef("irc", self._account, identity)
+
+    def _remember(self, native_id: str, known: Known) -> None:
+        self._known[native_id] = known
+        if len(self._known) > _KEPT:
+            self._known.popitem(last=False)
+
+
+def _time(line: Line) -> datetime | None:
+    """The instant in the tag `time`; None where there is none that can be read."""
+    try:
+        told = datetime.fromisoformat(line.tags.get("time", ""))
+    except ValueError:
+        return None
+    return told.astimezone(UTC) if told.tzinfo else None

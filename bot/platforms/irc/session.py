@@ -1,0 +1,436 @@
+"""A session with an IRC server: registration, state, joins, and receipts of sent lines."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections import OrderedDict, deque
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+
+import structlog
+
+from bot.platforms.base import SendFailed
+from bot.platforms.irc.registration import Registration, joins
+from bot.platforms.irc.state import WHOX_FIELDS, State, WantedChannels
+from bot.platforms.irc.wire import Connection, Line, encode, one_word
+from config.sections.irc import BY_NICK, IrcSettings
+from services.clock import Clock, Deadlines
+
+LABEL = "label"
+_REFUSALS = {
+    "401": "there is nobody of that name",
+    "402": "there is no such server",
+    "403": "there is no such channel",
+    "404": "the channel takes no messages from the bot",
+    "407": "there are too many of that name",
+    "411": "the server knows no recipient",
+    "412": "the server takes no empty text",
+    "415": "the channel takes no messages from the bot",
+    "417": "the line is too long for the server",
+    "442": "the bot is not in the channel",
+    "477": "the channel is for registered accounts only",
+    "486": "they take private messages of registered accounts only",
+    "489": "the channel takes no messages from the bot",
+    "531": "they take no private messages from the bot",
+    "716": "they take no private messages from the bot",
+}
+_ASKS_FOR_TIME = frozenset({"263", "439", "707"})
+"""Too fast, or targets changed too fast: the same line will do later."""
+_LATER_SECONDS = 30.0
+_CONCLUSIVE = frozenset({"PRIVMSG", "FAIL", *_ASKS_FOR_TIME})
+"""Of several lines in answer to one, those that say what became of it; that somebody is away does not."""
+
+
+@dataclass(eq=False, slots=True)
+class Sent:
+    """One line that was written and has no answer yet."""
+
+    token: str
+    """Its label, or the word in the PING after it."""
+    target: str
+    text: str
+    done: asyncio.Future[str] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    """The id that the server gave it (empty where it gives none), or SendFailed."""
+
+
+class Receipts:
+    """The lines of one connection that wait. With labels the server says to which line an answer belongs; without them
+    answers come in the order of the lines, and a PING behind each one tells when the server has read it."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._waiting: dict[str, Sent] = {}
+        self._batches: dict[str, str] = {}
+        self._numbers = itertools.count(1)
+
+    @property
+    def uses_labels(self) -> bool:
+        """Whether lines are labelled, and need no PING."""
+        return {"labeled-response", "batch"} <= self._state.caps
+
+    def expect(self, target: str, text: str) -> Sent:
+        """A line that is written now."""
+        sent = Sent(f"rc{next(self._numbers)}", target, text)
+        self._waiting[sent.token] = sent
+        return sent
+
+    def forget(self, sent: Sent) -> None:
+        """Nobody waits for it any more."""
+        self._waiting.pop(sent.token, None)
+
+    def follow(self, line: Line) -> None:
+        """Note what `line` says about one that waits."""
+        if self.uses_labels:
+            self._labelled(line)
+        elif line.command == "PONG":
+            self._read(line.last)
+        elif self._is_echo(line):
+            self._answer(self._oldest(line.param(0), line.param(1)), line)
+        elif line.command in _REFUSALS or line.command in _ASKS_FOR_TIME:
+            self._answer(self._oldest(line.param(1)), line)
+
+    def lost(self) -> None:
+        """The connection is gone: nobody knows about what waits."""
+        for sent in self._waiting.values():
+            _fail(sent, "the connection was lost before the server answered", retryable=True, unknown_outcome=True)
+        self._waiting.clear()
+
+    def _labelled(self, line: Line) -> None:
+        label = line.tags.get(LABEL, "")
+        if line.command == "BATCH":
+            reference = line.param(0)
+            if reference.startswith("+") and label:
+                self._batches[reference[1:]] = label
+            elif reference.startswith("-"):
+                # An answer in several lines, none of which was what we wait for.
+                self._answer(self._waiting.get(self._batches.pop(reference[1:], "")), None)
+            return
+        if label:
+            self._answer(self._waiting.get(label), line)
+            return
+        label = self._batches.get(line.tags.get("batch", ""), "")
+        if label and (line.command in _CONCLUSIVE or line.command in _REFUSALS):
+            self._answer(self._waiting.get(label), line)
+
+    def _read(self, token: str) -> None:
+        """The server has read all that was written before this PING."""
+        sent = self._waiting.get(token)
+        if sent is not None and "echo-message" in self._state.caps:
+            self.forget(sent)
+            _fail(sent, "the server took the line and told it to nobody", retryable=False)
+        else:
+            self._answer(sent, None)
+
+    def _answer(self, sent: Sent | None, line: Line | None) -> None:
+        if sent is None:
+            return
+        self.forget(sent)
+        if line is not None and line.command in _REFUSALS:
+            _fail(sent, f"{sent.target}: {_REFUSALS[line.command]} ({line.command})", retryable=False)
+        elif line is not None and line.command in _ASKS_FOR_TIME:
+            _fail(sent, f"the server asks for time ({line.command})", retryable=True, after_seconds=_LATER_SECONDS)
+        elif line is not None and line.command == "FAIL":
+            _fail(sent, f"{sent.target}: the server refuses it ({line.param(1)})", retryable=False)
+        elif not sent.done.done():
+            sent.done.set_result(line.tags.get("msgid", "") if line is not None else "")
+
+    def _is_echo(self, line: Line) -> bool:
+        return "echo-message" in self._state.caps and line.command == "PRIVMSG" and self._state.is_me(line.nick)
+
+    def _oldest(self, target: str, text: str = "") -> Sent | None:
+        fold = self._state.features.fold
+        fitting = [one for one in self._waiting.values() if fold(one.target) == fold(target)]
+        # A server may change the text on its way, so the first one will do.
+        return next((one for one in fitting if one.text == text), fitting[0] if fitting else None)
+
+
+def _fail(
+    sent: Sent, problem: str, *, retryable: bool, unknown_outcome: bool = False, after_seconds: float | None = None
+) -> None:
+    if not sent.done.done():
+        failure = SendFailed(
+            problem, retryable=retryable, unknown_outcome=unknown_outcome, retry_after_seconds=after_seconds
+        )
+        sent.done.set_exception(failure)
+        # Marks it as seen: whoever waited may have been cancelled meanwhile.
+        sent.done.exception()
+
+
+_log = structlog.get_logger("irc")
+_GREETING_SECONDS = 60.0
+_UPKEEP_SECONDS = 2.0
+_NICK_SECONDS = 60.0
+_MOST_QUESTIONS = 100
+_DEPARTURES = frozenset({"KICK", "PART", "QUIT"})
+
+
+class Session:
+    """Lives as long as its connection."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        settings: IrcSettings,
+        channels: WantedChannels,
+        clock: Clock,
+        deadlines: Deadlines,
+    ) -> None:
+        self.state = State()
+        self.channels = channels
+        self.is_ready = False
+        """The greeting is over."""
+        self.since = clock.monotonic()
+        self._connection = connection
+        self._settings = settings
+        self._clock = clock
+        self._deadlines = deadlines
+        self._registration = Registration(settings)
+        self._receipts = Receipts(self.state)
+        self._soon: deque[bytes] = deque()
+        self._is_something_there = asyncio.Event()
+        self._asked: dict[str, tuple[asyncio.Future[str | None], list[str]]] = {}
+        """By folded nick: what waits for the end of WHOIS, and the accounts that it has told, empty for none."""
+        self._nick_at = 0.0
+
+    async def lines(self, on_ready: Callable[[], None]) -> AsyncGenerator[Line, None]:
+        """Get in and keep things up; what the server says, each line once its changes are noted, but for departures:
+        who goes is known until the next line. `on_ready` is called when the server has let us in. Raises ConnectionLost
+        and Refused."""
+        tasks = [
+            asyncio.create_task(one) for one in (self._connection.keep_alive(), self._write_soon(), self._upkeep())
+        ]
+        try:
+            self._connection.write(*self._registration.begin())
+            async for line in self._connection.lines():
+                if line.command in _DEPARTURES:
+                    yield line
+                    self._follow(line)
+                    continue
+                self._follow(line)
+                if self._registration.is_done and not self.is_ready:
+                    self._let_in()
+                    on_ready()
+                yield line
+        finally:
+            self.is_ready = False
+            for task in tasks:
+                task.cancel()
+            self._receipts.lost()
+            for question, _ in self._asked.values():
+                question.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    def is_in(self, channel: str) -> bool:
+        """Whether we are in `channel`."""
+        return self.state.features.fold(channel) in self.state.channels
+
+    def room_bytes(self, target: str) -> int:
+        """Of a text to `target`, so that the whole line is passed on uncut."""
+        around = len(f"PRIVMSG {target} :".encode()) + 2
+        return self.state.features.line_bytes - self.state.own_source_bytes() - around
+
+    async def say(self, target: str, text: str, tags: Mapping[str, str]) -> str:
+        """Say one line. Returns when the server has taken it: the id that it gave it, empty where it gives none. Raises
+        SendFailed."""
+        await self._connection.pace.turn()
+        if not self.is_ready:
+            raise SendFailed("the connection was lost before it was sent", retryable=True)
+        labels = self._receipts.uses_labels
+        sent = self._receipts.expect(target, text)
+        if labels:
+            self._connection.write(encode("PRIVMSG", target, text, tags={**tags, LABEL: sent.token}))
+        else:
+            self._connection.write(encode("PRIVMSG", target, text, tags=tags), encode("PING", sent.token))
+        try:
+            return await self._deadlines.run(sent.done, self._clock.monotonic() + self._settings.answer_seconds)
+        except TimeoutError:
+            why = "the server did not say whether it took the line"
+            raise SendFailed(why, retryable=True, unknown_outcome=True) from None
+        finally:
+            self._receipts.forget(sent)
+
+    def soon(self, line: bytes) -> None:
+        """Write `line` when its turn comes; nobody waits for what becomes of it."""
+        if len(self._soon) < _MOST_QUESTIONS:
+            self._soon.append(line)
+            self._is_something_there.set()
+
+    def if_there_is_room(self, line: bytes) -> None:
+        """Write `line` now where that delays nothing of importance; else never."""
+        if self._connection.pace.has_room():
+            self.soon(line)
+
+    async def account_of(self, nick: str) -> str:
+        """The account of whoever has `nick` now, as the server says; empty when there is nobody, or they have none.
+        Raises TimeoutError when it does not say."""
+        return await self.who_has(nick) or ""
+
+    async def who_has(self, nick: str) -> str | None:
+        """As `account_of`, but None when there is nobody."""
+        folded = self.state.features.fold(nick)
+        if not self.is_ready or not one_word(nick):
+            return None
+        if folded not in self._asked:
+            if len(self._asked) >= _MOST_QUESTIONS:
+                raise TimeoutError
+            self._asked[folded] = asyncio.get_running_loop().create_future(), []
+            self.soon(encode("WHOIS", nick))
+        question = self._asked[folded][0]
+        try:
+            deadline = self._clock.monotonic() + self._settings.answer_seconds
+            return await self._deadlines.run(asyncio.shield(question), deadline)
+        except asyncio.CancelledError:
+            if question.cancelled():
+                raise TimeoutError from None
+            raise
+
+    def _follow(self, line: Line) -> None:
+        for answer in self._registration.take(line):
+            self._connection.write(answer)
+        self.state.caps = self._registration.caps
+        self.state.follow(line)
+        self.channels.follow(line, self.state)
+        self._receipts.follow(line)
+        match line.command:
+            case "001":
+                # The nick that the server says is ours, whatever was asked for.
+                self._nick_at = self._clock.monotonic()
+            case "JOIN" if self.state.is_me(line.nick) and self.state.features.has_whox:
+                self.soon(encode("WHO", line.param(0), WHOX_FIELDS))
+            case "NICK" | "QUIT":
+                self._regain(line)
+            case "311" | "330" | "318":
+                self._whois(line)
+
+    def _let_in(self) -> None:
+        self.is_ready = True
+        mode = self.state.features.bot_mode
+        if mode:
+            # Others see then that a bot is speaking, and bots do not answer each other.
+            self.soon(encode("MODE", self.state.nick, f"+{mode}"))
+        self.channels.connected()
+        self._ask_for_channels()
+
+    def _regain(self, line: Line) -> None:
+        """The one who has our nick gives it up."""
+        fold, wanted = self.state.features.fold, self._settings.nick
+        if fold(line.nick) == fold(wanted) and not self.state.is_me(line.nick) and not self.state.is_me(wanted):
+            self.soon(encode("NICK", wanted))
+        if line.command == "NICK" and self.state.is_me(wanted):
+            _log.info("irc_nick", network=self._settings.account, nick=self.state.nick)
+
+    def _whois(self, line: Line) -> None:
+        asked = self._asked.get(self.state.features.fold(line.param(1)))
+        if asked is None:
+            return
+        question, accounts = asked
+        if line.command != "318":
+            # They are there, with an account or without.
+            accounts.append(line.param(2) if line.command == "330" else "")
+            return
+        del self._asked[self.state.features.fold(line.param(1))]
+        if not question.done():
+            question.set_result(max(accounts, default=None))
+
+    async def _write_soon(self) -> None:
+        while True:
+            await self._is_something_there.wait()
+            while self._soon:
+                await self._connection.pace.turn()
+                self._connection.write(self._soon.popleft())
+            self._is_something_there.clear()
+
+    async def _upkeep(self) -> None:
+        """Ask for what is missing, again and again."""
+        while True:
+            await self._clock.sleep(_UPKEEP_SECONDS)
+            now = self._clock.monotonic()
+            if not self.is_ready:
+                if now - self.since >= _GREETING_SECONDS:
+                    self._connection.abort("the server did not let the bot in in time")
+                    return
+                continue
+            self._ask_for_channels()
+            wanted = self._settings.nick
+            if not self.state.is_me(wanted) and now - self._nick_at >= _NICK_SECONDS:
+                self._nick_at = now
+                self.soon(encode("NICK", wanted))
+
+    def _ask_for_channels(self) -> None:
+        for line in joins(self.channels.due(self.state), self.state.features):
+            self.soon(line)
+
+
+KEPT_SECONDS = 7 * 86_400.0
+"""How long something is kept for an account, counted from when it was said."""
+NICK_KEPT_SECONDS = 3600.0
+"""How long for a bare nick: whoever lost the connection is back by then, and later somebody else may have it."""
+_ASK_AGAIN_SECONDS = 600.0
+"""Who shares no channel with us comes back unseen, so the server is asked now and then."""
+_HERE_SECONDS = 60.0
+"""Whoever wrote so lately is there."""
+_MEMBERS_KEPT = 2000
+
+
+class Absent:
+    """Who was seen lately, and who is waited for; outlives connections."""
+
+    def __init__(self, network: str, clock: Clock) -> None:
+        self._network = network
+        self._clock = clock
+        self._seen_at: OrderedDict[str, float] = OrderedDict()
+        self._awaited: dict[str, asyncio.Event] = {}
+
+    def seen(self, identity: str) -> None:
+        """They are there."""
+        _keep(self._seen_at, identity, self._clock.monotonic())
+        self._wake(identity)
+
+    def ask_again(self) -> None:
+        """Who is there may have changed without a word."""
+        self._seen_at.clear()
+        for identity in list(self._awaited):
+            self._wake(identity)
+
+    async def until_there(
+        self, identity: str, is_there: Callable[[], Awaitable[bool]], said_seconds_ago: float = 0.0
+    ) -> None:
+        """Return when `identity` is there, or what is for them has been kept for as long as it is kept."""
+        kept = NICK_KEPT_SECONDS if identity.startswith(BY_NICK) else KEPT_SECONDS
+        last_at = self._clock.monotonic() + kept - said_seconds_ago
+        is_told = False
+        while not (self._was_seen_lately(identity) or await is_there()):
+            left = last_at - self._clock.monotonic()
+            if left <= 0:
+                return
+            if not is_told:
+                _log.info("irc_member_away", network=self._network, member=identity, kept_hours=round(left / 3600, 1))
+                is_told = True
+            await self._news_of(identity, min(left, _ASK_AGAIN_SECONDS))
+
+    def _was_seen_lately(self, identity: str) -> bool:
+        at = self._seen_at.get(identity)
+        return at is not None and self._clock.monotonic() - at < _HERE_SECONDS
+
+    async def _news_of(self, identity: str, seconds: float) -> None:
+        event = self._awaited.setdefault(identity, asyncio.Event())
+        tasks = asyncio.create_task(event.wait()), asyncio.create_task(self._clock.sleep(seconds))
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _wake(self, identity: str) -> None:
+        event = self._awaited.pop(identity, None)
+        if event is not None:
+            event.set()
+
+
+def _keep(times: OrderedDict[str, float], identity: str, at: float) -> None:
+    times[identity] = at
+    times.move_to_end(identity)
+    if len(times) > _MEMBERS_KEPT:
+        times.popitem(last=False)

@@ -1,0 +1,533 @@
+"""State of an IRC network: own nick, channels, members, accounts and server features."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import structlog
+
+from bot.platforms.irc.wire import LINE_BYTES, Line
+from config.sections.irc import BY_NICK, IrcChannelSettings
+from services.refs import Role
+
+_HEX = re.compile(r"\\x([0-9A-Fa-f]{2})")
+_FOLDS = {
+    "ascii": str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz"),
+    "rfc1459": str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ[]\\~", "abcdefghijklmnopqrstuvwxyz{}|^"),
+    "rfc1459-strict": str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ[]\\", "abcdefghijklmnopqrstuvwxyz{}|"),
+}
+_USUAL_HOST_BYTES = 63
+_USUAL_USER_BYTES = 11
+_SHORTEST_LINE, _LONGEST_LINE = 256, 65_536
+
+
+class Features:
+    """One server's features; what it does not mention is as RFC 1459 has it."""
+
+    def __init__(self) -> None:
+        self._tokens: dict[str, str] = {}
+
+    def learn(self, tokens: Sequence[str]) -> None:
+        """Take the words of one ISUPPORT reply, without the nick before and the sentence after them."""
+        for token in tokens:
+            name, _, value = token.partition("=")
+            if name.startswith("-"):
+                self._tokens.pop(name[1:].upper(), None)
+            elif name:
+                self._tokens[name.upper()] = _HEX.sub(lambda found: chr(int(found[1], 16)), value)
+
+    def fold(self, name: str) -> str:
+        """`name`, a nick or channel, in the form in which equal ones are equal."""
+        fold = _FOLDS.get(self._tokens.get("CASEMAPPING", "rfc1459").lower())
+        # Networks with other rules compare more of Unicode; folding more than they do could mix up two people.
+        return name.translate(fold or _FOLDS["ascii"])
+
+    def is_channel(self, target: str) -> bool:
+        """Whether `target` is a channel."""
+        return bool(target) and target[0] in self._tokens.get("CHANTYPES", "#&")
+
+    def channel_of(self, target: str) -> tuple[str, bool]:
+        """The channel in `target`, and whether only some of its members are meant (`@#channel`); else `target`."""
+        stripped = target.lstrip(self._tokens.get("STATUSMSG", ""))
+        if stripped != target and self.is_channel(stripped):
+            return stripped, True
+        return target, False
+
+    @property
+    def prefixes(self) -> Mapping[str, str]:
+        """The modes of members by the signs that stand before their nicks, the mightiest first: `@` is `o`."""
+        modes, closed, signs = self._tokens.get("PREFIX", "(ov)@+").lstrip("(").partition(")")
+        return dict(zip(signs, modes, strict=False)) if closed else {}
+
+    def changes(self, modes: str, params: Sequence[str]) -> Iterator[tuple[bool, str, str]]:
+        """What a MODE of a channel changes: whether it is set, the mode, and its parameter or an empty text."""
+        lists, always, when_set, *_ = [*self._tokens.get("CHANMODES", "b,k,l,imnpst").split(","), "", "", ""]
+        with_param = lists + always + "".join(self.prefixes.values())
+        rest = iter(params)
+        sets = True
+        for mode in modes:
+            if mode in "+-":
+                sets = mode == "+"
+            else:
+                has_param = mode in with_param or (sets and mode in when_set)
+                yield sets, mode, next(rest, "") if has_param else ""
+
+    @property
+    def line_bytes(self) -> int:
+        """The longest line with its end, tags apart."""
+        return min(max(self._number("LINELEN", LINE_BYTES), _SHORTEST_LINE), _LONGEST_LINE)
+
+    @property
+    def nick_bytes(self) -> int:
+        """The longest nick."""
+        return self._number("NICKLEN", self._number("MAXNICKLEN", 9))
+
+    @property
+    def longest_mask_bytes(self) -> int:
+        """Of `user@host`, as long as it may be on this server."""
+        return self._number("USERLEN", _USUAL_USER_BYTES) + 1 + self._number("HOSTLEN", _USUAL_HOST_BYTES)
+
+    @property
+    def joins_at_once(self) -> int:
+        """Channels in one JOIN."""
+        for target in self._tokens.get("TARGMAX", "").upper().split(","):
+            command, colon, most = target.partition(":")
+            if command == "JOIN" and colon:
+                return min(int(most), 20) if most.isascii() and most.isdigit() and int(most) else 20
+        return 1
+
+    @property
+    def has_whox(self) -> bool:
+        """Whether WHO can tell accounts."""
+        return "WHOX" in self._tokens
+
+    @property
+    def bot_mode(self) -> str:
+        """The user mode that marks a bot; empty when there is none."""
+        mode = self._tokens.get("BOT", "")
+        return mode if len(mode) == 1 and mode.isalpha() else ""
+
+    @property
+    def network(self) -> str:
+        """Its name; empty when it says none."""
+        return self._tokens.get("NETWORK", "")
+
+    def _number(self, name: str, otherwise: int) -> int:
+        value = self._tokens.get(name, "")
+        return int(value) if value.isascii() and value.isdigit() and len(value) < 10 and int(value) > 0 else otherwise
+
+
+WHOX_TOKEN = "417"  # noqa: S105 - a number that answers bear
+WHOX_FIELDS = f"%tcnuhaf,{WHOX_TOKEN}"
+"""What is asked of everybody in a channel."""
+_ROLES = {"q": Role.ADMIN, "a": Role.ADMIN, "o": Role.MODERATOR, "h": Role.MODERATOR}
+"""By the modes of a channel: founder and protected are admins, operators and half-operators moderators."""
+
+
+@dataclass(slots=True)
+class Person:
+    """Somebody who shares a channel with us."""
+
+    nick: str
+    account: str = ""
+    """The account that they have proved to be theirs; empty: none, or none that we know of."""
+
+
+@dataclass(slots=True)
+class Channel:
+    """A channel that we are in."""
+
+    name: str
+    """As the server writes it."""
+    members: dict[str, set[str]] = field(default_factory=dict)
+    """Their modes there (`o`, `v` …), by folded nick."""
+    is_listed: bool = False
+    """The server has told all who are there."""
+
+
+class State:
+    """One connection's view of the network."""
+
+    def __init__(self) -> None:
+        self.features = Features()
+        self.caps: set[str] = set()
+        self.nick = ""
+        self.mask = ""
+        """Our own `user@host` as others see it; empty: not known yet."""
+        self.channels: dict[str, Channel] = {}
+        """By folded name."""
+        self._people: dict[str, Person] = {}
+        self._naming: dict[str, set[str]] = {}
+        self._follow: Mapping[str, Callable[[Line], None]] = {
+            "001": self._welcome,
+            "005": lambda line: self.features.learn(line.params[1:-1]),
+            "353": self._names,
+            "366": self._end_of_names,
+            "354": self._whox,
+            "396": self._own_host,
+            "ACCOUNT": lambda line: self._proves(line.nick, line.param(0)),
+            "JOIN": self._join,
+            "KICK": lambda line: self._leaves(line.param(0), line.param(1)),
+            "MODE": self._mode,
+            "NICK": self._nick,
+            "PART": self._part,
+            "QUIT": lambda line: self._quit(line.nick),
+        }
+
+    def follow(self, line: Line) -> None:
+        """Note what `line` changes."""
+        step = self._follow.get(line.command)
+        if step is not None:
+            step(line)
+        if line.command in ("PRIVMSG", "NOTICE", "TAGMSG") and "!" in line.source:
+            self._heard(line)
+
+    def is_me(self, nick: str) -> bool:
+        """Whether `nick` is ours."""
+        return self.features.fold(nick) == self.features.fold(self.nick)
+
+    def own_source_bytes(self) -> int:
+        """Of what the server puts before our lines: `:nick!user@host `. As long as it may be while it is not known."""
+        mask = len(self.mask.encode()) if self.mask else self.features.longest_mask_bytes
+        return len(self.nick.encode()) + mask + 3
+
+    def account(self, line: Line) -> str:
+        """The account that the sender of `line` has proved; empty when they have none, or nobody tells."""
+        if "account-tag" in self.caps and line.command in ("PRIVMSG", "NOTICE", "TAGMSG"):
+            return _account(line.tags.get("account", ""))
+        person = self._people.get(self.features.fold(line.nick))
+        return person.account if person else ""
+
+    def identity(self, nick: str, account: str) -> str:
+        """Who somebody is: the account where it is proved, else the nick, marked as no more than that."""
+        return self.features.fold(account) if account else BY_NICK + self.features.fold(nick)
+
+    def identity_of(self, nick: str) -> str:
+        """Who the one with `nick` is, as far as we have seen."""
+        person = self._people.get(self.features.fold(nick))
+        return self.identity(nick, person.account if person else "")
+
+    def nick_of(self, identity: str) -> str:
+        """The nick under which `identity` shares a channel with us now; empty: under none."""
+        if identity.startswith(BY_NICK):
+            person = self._people.get(identity.removeprefix(BY_NICK))
+            return person.nick if person and not person.account else ""
+        return next(
+            (one.nick for one in self._people.values() if one.account and self.features.fold(one.account) == identity),
+            "",
+        )
+
+    def named(self, nick: str, channel: str) -> str:
+        """The identity of the member of `channel` with `nick`; empty when there is none."""
+        known = self.channels.get(self.features.fold(channel))
+        return self.identity_of(nick) if known and self.features.fold(nick) in known.members else ""
+
+    def channels_of(self, nick: str) -> Collection[Channel]:
+        """Our channels that the one with `nick` is in."""
+        folded = self.features.fold(nick)
+        return [channel for channel in self.channels.values() if folded in channel.members]
+
+    def has_people(self, channel: str) -> bool:
+        """Whether somebody beside us is known to be in `channel`."""
+        known = self.channels.get(self.features.fold(channel))
+        return known is not None and known.is_listed and any(not self.is_me(nick) for nick in known.members)
+
+    def role(self, channel: str, identity: str) -> Role | None:
+        """What `identity` is in `channel` now; None when they are not there, or we are not. Whoever is known by a nick
+        alone is a member at most, whatever sign stands before it."""
+        known = self.channels.get(self.features.fold(channel))
+        if known is None:
+            return None
+        modes = [modes for nick, modes in known.members.items() if self._is(nick, identity)]
+        if not modes:
+            return None
+        if identity.startswith(BY_NICK):
+            return Role.MEMBER
+        roles = [_ROLES.get(mode, Role.MEMBER) for held in modes for mode in held]
+        return max(roles, key=lambda role: role.rank, default=Role.MEMBER)
+
+    def _is(self, folded_nick: str, identity: str) -> bool:
+        person = self._people.get(folded_nick)
+        return self.identity(folded_nick, person.account if person else "") == identity
+
+    def _welcome(self, line: Line) -> None:
+        self.nick = line.param(0)
+
+    def _own_host(self, line: Line) -> None:
+        user, at, _ = self.mask.partition("@")
+        host = line.param(1)
+        # Some servers show the user as well. Where ours is not known, neither is the length of the whole.
+        self.mask = host if "@" in host else f"{user}@{host}" if at else ""
+
+    def _person(self, nick: str) -> Person:
+        return self._people.setdefault(self.features.fold(nick), Person(nick))
+
+    def _proves(self, nick: str, account: str) -> None:
+        person = self._people.get(self.features.fold(nick))
+        if person is not None:
+            person.account = _account(account)
+
+    def _heard(self, line: Line) -> None:
+        if self.is_me(line.nick):
+            self.mask = line.source.partition("!")[2]
+        elif "account-tag" in self.caps:
+            self._proves(line.nick, line.tags.get("account", ""))
+
+    def _join(self, line: Line) -> None:
+        name = line.param(0)
+        if not self.features.is_channel(name):
+            return
+        folded = self.features.fold(name)
+        if self.is_me(line.nick):
+            self.channels[folded] = Channel(name)
+            self.mask = line.source.partition("!")[2] or self.mask
+        channel = self.channels.get(folded)
+        if channel is None:
+            return
+        channel.members[self.features.fold(line.nick)] = set()
+        person = self._person(line.nick)
+        person.nick = line.nick
+        if "extended-join" in self.caps and len(line.params) > 1:
+            person.account = _account(line.param(1))
+        elif "account-tag" in self.caps:
+            person.account = _account(line.tags.get("account", ""))
+
+    def _part(self, line: Line) -> None:
+        for name in line.param(0).split(","):
+            self._leaves(name, line.nick)
+
+    def _leaves(self, name: str, nick: str) -> None:
+        folded = self.features.fold(name)
+        if self.is_me(nick):
+            gone = self.channels.pop(folded, None)
+            for other in gone.members if gone else ():
+                self._forget(other)
+        elif folded in self.channels:
+            self.channels[folded].members.pop(self.features.fold(nick), None)
+            self._forget(self.features.fold(nick))
+
+    def _quit(self, nick: str) -> None:
+        folded = self.features.fold(nick)
+        for channel in self.channels.values():
+            channel.members.pop(folded, None)
+        self._people.pop(folded, None)
+
+    def _forget(self, folded_nick: str) -> None:
+        """Whoever shares no channel with us any more may be somebody else when they come back."""
+        if all(folded_nick not in channel.members for channel in self.channels.values()):
+            self._people.pop(folded_nick, None)
+
+    def _nick(self, line: Line) -> None:
+        old, new = self.features.fold(line.nick), line.param(0)
+        if self.is_me(line.nick):
+            self.nick = new
+        folded = self.features.fold(new)
+        person = self._people.pop(old, None)
+        if person is not None:
+            person.nick = new
+            self._people[folded] = person
+        for channel in self.channels.values():
+            modes = channel.members.pop(old, None)
+            if modes is not None:
+                channel.members[folded] = modes
+
+    def _mode(self, line: Line) -> None:
+        channel = self.channels.get(self.features.fold(line.param(0)))
+        if channel is None:
+            return
+        of_members = set(self.features.prefixes.values())
+        for is_set, mode, nick in self.features.changes(line.param(1), line.params[2:]):
+            modes = channel.members.get(self.features.fold(nick))
+            if mode in of_members and modes is not None:
+                (modes.add if is_set else modes.discard)(mode)
+
+    def _names(self, line: Line) -> None:
+        """Part of the list of who is there. It may be asked for again, so who is missing from it is gone."""
+        channel = self.channels.get(self.features.fold(line.param(2)))
+        if channel is None:
+            return
+        listed = self._naming.setdefault(self.features.fold(channel.name), set())
+        prefixes = self.features.prefixes
+        for word in line.param(3).split():
+            nick = word.lstrip("".join(prefixes))
+            signs = word[: len(word) - len(nick)]
+            nick = nick.partition("!")[0]
+            folded = self.features.fold(nick)
+            held = {prefixes[sign] for sign in signs}
+            if "multi-prefix" not in self.caps:
+                # Only the mightiest is told; the lesser ones that we have seen are still held.
+                held |= {mode for mode in channel.members.get(folded, ()) if _is_below(prefixes, mode, held)}
+            channel.members[folded] = held
+            self._person(nick)
+            listed.add(folded)
+
+    def _end_of_names(self, line: Line) -> None:
+        folded = self.features.fold(line.param(1))
+        listed = self._naming.pop(folded, None)
+        channel = self.channels.get(folded)
+        if channel is None:
+            return
+        channel.is_listed = True
+        if listed is None:
+            return
+        for gone in set(channel.members) - listed - {self.features.fold(self.nick)}:
+            del channel.members[gone]
+            self._forget(gone)
+
+    def _whox(self, line: Line) -> None:
+        """`me token channel user host nick flags account`."""
+        if len(line.params) < 8 or line.param(1) != WHOX_TOKEN:
+            return
+        if self.is_me(line.param(5)):
+            self.mask = f"{line.param(3)}@{line.param(4)}"
+        self._proves(line.param(5), line.param(7))
+
+
+def _account(told: str) -> str:
+    """The account in what a server says, in which `*` and `0` are none. One that looks like the mark of a nick would be
+    taken for it, so it counts for nothing."""
+    return "" if told in ("*", "0") or told.startswith(BY_NICK) else told
+
+
+def _is_below(prefixes: Mapping[str, str], mode: str, held: set[str]) -> bool:
+    order = list(prefixes.values())
+    return bool(held) and mode in order and order.index(mode) > min(order.index(one) for one in held)
+
+
+_log = structlog.get_logger("irc")
+_REFUSED = {
+    "403": "there is no such channel",
+    "405": "the bot is in too many channels",
+    "437": "the channel is not available for a while",
+    "471": "the channel is full",
+    "473": "the channel is for invited members only",
+    "474": "the bot is banned from it",
+    "475": "its key is wrong or missing",
+    "476": "the server takes no channel of this name",
+    "477": "the channel is for registered accounts only",
+    "489": "the channel is for encrypted connections only",
+    "520": "the channel is for operators only",
+}
+_FIRST_PAUSE_SECONDS = 10.0
+_LONGEST_PAUSE_SECONDS = 3600.0
+_KICKED_AGAIN_SECONDS = 900.0
+"""Whoever is kicked again within this time waits longer."""
+_ANSWER_SECONDS = 30.0
+_PEOPLE_SECONDS = 300.0
+"""So long after it came, the bot keeps what it has to say in an empty channel for those who are on their way back: a
+server that was started again lets a program in long before most people."""
+
+
+@dataclass(slots=True)
+class _Wanted:
+    name: str
+    key: str
+    problem: str = ""
+    """Why the bot is not in it; empty: it is, or has not been refused yet."""
+    next_at: float = 0.0
+    """When it is asked for again."""
+    pause_seconds: float = _FIRST_PAUSE_SECONDS
+    kicked_at: float = float("-inf")
+    joined_at: float = float("-inf")
+
+
+class WantedChannels:
+    """Keeps asking for channels, less and less often where it is refused. It outlives connections."""
+
+    def __init__(self, settings: Sequence[IrcChannelSettings], network: str, now: Callable[[], float]) -> None:
+        """`now` are seconds that never go back."""
+        self._wanted = [_Wanted(one.name, one.key.get_secret_value()) for one in settings]
+        self._network = network
+        self._now = now
+
+    def connected(self) -> None:
+        """There is a new connection: what was refused for a while on the last one may be asked for at once."""
+        for one in self._wanted:
+            one.problem, one.next_at, one.pause_seconds = "", 0.0, _FIRST_PAUSE_SECONDS
+
+    def due(self, state: State) -> list[tuple[str, str]]:
+        """The names and keys of those to ask for now."""
+        now = self._now()
+        due = [one for one in self._wanted if one.next_at <= now and not _is_in(state, one.name)]
+        for one in due:
+            # Until it has answered.
+            one.next_at = now + _ANSWER_SECONDS
+        return [(one.name, one.key) for one in due]
+
+    def follow(self, line: Line, state: State) -> None:
+        """Note what `line`, which `state` follows too, says about one of them."""
+        match line.command:
+            case "JOIN" if state.is_me(line.nick):
+                self._joined(line.param(0), state)
+            case "KICK" if state.is_me(line.param(1)):
+                self._kicked(line, state)
+            case "INVITE" if state.is_me(line.param(0)):
+                wanted = self._find(line.param(1), state)
+                if wanted is not None:
+                    wanted.next_at = 0.0
+            case command if command in _REFUSED:
+                wanted = self._find(line.param(1), state)
+                if wanted is not None and not _is_in(state, wanted.name):
+                    self._pause(wanted, _REFUSED[command])
+
+    def problem(self, name: str, state: State) -> str | None:
+        """Why the bot is not in the channel `name`, in words; empty while it is asking; None for one that nobody
+        wants."""
+        wanted = self._find(name, state)
+        return None if wanted is None else wanted.problem
+
+    def waits_for_people_until(self, name: str, state: State) -> float:
+        """The instant until which nothing is said in the channel `name`, because nobody is there yet; in the past where
+        it can be said."""
+        wanted = self._find(name, state)
+        return float("-inf") if wanted is None or state.has_people(name) else wanted.joined_at + _PEOPLE_SECONDS
+
+    def problems(self) -> list[str]:
+        """For an operator: each channel that the bot is kept out of, why, and when it tries again."""
+        now = self._now()
+        return [
+            f"{one.name}: {one.problem}; tried again in {max(one.next_at - now, 0):.0f} s"
+            for one in self._wanted
+            if one.problem
+        ]
+
+    def _joined(self, name: str, state: State) -> None:
+        wanted = self._find(name, state)
+        if wanted is not None:
+            wanted.problem = ""
+        if not _is_in(state, name):
+            return
+        if wanted is not None:
+            wanted.joined_at = self._now()
+        _log.info("irc_joined", network=self._network, channel=name)
+
+    def _kicked(self, line: Line, state: State) -> None:
+        wanted = self._find(line.param(0), state)
+        _log.warning("irc_kicked", network=self._network, channel=line.param(0), by=line.nick)
+        if wanted is None:
+            return
+        now = self._now()
+        if now - wanted.kicked_at > _KICKED_AGAIN_SECONDS:
+            wanted.pause_seconds = _FIRST_PAUSE_SECONDS
+        wanted.kicked_at = now
+        self._pause(wanted, "the bot was kicked")
+
+    def _pause(self, wanted: _Wanted, problem: str) -> None:
+        """Ask again after a pause that grows each time."""
+        wanted.problem = problem
+        wanted.next_at = self._now() + wanted.pause_seconds
+        seconds = round(wanted.pause_seconds)
+        wanted.pause_seconds = min(wanted.pause_seconds * 2, _LONGEST_PAUSE_SECONDS)
+        _log.warning(
+            "irc_not_in_channel", network=self._network, channel=wanted.name, problem=problem, next_try_seconds=seconds
+        )
+
+    def _find(self, name: str, state: State) -> _Wanted | None:
+        fold = state.features.fold
+        return next((one for one in self._wanted if fold(one.name) == fold(name)), None)
+
+
+def _is_in(state: State, name: str) -> bool:
+    return state.features.fold(name) in state.channels

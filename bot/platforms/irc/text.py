@@ -1,0 +1,232 @@
+"""Text conversion for IRC: formatting codes, CTCP, Markdown, and splitting into lines."""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+import regex
+
+from bot.platforms.base import Outgoing
+
+_CTCP = "\x01"
+_CODES = re.compile(
+    "\x03(?:[0-9]{1,2}(?:,[0-9]{1,2})?)?|\x04(?:[0-9A-Fa-f]{6}(?:,[0-9A-Fa-f]{6})?)?|[\x02\x0f\x11\x16\x1d\x1e\x1f]"
+)
+# Formatting, CTCP and anything else that is no text; what breaks lines is dealt with before.
+_UNSENDABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f\x80-\x9f\ud800-\udfff]")
+_LINE_ENDS = re.compile("\r\n|[\r\n\x0b\x0c\x85\u2028\u2029]")
+_GRAPHEME = regex.compile(r"\X")
+
+_FENCE = re.compile(r"\s*(?:```|~~~)")
+_HEADING = re.compile(r"#{1,6}\s+(.+?)\s*#*\s*")
+_IMAGE = re.compile(r"!\[([^\]\n]*)\]\(\s*<?([^\s)>]+)>?[^)\n]*\)")
+_LINK = re.compile(r"\[([^\]\n]+)\]\(\s*<?([^\s)>]+)>?[^)\n]*\)")
+_BARE_LINK = re.compile(r"<(https?://[^\s<>|]+)>")
+_CODE = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)")
+_MARKS = (
+    re.compile(r"(?<![\w*\\])(\*\*\*|\*\*|\*)(?=[^\s*])(.+?)(?<=[^\s*\\])\1(?![\w*])"),
+    re.compile(r"(?<![\w\\])(___|__|_)(?=[^\s_])(.+?)(?<=[^\s_\\])\1(?!\w)"),
+    re.compile(r"(?<!~)(~~)(?=\S)(.+?)(?<=\S)\1(?!~)"),
+)
+_ESCAPED = re.compile(r"\\([\\`*_{}\[\]()#+.!~|>-])")
+# What other bots and clients take for a command when it begins a line.
+_LIKE_A_COMMAND = re.compile(r"[/!.~?%$&+;,@\\-][^\W\d_]")
+
+
+class Ctcp(NamedTuple):
+    """A request or an answer between clients, inside a message."""
+
+    command: str
+    """In capital letters."""
+    text: str
+
+
+def ctcp(text: str) -> Ctcp | None:
+    """The CTCP in the text of a PRIVMSG or NOTICE; None when it is plain text."""
+    if not text.startswith(_CTCP):
+        return None
+    command, _, rest = text[1:].partition(_CTCP)[0].partition(" ")
+    return Ctcp(command.upper(), rest)
+
+
+def ctcp_answer(command: str, text: str) -> str:
+    """The text of the NOTICE that answers a CTCP; what would end it early is left out."""
+    return f"{_CTCP}{command} {''.join(char for char in text if char.isprintable())}{_CTCP}"
+
+
+def without_codes(text: str) -> str:
+    """`text` without colours and formatting."""
+    return _CODES.sub("", text)
+
+
+def plain_lines(text: str) -> list[str]:
+    """`text`, perhaps Markdown, as lines with nothing in them but text; empty ones are left out. The address of an
+    image is not given in full: clients may fetch it by themselves, and whoever chose it would learn what it holds."""
+    lines: list[str] = []
+    in_code = False
+    for line in _LINE_ENDS.sub("\n", text).split("\n"):
+        if _FENCE.match(line) and (in_code or "`" not in line.strip().lstrip("`")):
+            in_code = not in_code
+            continue
+        line = _CODES.sub("", line).replace("\t", "    ")
+        line = _UNSENDABLE.sub("\ufffd", line)
+        line = line if in_code else _plain(line)
+        if line.strip():
+            lines.append(line.rstrip())
+    return lines
+
+
+def harmless(line: str) -> str:
+    """`line`, which other bots and clients take for no command: a space stands before what looks like one."""
+    return f" {line}" if _LIKE_A_COMMAND.match(line) else line
+
+
+def in_pieces(line: str, first_bytes: int, other_bytes: int) -> Iterator[str]:
+    """`line` in pieces of at most so many bytes of UTF-8, the first and all others: cut at spaces where that leaves a
+    piece of at least half the room, and never inside a character as people see it, unless one alone is too long."""
+    room = first_bytes
+    while len(line.encode("utf-8", "replace")) > room:
+        cut = _cut(line, max(room, 4))
+        yield line[:cut].rstrip(" ") or line[:cut]
+        line = line[cut:].lstrip(" ")
+        room = other_bytes
+    if line:
+        yield line
+
+
+def _cut(line: str, room: int) -> int:
+    """How many code points fit into `room` bytes, to a good place."""
+    used = end = 0
+    space = 0
+    for found in _GRAPHEME.finditer(line):
+        size = len(found[0].encode("utf-8", "replace"))
+        if used + size > room:
+            break
+        used, end = used + size, found.end()
+        if found[0] == " " and used * 2 > room:
+            space = end
+    # The space after the last piece that fits is a good place, too.
+    if line[end : end + 1] == " ":
+        return end
+    if space or end:
+        return space or end
+    return len(line.encode("utf-8", "replace")[:room].decode("utf-8", "ignore"))
+
+
+def _plain(line: str) -> str:
+    heading = _HEADING.fullmatch(line)
+    line = heading[1] if heading else line
+    pieces: list[str] = []
+    at = 0
+    # What stands in backquotes is not looked into.
+    for code in _CODE.finditer(line):
+        pieces += [_without_marks(line[at : code.start()]), code[2].strip() or code[0]]
+        at = code.end()
+    return "".join([*pieces, _without_marks(line[at:])])
+
+
+def _without_marks(text: str) -> str:
+    text = _IMAGE.sub(lambda found: _image(found[1], found[2]), text)
+    text = _LINK.sub(lambda found: found[1] if found[1] == found[2] else f"{found[1]} ({found[2]})", text)
+    text = _BARE_LINK.sub(r"\1", text)
+    for marks in _MARKS:
+        text = marks.sub(r"\2", text)
+    return _ESCAPED.sub(r"\1", text)
+
+
+def _image(words: str, address: str) -> str:
+    try:
+        host = urlsplit(address).hostname
+    except ValueError:
+        host = None
+    return f"{words or 'image'} (image at {host})" if host else f"{words or 'image'} (image)"
+
+
+_KEPT = 500
+_LEAST_BYTES = 40
+
+
+class Progress(NamedTuple):
+    """How much of a message the network has."""
+
+    said: str
+    """The text of the lines that arrived, without spaces."""
+    first_id: str
+    """The id of the first of them; empty when none has arrived."""
+
+
+NOTHING = Progress("", "")
+
+
+class Interrupted:
+    """Messages that broke off between two lines: a further attempt goes on where they did, however the rest is cut."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[str, Progress] = OrderedDict()
+
+    def of(self, key: str) -> Progress:
+        """How far the message with this idempotency key came."""
+        return self._kept.get(key, NOTHING)
+
+    def keep(self, key: str, progress: Progress) -> None:
+        """Note that a further line arrived."""
+        self._kept[key] = progress
+        self._kept.move_to_end(key)
+        if len(self._kept) > _KEPT:
+            self._kept.popitem(last=False)
+
+    def forget(self, key: str) -> None:
+        """All of it has arrived."""
+        self._kept.pop(key, None)
+
+
+def lines_of(
+    outgoing: Outgoing, said: str, addressees: Sequence[str], room: Callable[[], int]
+) -> Iterator[tuple[str, str]]:
+    """The lines that are left to send after `said` has arrived, each with what of the message it bears. Before the
+    first of all stand the nicks of whom it is for. `room` gives the bytes of a line's text; it is asked for each line,
+    because it changes with our own name."""
+    lines = plain_lines(outgoing.text)
+    lines += [f"{one.name}: {one.url}" for one in outgoing.attachments if one.url]
+    rest = _after(said, lines or ["…"])
+    head = "" if said else _head(rest[0], addressees) if rest else ""
+    for line in rest:
+        while line:
+            room_bytes = max(room(), _LEAST_BYTES)
+            # One byte for the space before what looks like a command.
+            first = max(room_bytes - len(head.encode()) - 1, _LEAST_BYTES)
+            piece = next(in_pieces(line, first, first))
+            yield (head + piece if head else harmless(piece)), piece
+            line = line[len(piece) :].lstrip(" ")
+            head = ""
+
+
+def without_spaces(text: str) -> str:
+    """What of `text` does not depend on where lines are cut."""
+    return "".join(text.split())
+
+
+def _head(first: str, addressees: Sequence[str]) -> str:
+    """`ann, bob: `, without those whom the text speaks to by itself; no longer than a line can bear."""
+    spoken = first[:200].casefold()
+    nicks = [nick for nick in dict.fromkeys(addressees) if nick.casefold() not in spoken]
+    return f"{', '.join(nicks[:5])}: " if nicks else ""
+
+
+def _after(said: str, lines: Sequence[str]) -> list[str]:
+    """`lines` behind the text that was said already; all of them when it is not what they begin with."""
+    left = list(said)
+    left.reverse()
+    for number, line in enumerate(lines):
+        for place, char in enumerate(line):
+            if not left:
+                return [one for one in (line[place:].lstrip(" "), *lines[number + 1 :]) if one]
+            if char.isspace():
+                continue
+            if left.pop() != char:
+                return list(lines)
+    return [] if not left else list(lines)

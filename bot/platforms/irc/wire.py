@@ -1,0 +1,285 @@
+"""IRC protocol lines and the connection that carries them."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import ssl
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from config.sections.irc import IrcFloodSettings, IrcSettings
+from services.clock import Clock, Deadlines
+
+LINE_BYTES = 512
+"""Of one line with its end, as every server takes it; tags do not count."""
+CLIENT_TAG_BYTES = 4096
+"""Of the tags that a client may send, with the `@` and the space."""
+MOST_BYTES = 8191 + 4 * LINE_BYTES
+"""Of a line that is read: all the tags there can be, and room for servers with longer lines."""
+
+_NO_TAGS: Mapping[str, str] = MappingProxyType({})
+_UNESCAPED = {":": ";", "s": " ", "\\": "\\", "r": "\r", "n": "\n"}
+_ESCAPES = str.maketrans({";": "\\:", " ": "\\s", "\\": "\\\\", "\r": "\\r", "\n": "\\n"})
+_ESCAPE = re.compile(r"\\(.?)", re.DOTALL)
+_TAG = re.compile(r"\+?(?:[A-Za-z0-9.-]+/)?[A-Za-z0-9-]+")
+_COMMAND = re.compile(r"[A-Za-z]+|[0-9]{3}")
+_BREAKS = re.compile(r"[\x00\r\n]")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line."""
+
+    command: str
+    """In capital letters, or a numeric."""
+    params: tuple[str, ...] = ()
+    source: str = ""
+    """Who it is from: `nick!user@host`, a server, or nobody."""
+    tags: Mapping[str, str] = field(default_factory=lambda: _NO_TAGS)
+
+    @property
+    def nick(self) -> str:
+        """The nick or server in `source`."""
+        return self.source.partition("!")[0].partition("@")[0]
+
+    @property
+    def last(self) -> str:
+        """The last parameter; empty where there is none."""
+        return self.params[-1] if self.params else ""
+
+    def param(self, place: int) -> str:
+        """The parameter at `place`, counted from 0; empty where there is none."""
+        return self.params[place] if place < len(self.params) else ""
+
+
+def parse(raw: bytes) -> Line | None:
+    """The line in `raw`, which has no line end any more; None when there is no command in it. Text that is not UTF-8 is
+    taken for Latin-1. Never raises."""
+    raw = raw.lstrip(b" ")
+    tags: Mapping[str, str] = _NO_TAGS
+    if raw.startswith(b"@"):
+        written, _, raw = raw[1:].partition(b" ")
+        tags = _tags(written.decode("utf-8", "replace"))
+    text = _decoded(raw).lstrip(" ")
+    source = ""
+    if text.startswith(":"):
+        source, _, text = text[1:].partition(" ")
+    head, colon, trailing = f" {text}".partition(" :")
+    words = [word for word in head.split(" ") if word]
+    if not words:
+        return None
+    params = [*words[1:], trailing] if colon else words[1:]
+    return Line(words[0].upper(), tuple(params), source, tags)
+
+
+def encode(command: str, *params: str, tags: Mapping[str, str] = _NO_TAGS) -> bytes:
+    """The line with its end. Raises ValueError for what cannot be said in one line: a line end or NUL anywhere; a
+    space, nothing, or a leading colon in a parameter before the last; more tags than servers take. How long the rest
+    may be is the caller's affair."""
+    if _COMMAND.fullmatch(command) is None:
+        raise ValueError(f"{command!r} is no command")
+    *middle, last = params or ("",)
+    for param in middle:
+        if not param or " " in param or param.startswith(":"):
+            raise ValueError(f"{command}: {param!r} can only be the last parameter")
+    if any(_BREAKS.search(param) for param in params):
+        raise ValueError(f"{command}: a parameter holds a line end or NUL")
+    text = " ".join([command, *middle, f":{last}"] if params else [command])
+    return f"{_written(tags)}{text}\r\n".encode("utf-8", "replace")
+
+
+def one_word(text: str) -> bool:
+    """Whether `text` can stand as a parameter before the last one."""
+    return bool(text) and not text.startswith(":") and re.search(r"[\x00\r\n ]", text) is None
+
+
+class LineSplitter:
+    """Cuts a stream of bytes into lines, however it arrives. A line without an end does not outgrow memory."""
+
+    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
+        self._most_bytes = most_bytes
+        self._rest = b""
+        self._is_skipping = False
+        self.skipped = 0
+        """Lines that were too long and are lost."""
+
+    def feed(self, data: bytes) -> Sequence[bytes]:
+        """The lines that `data` ends, without their ends and without empty ones."""
+        *whole, rest = (self._rest + data).split(b"\n")
+        lines: list[bytes] = []
+        for line in whole:
+            if self._is_skipping or len(line) > self._most_bytes:
+                self.skipped += 1
+            elif line := line.rstrip(b"\r"):
+                lines.append(line)
+            self._is_skipping = False
+        if self._is_skipping or len(rest) > self._most_bytes:
+            self._is_skipping, rest = True, b""
+        self._rest = rest
+        return lines
+
+
+def _decoded(raw: bytes) -> str:
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return raw.decode("latin-1")
+
+
+def _tags(written: str) -> Mapping[str, str]:
+    tags: dict[str, str] = {}
+    for tag in written.split(";"):
+        key, _, value = tag.partition("=")
+        if key:
+            tags[key] = _ESCAPE.sub(lambda found: _UNESCAPED.get(found[1], found[1]), value)
+    return tags
+
+
+def _written(tags: Mapping[str, str]) -> str:
+    if not tags:
+        return ""
+    if any(_TAG.fullmatch(key) is None or "\0" in value for key, value in tags.items()):
+        raise ValueError(f"tags that cannot be sent: {sorted(tags)}")
+    text = ";".join(f"{key}={value.translate(_ESCAPES)}" if value else key for key, value in tags.items())
+    text = f"@{text} "
+    if len(text.encode("utf-8", "replace")) > CLIENT_TAG_BYTES:
+        raise ValueError("the tags are too long")
+    return text
+
+
+CONNECT_SECONDS = 30.0
+_GOODBYE_SECONDS = 2.0
+_CHUNK_BYTES = 65_536
+
+
+class ConnectionLost(Exception):
+    """There is no connection, or no more; says why."""
+
+
+class Pace:
+    """Lets a burst of lines through after a silence, then one in so many seconds; first come, first served."""
+
+    def __init__(self, flood: IrcFloodSettings, clock: Clock) -> None:
+        self._burst = flood.burst_lines
+        self._seconds_per_line = flood.seconds_per_line
+        self._clock = clock
+        self._line = asyncio.Lock()
+        self._free_at = float("-inf")
+        """When as many lines as there may be at once could be written again, counted back by one burst."""
+
+    async def turn(self) -> None:
+        """Return when the next line may be written."""
+        async with self._line:
+            wait = self._wait()
+            if wait > 0:
+                await self._clock.sleep(wait)
+            self._free_at = max(self._free_at, self._clock.monotonic()) + self._seconds_per_line
+
+    def has_room(self) -> bool:
+        """Whether a line may be written now, and another one right after it."""
+        return not self._line.locked() and self._wait() <= -self._seconds_per_line
+
+    def _wait(self) -> float:
+        return self._free_at - self._clock.monotonic() - (self._burst - 1) * self._seconds_per_line
+
+
+class Connection:
+    """An open connection."""
+
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, settings: IrcSettings, clock: Clock
+    ) -> None:
+        self.pace = Pace(settings.flood, clock)
+        self._reader = reader
+        self._writer = writer
+        self._settings = settings
+        self._clock = clock
+        self._splitter = LineSplitter()
+        self._chunks = 0
+        self._broken = ""
+        self._last_error = ""
+
+    @classmethod
+    async def open(cls, settings: IrcSettings, clock: Clock, deadlines: Deadlines) -> Connection:
+        """A connection to the server of `settings`. Raises ConnectionLost."""
+        deadline = clock.monotonic() + CONNECT_SECONDS
+        try:
+            context = _tls(settings) if settings.tls else None
+            name = settings.host if settings.tls else None
+            opening = asyncio.open_connection(settings.host, settings.port, ssl=context, server_hostname=name)
+            reader, writer = await deadlines.run(opening, deadline)
+        except TimeoutError as error:
+            raise ConnectionLost("the server did not answer in time") from error
+        except ssl.SSLCertVerificationError as error:
+            raise ConnectionLost(f"the server's certificate is not accepted: {error.verify_message}") from error
+        except (OSError, ValueError) as error:
+            raise ConnectionLost(f"{settings.host} port {settings.port}: {error}") from error
+        return cls(reader, writer, settings, clock)
+
+    async def lines(self) -> AsyncIterator[Line]:
+        """What the server says. PINGs are answered on the way, before all that waits to be written. Raises
+        ConnectionLost at the end."""
+        while True:
+            try:
+                data = await self._reader.read(_CHUNK_BYTES)
+            except OSError as error:
+                raise ConnectionLost(self._broken or self._last_error or str(error)) from error
+            if not data:
+                raise ConnectionLost(self._broken or self._last_error or "the server closed the connection")
+            self._chunks += 1
+            for raw in self._splitter.feed(data):
+                line = parse(raw)
+                if line is None:
+                    continue
+                if line.command == "PING":
+                    self.write(encode("PONG", line.last))
+                elif line.command == "ERROR":
+                    self._last_error = f"the server says: {line.params[-1] if line.params else ''}"
+                yield line
+
+    def write(self, *lines: bytes) -> None:
+        """Write at once, whatever the pace. What is written to a lost connection is gone."""
+        if not self._writer.is_closing():
+            self._writer.write(b"".join(lines))
+
+    async def keep_alive(self) -> None:
+        """Ask a silent server whether it is still there; end the connection when it does not answer."""
+        while True:
+            heard = self._chunks
+            await self._clock.sleep(self._settings.ping_seconds)
+            if self._chunks != heard:
+                continue
+            self.write(encode("PING", "still-there"))
+            await self._clock.sleep(self._settings.answer_seconds)
+            if self._chunks == heard:
+                self.abort(
+                    f"the server was silent for {self._settings.ping_seconds + self._settings.answer_seconds:g} s"
+                )
+                return
+
+    def abort(self, why: str) -> None:
+        """End it without a word."""
+        self._broken = self._broken or why
+        self._writer.transport.abort()
+
+    async def close(self, goodbye: str, deadlines: Deadlines) -> None:
+        """Say goodbye and end it, within two seconds."""
+        self.write(encode("QUIT", goodbye))
+        with suppress(OSError, TimeoutError):
+            self._writer.close()
+            await deadlines.run(self._writer.wait_closed(), self._clock.monotonic() + _GOODBYE_SECONDS)
+        self._writer.transport.abort()
+
+
+def _tls(settings: IrcSettings) -> ssl.SSLContext:
+    """Raises OSError for files that cannot be used."""
+    context = ssl.create_default_context(cafile=str(settings.ca_file) if settings.ca_file else None)
+    if not settings.tls_verify:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    if settings.client_certificate is not None:
+        context.load_cert_chain(str(settings.client_certificate))
+    return context

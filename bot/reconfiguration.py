@@ -1,0 +1,161 @@
+"""Which part of the daemon takes which settings while it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import cast
+
+from bot.chats.chats import Chats
+from bot.chats.open_questions import OpenQuestions
+from bot.chats.summaries import Summaries
+from bot.engine.embedded import EmbeddedEngine
+from bot.intake.intake import Intake
+from bot.live.settings import LiveSettings, Use
+from bot.registration.filters import files_of
+from bot.registration.function_sources import FunctionSources, WantedSource
+from bot.registration.functions import SECTIONS, made_of
+from bot.registration.models import CurrentModel
+from bot.turns.turns import Turns
+from config.settings import Settings
+from function_calls.checks.approvals import Approvals
+from function_calls.checks.budgets import FunctionBudgets, RequestBudgets
+from function_calls.filters.filters import Filters
+from function_calls.invocation import Invoker
+from function_calls.rounds.asking import Outages
+from function_calls.router import FunctionCallRouter
+from services.llm.model import ChatModel
+from services.sandbox.sandbox import Sandbox
+from services.sandbox.shell import Shell
+from services.sandbox.workspace import Workspaces
+from services.timers.schedules import Schedules
+
+BuildRouter = Callable[[Settings, Filters], FunctionCallRouter]
+"""The way of a turn through these filters, by these settings."""
+
+
+def chats_live(live: LiveSettings, chats: Chats) -> None:
+    """What holds in chats, and who may do what there."""
+    sections = ("language", "timezone", "rollout", "bots", "functions", "chats", "members", "schedules")
+
+    def hears_of(settings: Settings) -> object:
+        # A program of mcp.serve says which bot its chat has.
+        return [getattr(settings, name) for name in sections], settings.router.enabled, settings.mcp.serve.clients
+
+    live.take(*sections, "router.enabled", prepare=lambda fresh: partial(chats.use, fresh), hears_of=hears_of)
+
+
+def consent_live(live: LiveSettings, approvals: Approvals, questions: OpenQuestions) -> None:
+    """Whose yes a run needs, and how long questions wait."""
+
+    def prepare(fresh: Settings) -> Use:
+        def use() -> None:
+            approvals.use(fresh.approvals)
+            questions.use(fresh.questions.expires_seconds, fresh.approvals.expires_seconds)
+
+        return use
+
+    live.take("approvals", "questions", prepare=prepare)
+
+
+def budgets_live(live: LiveSettings, requests: RequestBudgets, units: FunctionBudgets) -> None:
+    """What may be used in a day."""
+
+    def prepare(fresh: Settings) -> Use:
+        def use() -> None:
+            requests.use(fresh.budgets)
+            units.use(fresh.budgets)
+
+        return use
+
+    live.take("budgets", prepare=prepare)
+
+
+def processes_live(live: LiveSettings, services: Mapping[type, object]) -> None:
+    """What functions may do on this machine."""
+    sandbox, shell = cast(Sandbox, services[Sandbox]), cast(Shell, services[Shell])
+    workspaces = cast(Workspaces, services[Workspaces])
+
+    def prepare(fresh: Settings) -> Use:
+        def use() -> None:
+            sandbox.use(fresh.sandbox)
+            shell.use(fresh.shell)
+            workspaces.use(fresh.files)
+
+        return use
+
+    live.take("sandbox", "shell", "files", prepare=prepare)
+
+
+def limits_live(live: LiveSettings, engine: EmbeddedEngine, intake: Intake, schedules: Schedules) -> None:
+    """How much is taken on at once."""
+
+    def prepare(fresh: Settings) -> Use:
+        def use() -> None:
+            engine.use(fresh.limits)
+            intake.use(fresh.limits)
+            schedules.use(fresh.limits.schedules_per_chat)
+
+        return use
+
+    live.take("limits", prepare=prepare)
+
+
+def turns_live(
+    live: LiveSettings,
+    filters_of: Callable[[Settings], Filters],
+    router_of: BuildRouter,
+    invoker: Invoker,
+    functions: FunctionSources,
+    turns: Turns,
+    summaries: Summaries,
+) -> None:
+    """How a message finds its function, and the filters on its way. Those around runs hold in turns that run already;
+    else a turn goes on as it began."""
+
+    def prepare(fresh: Settings) -> Use:
+        filters = filters_of(fresh)
+        router = router_of(fresh, filters)
+
+        def use() -> None:
+            invoker.use(filters.call, filters.named)
+            functions.judge_again()
+            turns.use(router, fresh.router, fresh.limits.attempts_per_turn)
+            summaries.use(fresh.router, fresh.memory)
+
+        return use
+
+    live.take(
+        "filters",
+        "router",
+        "memory",
+        "limits.attempts_per_turn",
+        prepare=prepare,
+        files=lambda settings: files_of(settings.filters),
+    )
+    # The second model is asked behind turns that have ended, by limits of its own.
+    live.leave("router.shadow")
+
+
+def models_live(
+    live: LiveSettings, current: CurrentModel, model_of: Callable[[Settings], ChatModel], outages: Outages
+) -> None:
+    """Which models are asked."""
+
+    def prepare(fresh: Settings) -> Use:
+        model = model_of(fresh)
+
+        def use() -> None:
+            current.use(model)
+            outages.use(fresh.failover.say_again_seconds)
+
+        return use
+
+    live.take("models", "failover", prepare=prepare)
+
+
+def sources_live(
+    live: LiveSettings, functions: FunctionSources, wanted: Callable[[Settings], list[WantedSource]]
+) -> None:
+    """Where functions come from."""
+    live.take(*SECTIONS, prepare=lambda fresh: partial(functions.use, wanted(fresh)), hears_of=made_of)

@@ -1,0 +1,251 @@
+"""BASIC scripts of the settings: keywords, compiler, source, and services of keywords."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from random import Random
+from types import ModuleType
+from typing import cast
+
+import function_calls.basic.keyword_modules
+from bot.live.settings import LiveSettings, Use
+from bot.registration.function_sources import WantedSource
+from config.sections.basic import BasicSettings, BasicSource
+from config.settings import Settings
+from function_calls.basic.compiler import BasicCompiler
+from function_calls.basic.functions import ARITIES
+from function_calls.basic.keywords import Grants, keyword_declaration
+from function_calls.basic.language.form_parts import LiteralCheck
+from function_calls.basic.language.forms import Forms, form_of
+from function_calls.basic.library.compiled_tools import LibraryTool, WorkFolder, bot_of
+from function_calls.basic.library.specs import LoadProgram
+from function_calls.basic.run.driver import Line
+from function_calls.basic.run.handler import ScriptHandler, script_seconds
+from function_calls.basic.run.heard import Heard, read
+from function_calls.basic.run.keyword_table import KeywordTable
+from function_calls.basic.run.model import ModelOfScripts
+from function_calls.basic.run.session import ScriptFiles, ScriptModel, ScriptWeb
+from function_calls.basic.run.web import WebOfScripts
+from function_calls.basic.source import BasicScripts
+from function_calls.declaration import last_place, told
+from function_calls.loading.module_loading import Edition, Services, is_private, units_at
+from function_calls.loading.source import Changes
+from function_calls.ports import ChatWriter
+from function_calls.profile import ChatProfile
+from function_calls.schema.definition import DefinitionError
+from function_calls.spec import Handler
+from services.clock import Clock
+from services.mail import Mailer
+from services.redaction import Redactor
+from services.refs import JsonValue
+from services.scripts.basic_tools import BasicTools
+from services.scripts.files import LocalScriptFiles, ScriptFolder
+from services.scripts.memory import ScriptMemory
+from services.scripts.tables import ScriptTables
+from services.storage import StorageError
+from services.store.ids import Ids
+from services.store.port import Store
+from services.times import Times
+from services.web.http import WebClient
+
+SETTING = "sources.basic_keywords"
+_DOTTED = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
+
+
+def built_in_keyword_modules() -> list[ModuleType]:
+    """Every module of function_calls.basic.keyword_modules, in the order of their names."""
+    package = function_calls.basic.keyword_modules
+    names = sorted(found.name for found in pkgutil.iter_modules(package.__path__) if not is_private(found.name))
+    return [importlib.import_module(f"{package.__name__}.{name}") for name in names]
+
+
+def own_keyword_modules(named: Sequence[str]) -> list[ModuleType]:
+    """The modules that the settings name: a file or package by its path, or an installed module by its dotted name.
+    They are imported as they are now and stay. Raises DefinitionError, which names all that cannot be."""
+    modules: list[ModuleType] = []
+    problems: list[str] = []
+    for place, one in enumerate(named):
+        try:
+            modules += _imported(one)
+        except DefinitionError as error:
+            problems += [f"{SETTING}[{place}]: {problem}" for problem in error.problems]
+    if problems:
+        raise DefinitionError("keywords of scripts", problems)
+    return modules
+
+
+def _imported(named: str) -> Iterable[ModuleType]:
+    path = Path(named).expanduser()
+    if _is_path(named, path):
+        return _of_path(path)
+    try:
+        return [importlib.import_module(named)]
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - an author's code may raise anything; it becomes a value
+        place = last_place(error, __file__)
+        raise DefinitionError(
+            named, [f"{named} cannot be imported: {told(error)}{f' ({place})' if place else ''}"]
+        ) from None
+
+
+def _is_path(named: str, path: Path) -> bool:
+    return _DOTTED.fullmatch(named) is None or named.endswith(".py") or path.exists()
+
+
+def _of_path(path: Path) -> list[ModuleType]:
+    try:
+        units = units_at(path)
+    except (StorageError, OSError) as error:
+        raise DefinitionError(str(path), [f"{path} cannot be read: {error}"]) from None
+    if not units:
+        raise DefinitionError(str(path), [f"{path}: there is no Python file"])
+    modules: list[ModuleType] = []
+    problems: list[str] = []
+    for unit in units:
+        loaded, failed = Edition(unit).load()
+        modules += loaded
+        problems += [f"{one.message} ({one.file}:{one.line})" for one in failed]
+    if problems:
+        raise DefinitionError(str(path), problems)
+    return modules
+
+
+WORK = Path("work")
+"""Below `home`: what was compiled, bot by bot."""
+
+
+def scripts_of(settings: Settings, services: Services, changes: Changes) -> Sequence[WantedSource]:
+    """The source of the settings' scripts; none where they name none. Raises DefinitionError for keywords that cannot
+    be used."""
+    if not settings.sources.basic:
+        return ()
+    modules = keyword_modules(settings)
+    redact = cast(Redactor, services[Redactor])
+    source = BasicScripts(
+        "sources.basic",
+        settings.sources.basic,
+        compiler=compiler_of(settings.basic, spellings_of(modules)),
+        runs=ScriptRuns(settings, KeywordTable(modules, services, hide=redact.known), services),
+        kept=cast(BasicTools, services[BasicTools]),
+        work=WorkFolder(Path(settings.home) / WORK),
+        bots=tuple(settings.bots),
+        changes=changes,
+        clock=cast(Clock, services[Clock]),
+    )
+    return [WantedSource(source, made_of_scripts(settings))]
+
+
+class ScriptRuns:
+    """How the scripts of these settings are run."""
+
+    def __init__(self, settings: Settings, table: KeywordTable, services: Services) -> None:
+        self._settings = settings.basic
+        self._parameters = {name: bot.parameters for name, bot in settings.bots.items()}
+        self._table = table
+        self._line = Line()
+        self._clock = cast(Clock, services[Clock])
+        self._chance = cast(Random, services[Random])
+        self._times = cast(Times, services[Times])
+        self.effect_of = table.effect_of
+        self.touches_of = table.touches_of
+        self.seconds_of = script_seconds
+
+    def heard(self, kind: str, text: str, profile: ChatProfile) -> JsonValue:
+        """See `ReadsSaid`."""
+        now = self._clock.now().astimezone(profile.timezone)
+        return read(kind, Heard(text, (), now, self._times, profile.texts))
+
+    def handler(self, tool: LibraryTool, load: LoadProgram, source: BasicSource) -> Handler:
+        """See `Runs`."""
+        return ScriptHandler(
+            tool.definition,
+            load,
+            self._table,
+            self._settings,
+            Grants(source.may_call, source.shared_tables, source.shared_memory),
+            clock=self._clock,
+            chance=self._chance,
+            folder=tool.place.folder,
+            parameters=lambda bot: self._parameters.get(bot, {}),
+            line=self._line,
+        ).handle
+
+
+def made_of_scripts(settings: Settings) -> object:
+    """What the source of scripts is made of."""
+    parameters = {name: bot.parameters for name, bot in settings.bots.items()}
+    return settings.sources.basic, settings.sources.basic_keywords, settings.basic, parameters
+
+
+def keyword_modules(settings: Settings) -> Sequence[ModuleType]:
+    """Those of the program, and the operator's own. Raises DefinitionError."""
+    return [*built_in_keyword_modules(), *own_keyword_modules(settings.sources.basic_keywords)]
+
+
+def spellings_of(modules: Sequence[ModuleType]) -> Mapping[str, Mapping[str, LiteralCheck]]:
+    """The forms of the keywords of these modules, as they are declared, each with the checks of what is written out in
+    it: all that is needed to read a script."""
+    return {
+        form: declaration.checks
+        for module in modules
+        for function in vars(module).values()
+        if (declaration := keyword_declaration(function)) is not None and function.__module__ == module.__name__
+        for form in declaration.forms
+    }
+
+
+def compiler_of(settings: BasicSettings, spellings: Mapping[str, Mapping[str, LiteralCheck]]) -> BasicCompiler:
+    """The compiler for scripts that may use these keywords. Raises BadForm."""
+    forms = Forms(replace(form_of(one), checks=checks) for one, checks in spellings.items())
+    return BasicCompiler(forms, ARITIES, settings.source_kilobytes * 1024, tuple(spellings))
+
+
+def script_services_of(
+    settings: Settings, services: Mapping[type, object], store: Store, ids: Ids
+) -> dict[type, object]:
+    """Each under its type, made of `services`."""
+    clock = cast(Clock, services[Clock])
+    web = WebOfScripts(cast(WebClient, services[WebClient]), settings.basic.web, clock)
+    model = ModelOfScripts(cast(ChatWriter, services[ChatWriter]), clock)
+    return {
+        WebOfScripts: web,
+        ScriptWeb: web,
+        ModelOfScripts: model,
+        ScriptModel: model,
+        Mailer: Mailer(settings.mail, clock),
+        ScriptMemory: ScriptMemory(store, clock),
+        ScriptTables: ScriptTables(store, ids, clock),
+        ScriptFiles: LocalScriptFiles(folders_of(settings.sources.basic)),
+    }
+
+
+def script_services_live(live: LiveSettings, services: Mapping[type, object]) -> None:
+    """Where scripts may reach, which files lie beside them, and how their mail goes."""
+    files = cast(LocalScriptFiles, services[ScriptFiles])
+    web, mailer = cast(WebOfScripts, services[WebOfScripts]), cast(Mailer, services[Mailer])
+
+    def prepare_web(fresh: Settings) -> Use:
+        return partial(web.use, fresh.basic.web)
+
+    def prepare_mail(fresh: Settings) -> Use:
+        return partial(mailer.use, fresh.mail)
+
+    def prepare_files(fresh: Settings) -> Use:
+        return partial(files.use, folders_of(fresh.sources.basic))
+
+    # `basic` and `sources` are taken by the source of scripts; these are parts of them.
+    live.take(prepare=prepare_web, hears_of=lambda settings: settings.basic.web)
+    live.take("mail", prepare=prepare_mail)
+    live.take(prepare=prepare_files, hears_of=lambda settings: settings.sources.basic)
+
+
+def folders_of(sources: Iterable[BasicSource]) -> list[ScriptFolder]:
+    """Where the files lie that scripts may read: beside the scripts."""
+    return [
+        ScriptFolder(source.path if source.path.is_dir() else source.path.parent, bot_of(source)) for source in sources
+    ]

@@ -1,0 +1,233 @@
+"""Runs all sources of functions and keeps the registry as they say: what is good serves, what is not is told."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import structlog
+
+from config.diagnostics import Diagnostic
+from function_calls.loading.source import FunctionSource, Snapshot
+from function_calls.registry import FunctionRegistry
+from function_calls.schema.definition import fault
+from function_calls.spec import FunctionSpec
+
+_FIRST_SECONDS = 10.0
+"""So long a start waits for the first word of a source; what comes later serves from then on."""
+_log = structlog.get_logger("functions")
+
+
+class WantedSource(NamedTuple):
+    """A source that is to run."""
+
+    source: FunctionSource
+    made_of: object
+    """What it was made of, such as its settings. The source of the same name that runs goes on as long as this is
+    equal."""
+
+
+@dataclass(slots=True, eq=False)
+class _Running:
+    """A source at work."""
+
+    wanted: WantedSource
+    task: asyncio.Task[None] | None = None
+    spoken: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class FunctionSources:
+    """All sources, each in a task of its own. Their order decides who has a name that two want."""
+
+    def __init__(
+        self,
+        sources: Sequence[WantedSource],
+        registry: FunctionRegistry,
+        problems_of: Callable[[FunctionSpec], Sequence[str]],
+        *,
+        logs_faults: bool = True,
+    ) -> None:
+        """`problems_of` says why a well-defined function cannot run in this daemon; empty when it can. `logs_faults`:
+        nobody else says what cannot be used."""
+        self._logs_faults = logs_faults
+        self._registry = registry
+        self._problems_of = problems_of
+        self._running = {one.source.name: _Running(one) for one in sources}
+        self._snapshots: dict[str, Snapshot] = {}
+        self._broken: dict[str, Diagnostic] = {}
+        self._unusable: dict[str, tuple[Diagnostic, ...]] = {}
+        self._left_out: tuple[Diagnostic, ...] = ()
+        self._on_change: list[Callable[[], None]] = []
+        self._ended: set[asyncio.Task[None]] = set()
+        self._is_started = False
+        registry.arrange(list(self._running))
+
+    @property
+    def faults(self) -> tuple[Diagnostic, ...]:
+        """What cannot be used at this moment, source after source."""
+        found: list[Diagnostic] = []
+        for name in self._running:
+            found += self._unusable.get(name, ())
+            if name in self._broken:
+                found.append(self._broken[name])
+        return (*found, *self._left_out)
+
+    @property
+    def have_spoken(self) -> bool:
+        """Whether every source that runs has said what it has."""
+        return all(one.spoken.is_set() or (one.task is not None and one.task.done()) for one in self._running.values())
+
+    def on_change(self, told: Callable[[], None]) -> None:
+        """Call `told` after the registry or the faults have changed."""
+        self._on_change.append(told)
+
+    async def start(self) -> None:
+        """Return when every source has said what it has, or has not for ten seconds. Raises DefinitionError for
+        functions that are given in code and cannot be used."""
+        self._is_started = True
+        for running in self._running.values():
+            self._begin(running)
+        await self.spoken()
+
+    def use(self, sources: Sequence[WantedSource]) -> None:
+        """From now on these sources, in this order. One that is gone takes its functions along; what a changed one had
+        serves until it has spoken again."""
+        before, faults = self._running, self.faults
+        self._running = {}
+        for wanted in sources:
+            name = wanted.source.name
+            known = before.pop(name, None)
+            if known is not None and known.wanted.made_of == wanted.made_of:
+                self._running[name] = known
+                continue
+            if known is not None:
+                self._end(known)
+            running = self._running[name] = _Running(wanted)
+            if self._is_started:
+                self._begin(running)
+        for name, gone in before.items():
+            self._end(gone)
+            self._snapshots.pop(name, None)
+            self._unusable.pop(name, None)
+            self._broken.pop(name, None)
+        self._left_out = tuple(self._registry.arrange(list(self._running)))
+        self._note(faults)
+
+    def judge_again(self) -> None:
+        """What can run in this daemon may be other than it was."""
+        faults = self.faults
+        for name in self._running:
+            self._publish(name)
+        self._note(faults)
+
+    def revive(self) -> None:
+        """Begin anew with the sources that broke down."""
+        for name in list(self._broken):
+            running = self._running[name] = _Running(self._running[name].wanted)
+            self._begin(running)
+
+    async def close(self) -> None:
+        """End all of them."""
+        for running in self._running.values():
+            self._end(running)
+        if self._ended:
+            await asyncio.wait(self._ended)
+
+    def _begin(self, running: _Running) -> None:
+        running.task = asyncio.create_task(self._run(running), name=running.wanted.source.name)
+        running.task.add_done_callback(lambda task: self._is_over(running, task))
+
+    def _end(self, running: _Running) -> None:
+        task = running.task
+        if task is not None:
+            task.cancel()
+            self._ended.add(task)
+            task.add_done_callback(self._ended.discard)
+
+    async def _run(self, running: _Running) -> None:
+        name = running.wanted.source.name
+
+        def publish(snapshot: Snapshot) -> None:
+            # What was being read when its place was taken is of no use any more.
+            if self._running.get(name) is running:
+                faults = self.faults
+                self._snapshots[name] = snapshot
+                self._broken.pop(name, None)
+                self._publish(name)
+                self._note(faults)
+                running.spoken.set()
+
+        await running.wanted.source.run(publish)
+
+    async def spoken(self) -> None:
+        """Return when every source has said what it has, or has not for ten seconds. Raises DefinitionError like
+        `start`."""
+        waits = [asyncio.create_task(self._first_word(running)) for running in self._running.values()]
+        try:
+            _, late = await asyncio.wait(waits, timeout=_FIRST_SECONDS) if waits else (set(), set())
+        finally:
+            for wait in waits:
+                wait.cancel()
+        for wait in waits:
+            if wait.done() and not wait.cancelled():
+                wait.result()
+        if late:
+            silent = [name for name, running in self._running.items() if not running.spoken.is_set()]
+            _log.warning("sources_slow", sources=silent, waited_seconds=_FIRST_SECONDS)
+
+    async def _first_word(self, running: _Running) -> None:
+        """Return when the source has spoken; raise what ended it before."""
+        assert running.task is not None
+        heard = asyncio.create_task(running.spoken.wait())
+        try:
+            await asyncio.wait([heard, running.task], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            heard.cancel()
+        if not running.spoken.is_set() and running.task.done():
+            running.task.result()
+
+    def _is_over(self, running: _Running, task: asyncio.Task[None]) -> None:
+        """A source that broke down stays as it was last; whoever waits for its first word is told by `start`."""
+        error = None if task.cancelled() else task.exception()
+        name = task.get_name()
+        if error is None or self._running.get(name) is not running:
+            return
+        _log.critical("source_ended", source=name, exc_info=error)
+        text = (
+            f"source {name!r} broke down and is not read again before SIGHUP, a change of its settings or the next "
+            f"start: {type(error).__name__}"
+        )
+        self._broken[name] = fault("", text)
+        self._tell()
+
+    def _publish(self, name: str) -> None:
+        """Give the registry what of the source's last snapshot can run here."""
+        snapshot = self._snapshots.get(name)
+        if snapshot is None:
+            return
+        usable: list[FunctionSpec] = []
+        faults = list(snapshot.faults)
+        for spec in snapshot.specs:
+            problems = self._problems_of(spec)
+            faults += [fault(spec.source, f"function {spec.name!r}: {problem}") for problem in problems]
+            if not problems:
+                usable.append(spec)
+        self._left_out = tuple(self._registry.publish(name, usable, snapshot.groups))
+        self._unusable[name] = tuple(faults)
+
+    def _note(self, before: Sequence[Diagnostic]) -> None:
+        """Log what is other than it was, each fault once, and tell those who want to know."""
+        known, now = set(before), self.faults
+        if self._logs_faults:
+            for one in now:
+                if one not in known:
+                    _log.error("function_unusable", problem=str(one))
+            for one in known.difference(now):
+                _log.info("function_mended", was=str(one))
+        self._tell()
+
+    def _tell(self) -> None:
+        for told in self._on_change:
+            told()

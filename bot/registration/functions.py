@@ -1,0 +1,206 @@
+"""The daemon's functions: its own handlers, plugins, and those of the configured sources."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import pkgutil
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import cast
+
+import function_calls.handlers
+import function_calls.tool_modules
+from bot.registration.basic_scripts import made_of_scripts, scripts_of
+from bot.registration.function_sources import WantedSource
+from config.diagnostics import Diagnostic
+from config.sections.mcp import McpServerSettings
+from config.settings import Settings
+from config.yaml_document import Location, YamlDocument
+from function_calls.command_tools.machine import Machine
+from function_calls.loading.module_functions import ModuleReader
+from function_calls.loading.module_loading import Services
+from function_calls.loading.python_functions import PythonFunctions
+from function_calls.loading.source import Changes, FunctionSource, Publish, Snapshot
+from function_calls.schema.definition import SERVERS
+from function_calls.sources.mcp_servers import McpFunctions
+from function_calls.sources.python_modules import Named, PythonFiles, PythonModules, announced_functions
+from function_calls.sources.yaml_commands import YamlCommands
+from function_calls.spec import FunctionSpec, OfferedTo
+from services.clock import Clock, Deadlines
+from services.mcp.opening import Opening, Start
+from services.mcp.server import McpServer
+from services.mcp.tools import Pins
+from services.sandbox.sandbox import Sandbox
+from services.sandbox.workspace import Workspaces
+
+ALWAYS_ON = frozenset({"todo"})
+"""What is a built-in function of every bot; naming it as a plugin changes nothing."""
+_SETTING = re.compile(r"(?P<section>sources|bots\.(?P<bot>[a-z0-9_-]+)|)\.?(?P<key>plugins|modules)\[(?P<index>\d+)\]")
+
+
+def built_in_plugins() -> Mapping[str, str]:
+    """The modules that come with the program, by the names that settings have for them."""
+    package = function_calls.tool_modules
+    names = sorted(found.name for found in pkgutil.iter_modules(package.__path__))
+    return {name: f"{package.__name__}.{name}" for name in names}
+
+
+def plugins_of(settings: Settings, built_in: Mapping[str, str]) -> Sequence[Named]:
+    """The modules to load, each once; for a bot only what not all bots have."""
+    found = [_named(name, f"plugins[{place}]", None, built_in) for place, name in enumerate(settings.plugins)]
+    of_all = {one.module for one in found}
+    for key, bot in settings.bots.items():
+        theirs = [_named(name, f"bots.{key}.plugins[{place}]", key, built_in) for place, name in enumerate(bot.plugins)]
+        found += [one for one in theirs if one.fault or one.module not in of_all]
+    wanted = [one for one in found if one.module not in ALWAYS_ON]
+    return _each_once(wanted)
+
+
+def modules_of(settings: Settings, plugins: Iterable[Named]) -> Sequence[Named]:
+    """The installed modules to load that are not plugins of all bots already, each once."""
+    known = {one.module for one in plugins if one.bot is None}
+    named = [Named(f"sources.modules[{place}]", name) for place, name in enumerate(settings.sources.modules)]
+    return _each_once([one for one in named if one.module not in known])
+
+
+def at_their_places(faults: Iterable[Diagnostic], document: YamlDocument) -> list[Diagnostic]:
+    """The same, those of modules and servers that the settings name at the name in the file of the settings."""
+    placed: list[Diagnostic] = []
+    for one in faults:
+        found = _SETTING.match(one.message) or _SETTING.fullmatch(one.file)
+        server = _server_of(one, document)
+        if server is not None:
+            at = document.key_at(("mcp", "servers", server))
+            one = replace(one, file=document.file, line=at.line, column=at.column)
+        elif found is not None and one.file in ("functions", found[0]):
+            at = document.value_at(_location(found))
+            one = replace(one, file=document.file, line=at.line, column=at.column)
+        placed.append(one)
+    return placed
+
+
+def _server_of(one: Diagnostic, document: YamlDocument) -> int | None:
+    """The place in the list of servers of the one that the fault is of; None where it is of none."""
+    settings = document.value
+    mcp = settings.get("mcp") if one.file.startswith(SERVERS) and isinstance(settings, dict) else None
+    servers = mcp.get("servers") if isinstance(mcp, dict) else None
+    listed = servers if isinstance(servers, list) else []
+    names = [each.get("name") if isinstance(each, dict) else None for each in listed]
+    name = one.file.removeprefix(SERVERS)
+    return names.index(name) if name in names else None
+
+
+def _location(found: re.Match[str]) -> Location:
+    section: Location = ("bots", found["bot"]) if found["bot"] else tuple(filter(None, [found["section"]]))
+    return (*section, found["key"], int(found["index"]))
+
+
+def _each_once(named: Iterable[Named]) -> Sequence[Named]:
+    first: dict[tuple[str, str | None], Named] = {}
+    for one in named:
+        first.setdefault((one.module, one.bot), one)
+    return tuple(first.values())
+
+
+def _named(name: str, setting: str, bot: str | None, built_in: Mapping[str, str]) -> Named:
+    if name in built_in:
+        return Named(setting, built_in[name], bot)
+    if "." in name or name in ALWAYS_ON:
+        return Named(setting, name, bot)
+    known = sorted([*built_in, *ALWAYS_ON])
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(known)}."
+    text = f"there is no plugin {name!r}; {hint} A module of your own has a dot in its name here; one without belongs"
+    return Named(setting, name, bot, f"{text} into sources.modules")
+
+
+def built_in_modules() -> list[ModuleType]:
+    """Every module of function_calls.handlers, in the order of their names."""
+    package = function_calls.handlers
+    names = sorted(found.name for found in pkgutil.iter_modules(package.__path__))
+    return [importlib.import_module(f"{package.__name__}.{name}") for name in names]
+
+
+SECTIONS = ("sources", "plugins", "basic", "mcp.servers")
+"""The settings of where functions come from."""
+
+
+def made_of(settings: Settings) -> object:
+    """All that `sources_of` makes sources of and that may change while the daemon runs."""
+    own = {name: bot.plugins for name, bot in settings.bots.items()}
+    return settings.sources, settings.plugins, settings.mcp.servers, own, made_of_scripts(settings)
+
+
+def sources_of(settings: Settings, services: Services, changes: Changes) -> Sequence[FunctionSource | WantedSource]:
+    """Where functions come from, as the settings say. One that comes with what it was made of starts anew only when
+    that has changed; any other, when anything of `made_of` has. `changes` tells of edits."""
+    built_in = PythonFunctions("built in", built_in_modules(), services)
+    # A model would call it for every fact that it does not know, each time in vain. Its command says what to set.
+    withheld = {"search"} if settings.search.kind == "none" else set()
+    commands = settings.sources.commands
+    return [
+        WantedSource(Withholding(built_in, withheld), withheld),
+        *_python_sources(settings, services, changes),
+        WantedSource(YamlCommands("sources.commands", commands, _machine(services), changes), commands),
+        *scripts_of(settings, services, changes),
+    ]
+
+
+def _python_sources(settings: Settings, services: Services, changes: Changes) -> Sequence[WantedSource]:
+    """Plugins, files and installed modules."""
+    reader, clock = ModuleReader(services), cast(Clock, services[Clock])
+    plugins = plugins_of(settings, built_in_plugins())
+    paths = [Path(one) for one in settings.sources.python]
+    modules = modules_of(settings, plugins)
+    announced = announced_functions if settings.sources.entry_points else tuple
+    return [
+        WantedSource(PythonModules("plugins", plugins, reader, clock), plugins),
+        WantedSource(PythonFiles("sources.python", paths, reader.modules, changes, clock), paths),
+        WantedSource(PythonModules("sources.modules", modules, reader, clock, announced), (modules, announced)),
+    ]
+
+
+def _machine(services: Services) -> Machine:
+    """What the commands of tools run with."""
+    clock = cast(Clock, services[Clock])
+    workspaces = cast(Workspaces, services[Workspaces])
+    return Machine(cast(Sandbox, services[Sandbox]), clock, workspaces, Deadlines(clock))
+
+
+class Withholding:
+    """A source some of whose functions no model is offered."""
+
+    def __init__(self, source: FunctionSource, withheld: Collection[str]) -> None:
+        self.name = source.name
+        self._source = source
+        self._withheld = withheld
+
+    async def run(self, publish: Publish) -> None:
+        """Publish what the source does, with those functions kept from models. Raises DefinitionError."""
+
+        def publish_kept(snapshot: Snapshot) -> None:
+            publish(replace(snapshot, specs=tuple(map(self._kept, snapshot.specs))))
+
+        await self._source.run(publish_kept)
+
+    def _kept(self, spec: FunctionSpec) -> FunctionSpec:
+        if spec.name not in self._withheld:
+            return spec
+        return replace(spec, offered_to=spec.offered_to - {OfferedTo.MODEL})
+
+
+def mcp_sources(
+    servers: Sequence[McpServerSettings], pins: Pins, clock: Clock, start: Start, *, asks_first: bool
+) -> Sequence[WantedSource]:
+    """One for each of `servers`. `start` says how their programs are started. `asks_first`: a server of which nothing
+    is known is asked for its tools."""
+
+    def functions_of(one: McpServerSettings) -> McpFunctions:
+        server = McpServer(one, pins, clock, Opening(one, clock, start), asks_first=asks_first)
+        return McpFunctions(one, server, pins, clock)
+
+    return [WantedSource(functions_of(one), one) for one in servers]

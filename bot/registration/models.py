@@ -1,0 +1,157 @@
+"""Language models of the settings, each with retries and failover, and the one in use."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+from types import MappingProxyType
+
+from config.sections.models import ModelSettings
+from config.settings import Settings
+from config.texts import Texts
+from function_calls.schema.definition import DefinitionError
+from services.clock import Clock, Deadlines
+from services.llm.failover import Failover, ModelState
+from services.llm.model import ChatModel, ModelAnswer, ModelRequest
+from services.llm.offline.offline import OfflineModel
+from services.llm.profile import ModelProfile
+from services.llm.protocols.anthropic_messages import AnthropicMessages
+from services.llm.protocols.openai_chat import OpenAIChat
+from services.llm.protocols.own_provider import OwnProvider, load_function
+from services.llm.protocols.text_protocol import TextProtocol
+from services.llm.resilient import DegradingModel, ResilientModel
+from services.refs import JsonValue
+from services.retry import Retry, RetryPolicy
+
+_USUAL_URL = "https://api.openai.com/v1"
+_ANTHROPIC_URL = "https://api.anthropic.com/v1"
+_PATIENCE_SECONDS = 20.0
+_PATIENCE_BESIDE_OTHERS_SECONDS = 5.0
+
+
+def model_of(settings: Settings, texts: Texts, clock: Clock, deadlines: Deadlines) -> ChatModel:
+    """The model that the daemon asks. Raises DefinitionError for a function of one's own that cannot be found."""
+    models = online_models(settings, clock)
+    return Failover(models, settings.failover, clock, deadlines) if models else OfflineModel(texts)
+
+
+def online_models(settings: Settings, clock: Clock) -> Sequence[ChatModel]:
+    """Every usable model of the settings that answers chats, in their order, each by itself."""
+    usable = [one for one in settings.answering_models if one.usable]
+    # A wait that a provider asks for is not sat out where another one can be asked meanwhile.
+    patience = _PATIENCE_SECONDS if len(usable) == 1 else _PATIENCE_BESIDE_OTHERS_SECONDS
+    return [_online(one, clock, patience) for one in usable]
+
+
+def shadow_of(settings: Settings, clock: Clock) -> ChatModel | None:
+    """The model that only says what it would have called; None without a usable one."""
+    named = next((one for one in settings.models if one.name == settings.router.shadow.model), None)
+    return _online(named, clock, _PATIENCE_SECONDS) if named is not None and named.usable else None
+
+
+def states_of(model: ChatModel) -> Sequence[ModelState]:
+    """How each model behind `model` is doing; none for a model that is always there."""
+    return model.states() if isinstance(model, Failover) else ()
+
+
+def _online(settings: ModelSettings, clock: Clock, patience_seconds: float) -> ChatModel:
+    retry = Retry(clock, RetryPolicy(attempts=settings.attempts))
+    spoken_to = _spoken_to(settings, clock)
+    return ResilientModel(spoken_to, retry, clock, settings.timeout_seconds, patience_seconds=patience_seconds)
+
+
+def _spoken_to(settings: ModelSettings, clock: Clock) -> ChatModel:
+    if settings.protocol == "function":
+        return _own_provider(settings)
+    profile = _profile(settings)
+    if settings.protocol == "anthropic":
+        return AnthropicMessages(profile, clock)
+    if settings.protocol == "json_text":
+        return TextProtocol(profile, clock, "json")
+    if settings.protocol == "xml_text":
+        return TextProtocol(profile, clock, "xml")
+    return DegradingModel(OpenAIChat(profile, clock), lambda: TextProtocol(profile, clock, "json"))
+
+
+def _own_provider(settings: ModelSettings) -> OwnProvider:
+    try:
+        return OwnProvider(settings.name, load_function(settings.function), settings.model)
+    except ValueError as error:
+        raise DefinitionError(f"models.{settings.name}.function", [str(error)]) from None
+
+
+def _profile(settings: ModelSettings) -> ModelProfile:
+    is_anthropic = settings.protocol == "anthropic"
+    extra: dict[str, JsonValue] = {}
+    if settings.temperature is not None:
+        extra["temperature"] = settings.temperature
+    if settings.max_output_tokens is not None:
+        extra["max_tokens" if is_anthropic else "max_completion_tokens"] = settings.max_output_tokens
+    can = settings.profile
+    return ModelProfile(
+        name=settings.name,
+        model=settings.model,
+        base_url=settings.base_url or (_ANTHROPIC_URL if is_anthropic else _USUAL_URL),
+        api_key=settings.api_key,
+        parallel_flag=settings.parallel_calls,
+        strict=can.strict,
+        tool_choice_required=can.tool_choice,
+        echo_reasoning=can.reasoning_echo,
+        dialect=can.dialect,
+        extra=MappingProxyType(extra),
+    )
+
+
+class CurrentModel:
+    """A ChatModel that asks the one in use. One whose place was taken is closed as soon as nobody waits for it."""
+
+    def __init__(self, model: ChatModel) -> None:
+        self.name = model.name
+        self._model = model
+        self._asked: Counter[ChatModel] = Counter()
+        self._closing: set[asyncio.Task[None]] = set()
+
+    @property
+    def can_write(self) -> bool:
+        """Whether it finds words of its own: the offline model does not."""
+        return not isinstance(self._model, OfflineModel)
+
+    def use(self, model: ChatModel) -> None:
+        """The next question goes to `model`."""
+        old, self._model, self.name = self._model, model, model.name
+        if old is not model:
+            self._close_if_idle(old)
+
+    async def complete(self, request: ModelRequest) -> ModelAnswer:
+        """Its answer. Raises ModelError."""
+        model = self._model
+        self._asked[model] += 1
+        try:
+            return await model.complete(request)
+        finally:
+            self._asked[model] -= 1
+            if model is not self._model:
+                self._close_if_idle(model)
+
+    async def probe(self) -> str:
+        """Its line. Raises ModelError."""
+        return await self._model.probe()
+
+    async def close(self) -> None:
+        """Close it, and see to the end of those that are being closed."""
+        await self._model.close()
+        if self._closing:
+            await asyncio.wait(self._closing)
+
+    def states(self) -> Sequence[ModelState]:
+        """How each model behind it is doing."""
+        return states_of(self._model)
+
+    def _close_if_idle(self, model: ChatModel) -> None:
+        if self._asked[model] > 0:
+            return
+        del self._asked[model]
+        task = asyncio.get_running_loop().create_task(model.close())
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)

@@ -1,0 +1,225 @@
+"""Services and ports that handlers may request by type."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+
+import structlog
+
+from bot.chats.chats import Chats
+from bot.chats.open_questions import OpenQuestions
+from bot.delivery.delivery import Delivery
+from bot.engine.embedded import EmbeddedEngine
+from config.sections.news_and_search import NewsSettings, SearchSettings, SummarySettings
+from config.settings import Settings
+from function_calls.call import MOST_CHARS, Call, CallersModel, Unwritten, WordsWanted, Written
+from function_calls.context import MessageContext
+from function_calls.ports import ChatWriter, Speaker
+from services.calc.dice import Dice
+from services.calc.units import Units
+from services.chats.members import KnownMembers, MemberZones
+from services.chats.past import ChatPast
+from services.chats.polls import Polls
+from services.chats.todo import TodoLists
+from services.clock import Clock, Deadlines
+from services.refs import ChatRef, MemberRef, Role
+from services.sandbox.sandbox import Sandbox
+from services.sandbox.shell import Shell
+from services.sandbox.workspace import Workspaces
+from services.store.chats import history
+from services.store.ids import Ids
+from services.store.port import Store, StoreError
+from services.timers.reminders import Reminders
+from services.timers.schedules import OPERATORS_PLATFORM
+from services.timers.timetable import Timetable
+from services.times import Times
+from services.times.places import Places
+from services.web.http import WebClient, WebLimits
+from services.web.news import News
+from services.web.search import OPENAI_URL, PERPLEXITY_URL, Searcher, SearchingModel, SearXNG, WebSearch
+from services.web.weather import OpenMeteo
+
+_PERPLEXITY_MODEL = "sonar"
+
+
+def news_of(settings: NewsSettings, clock: Clock, web: WebClient | None = None) -> News:
+    """The feeds, read through `web` where it is given."""
+    limits = WebLimits(timeout_seconds=settings.timeout_seconds, body_bytes=settings.feed_kilobytes * 1024)
+    return News(settings, web or WebClient(limits), clock)
+
+
+def search_of(settings: SearchSettings, clock: Clock, web: WebClient | None = None) -> WebSearch:
+    """The searcher, asked through `web` where it is given."""
+    return WebSearch(searcher_of(settings, web), clock, results=settings.results, cache_seconds=settings.cache_seconds)
+
+
+def searcher_of(settings: SearchSettings, web: WebClient | None = None) -> Searcher | None:
+    """Who searches; None: nobody. Only the server that the settings allow may be in a private network."""
+    if settings.kind == "none":
+        return None
+    limits = WebLimits(timeout_seconds=settings.timeout_seconds)
+    if settings.kind == "searxng":
+        http = web or WebClient(limits, private_origin=settings.url if settings.private_network else "")
+        return SearXNG(http, settings.url, settings.api_key)
+    is_perplexity = settings.kind == "perplexity"
+    url = settings.url or (PERPLEXITY_URL if is_perplexity else OPENAI_URL)
+    http = web or WebClient(limits, private_origin=url if settings.private_network else "")
+    model = settings.model or (_PERPLEXITY_MODEL if is_perplexity else "")
+    return SearchingModel(http, url, settings.api_key, model)
+
+
+WORKSPACES = Path("work", "chats")
+"""Below `home`: the folders of the chats."""
+
+
+def services_of(
+    settings: Settings, store: Store, clock: Clock, ids: Ids, rng: Random, web: WebClient | None, timetable: Timetable
+) -> dict[type, object]:
+    """Each under its type. Where `web` is given it is the only way out; else each has what the settings say."""
+    client, zones, times = web or WebClient(), MemberZones(store, clock), Times()
+    sandbox = Sandbox(clock, settings.sandbox)
+    workspaces = Workspaces(Path(settings.home) / WORKSPACES, settings.files)
+    return {
+        Clock: clock,
+        WebClient: client,
+        OpenMeteo: OpenMeteo(client, clock),
+        TodoLists: TodoLists(store, clock),
+        Polls: Polls(store, clock),
+        Places: Places(clock),
+        Dice: Dice(rng),
+        Units: Units(),
+        News: news_of(settings.news, clock, web),
+        WebSearch: search_of(settings.search, clock, web),
+        Sandbox: sandbox,
+        Workspaces: workspaces,
+        Shell: Shell(sandbox, workspaces, settings.shell),
+        ChatPast: ChatPast(store, clock, ids, most_lines=settings.summary.lines),
+        SummarySettings: settings.summary,
+        Timetable: timetable,
+        MemberZones: zones,
+        KnownMembers: KnownMembers(store),
+        Times: times,
+        Reminders: Reminders(timetable, zones, times, settings.reminders, clock),
+    }
+
+
+_ANSWER_SECONDS = 3.0
+_NEWEST = 2**62
+_SPEAKERS = 20
+
+
+class EngineActions:
+    """Acts on a chat through its engine, which exists only after the functions do."""
+
+    def __init__(self, store: Store, questions: OpenQuestions) -> None:
+        self._store = store
+        self._questions = questions
+        self._engine: EmbeddedEngine | None = None
+
+    def bind(self, engine: EmbeddedEngine) -> None:
+        """Say which engine it is."""
+        self._engine = engine
+
+    async def stop(self, chat: ChatRef, by: MemberRef, role: Role) -> bool:
+        """End the turn that runs in `chat`; whether there was one that `by` may end."""
+        return self._engine is not None and self._engine.stop(chat, by, role)
+
+    async def ask_no_more(self, chat: ChatRef, member: MemberRef) -> bool:
+        """Let what `member` was asked wait no longer; whether anything did. Raises StoreError."""
+        taken = self._questions.take(chat.key, member.key)
+        if taken is None:
+            return False
+        try:
+            await self._store.commit([self._questions.unanswered(taken)])
+        except StoreError:
+            self._questions.put_back(chat.key, member.key, taken)
+            raise
+        self._questions.left(taken)
+        return True
+
+
+class PlatformMembers:
+    """Who is in a chat, as the platform and the history tell."""
+
+    def __init__(self, store: Store, chats: Chats, deadlines: Deadlines, clock: Clock) -> None:
+        self._store = store
+        self._chats = chats
+        self._deadlines = deadlines
+        self._clock = clock
+        self._delivery: Delivery | None = None
+
+    def bind(self, delivery: Delivery) -> None:
+        """Say who knows the platforms."""
+        self._delivery = delivery
+
+    async def role(self, chat: ChatRef, member: MemberRef) -> Role | None:
+        """The member's role now; None when the platform does not tell within three seconds. An entry of the settings'
+        schedules has the role that it is given there now."""
+        if member.platform == OPERATORS_PLATFORM:
+            entry = self._chats.schedules.get(member.native)
+            return Role(entry.as_role) if entry is not None and entry.chat == chat.key else None
+        platform = self._delivery.platform(chat) if self._delivery else None
+        if platform is None:
+            return None
+        deadline = self._clock.monotonic() + _ANSWER_SECONDS
+        try:
+            said = await self._deadlines.run(platform.role(chat, member), deadline)
+        except TimeoutError:
+            return None
+        return None if said is None else self._chats.role(member.key, said)
+
+    async def names(self, chat: ChatRef) -> Sequence[str]:
+        """Display names of members who spoke lately, latest first; at most 50."""
+        rows = await self._store.read(history.recent(chat.key, _NEWEST, 200))
+        return list(dict.fromkeys(row["sender_name"] for row in rows if not row["from_bot"]))[:50]
+
+    async def speakers(self, chat: ChatRef) -> Sequence[Speaker]:
+        """Members who spoke lately, latest first, with their roles; at most 20."""
+        names: dict[str, str] = {}
+        for row in await self._store.read(history.recent(chat.key, _NEWEST, 200)):
+            if not row["from_bot"]:
+                names.setdefault(row["sender"], row["sender_name"])
+        members = list(names)[:_SPEAKERS]
+        roles = await asyncio.gather(*(self.role(chat, MemberRef.parse(member)) for member in members))
+        return [Speaker(names[member], role) for member, role in zip(members, roles, strict=True)]
+
+
+_LEFT_SECONDS = 1.0
+"""Of the run, in which it can still say that there are no words."""
+_log = structlog.get_logger("words")
+
+
+class WordsOfModels:
+    """The port `Words`."""
+
+    def __init__(self, writer: ChatWriter, deadlines: Deadlines, clock: Clock) -> None:
+        self._writer = writer
+        self._deadlines = deadlines
+        self._clock = clock
+
+    async def ask(self, context: MessageContext, call: Call, wanted: WordsWanted) -> Written | Unwritten:
+        """The words, or why there are none."""
+        if sum(len(one.content) for one in wanted.messages) > MOST_CHARS:
+            return Unwritten.TOO_LONG
+        seconds = min(wanted.timeout_seconds, call.deadline - self._clock.monotonic() - _LEFT_SECONDS)
+        if seconds <= 0:
+            return Unwritten.DOWN
+        model = call.callers_model
+        if model is None:
+            written = await self._writer.write_for(context, call.profile, wanted.messages, seconds)
+            return written if isinstance(written, Unwritten) else Written(written, is_callers=False)
+        return await self._of_caller(context, call, model, wanted, seconds)
+
+    async def _of_caller(
+        self, context: MessageContext, call: Call, model: CallersModel, wanted: WordsWanted, seconds: float
+    ) -> Written | Unwritten:
+        try:
+            written = await self._deadlines.run(model.write(wanted), self._clock.monotonic() + seconds)
+        except TimeoutError:
+            written = Unwritten.DOWN
+        how = written.value if isinstance(written, Unwritten) else "written"
+        _log.info("callers_model_asked", member=context.sender.ref.key, call=call.key, how=how)
+        return written

@@ -1,0 +1,171 @@
+"""Names in the settings that no function has. What was to be switched off, kept to some roles or paid for is on for
+everybody where its name is misspelt: `rollcall check` tells it before anything starts, the daemon while it runs."""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import structlog
+
+from bot.registration.function_sources import FunctionSources
+from config.diagnostics import Diagnostic, Severity
+from config.settings import Settings
+from config.yaml_document import Location, YamlDocument, read_yaml_file
+from function_calls.schema.definition import DefinitionError, fault
+from function_calls.sources.mcp_servers import prefix_of
+from function_calls.spec import FunctionSpec
+
+UNKNOWN = "functions.unknown"
+_log = structlog.get_logger("settings")
+
+
+class UnknownName(NamedTuple):
+    """A name that no function has."""
+
+    location: Location
+    """Where in the settings."""
+    message: str
+
+
+class UnknownNames:
+    """Holds the names of the settings in force against the functions that there are, again whenever one of both is
+    other than it was."""
+
+    def __init__(
+        self,
+        settings: Callable[[], Settings],
+        functions: FunctionSources,
+        specs: Callable[[], Sequence[FunctionSpec]],
+        file: Path | None = None,
+    ) -> None:
+        """`settings` gives those in force; `file` is where they stand."""
+        self._settings = settings
+        self._functions = functions
+        self._specs = specs
+        self._file = file
+        self._has_begun = False
+        self._waiting: asyncio.Task[None] | None = None
+        self._found: list[UnknownName] = []
+        self._on_change: list[Callable[[], None]] = []
+        self.faults: tuple[Diagnostic, ...] = ()
+        """One warning for each name, at its place in the file where there is one."""
+
+    def on_change(self, told: Callable[[], None]) -> None:
+        """Call `told` after `faults` have changed."""
+        self._on_change.append(told)
+
+    def begin(self) -> None:
+        """The sources have been started: from now on it is looked."""
+        self._has_begun = True
+        self.look()
+
+    def look(self) -> None:
+        """The settings or the functions may be other than they were. What sources say that were started a moment ago
+        is waited for."""
+        if not self._has_begun or self._waiting is not None:
+            return
+        if self._functions.have_spoken:
+            self._judge()
+        else:
+            self._waiting = asyncio.get_running_loop().create_task(self._judge_once_all_have_spoken())
+
+    async def close(self) -> None:
+        """Look no more."""
+        self._has_begun = False
+        if self._waiting is not None:
+            self._waiting.cancel()
+            await asyncio.wait([self._waiting])
+
+    async def _judge_once_all_have_spoken(self) -> None:
+        try:
+            await self._functions.spoken()
+        except DefinitionError:
+            # Functions that are given in code and cannot be used are the business of whoever started the sources.
+            pass
+        finally:
+            self._waiting = None
+        self._judge()
+
+    def _judge(self) -> None:
+        found = unknown_names(self._settings(), self._specs())
+        if found == self._found:
+            return
+        self._found = found
+        before = {one.message for one in self.faults}
+        document = read_yaml_file(self._file) if found and self._file is not None else None
+        self.faults = tuple(in_settings(document, *one, severity="warning") for one in found)
+        for one in self.faults:
+            if one.message not in before:
+                _log.warning("unknown_name", problem=str(one))
+        for told in self._on_change:
+            told()
+
+
+def unknown_names(settings: Settings, specs: Sequence[FunctionSpec]) -> list[UnknownName]:
+    """Every place of `settings` that names a function which is not among `specs`, which are those of all bots. Those of
+    a server whose tools nobody knows yet are none: nobody can say which they are."""
+    known = {spec.name for spec in specs}
+    tags = {tag for spec in specs for tag in spec.tags}
+    unseen = _prefixes_of_unseen_servers(settings, known)
+    return [
+        UnknownName(location, f"there is no function {name!r}{_near(name, known)}")
+        for name, location in _named(settings, tags)
+        if name not in known and not name.startswith(unseen)
+    ]
+
+
+def _named(settings: Settings, tags: Collection[str]) -> list[tuple[str, Location]]:
+    """All names of functions, and where they stand."""
+    named: list[tuple[str, Location]] = [(name, ("functions", name)) for name in settings.functions]
+    named += [(name, ("router", "pinned", index)) for index, name in enumerate(settings.router.pinned)]
+    named += [(name, ("budgets", "functions", name)) for name in settings.budgets.functions]
+    for key, bot in settings.bots.items():
+        named += [(name, ("bots", key, "functions", name)) for name in bot.functions]
+    for pattern, chat in settings.chats.settings.items():
+        named += [(name, ("chats", "settings", pattern, "functions", name)) for name in chat.functions]
+    for index, rule in enumerate(settings.approvals.required):
+        named += [
+            (name, ("approvals", "required", index, "functions", place)) for place, name in enumerate(rule.functions)
+        ]
+    for index, client in enumerate(settings.mcp.serve.clients):
+        # There a tag stands for all functions that have it.
+        at: Location = ("mcp", "serve", "clients", index, "functions")
+        named += [(name, (*at, place)) for place, name in enumerate(client.functions) if name not in tags]
+    return named
+
+
+def names_in(settings: Settings) -> object:
+    """All that `unknown_names` reads of the settings."""
+    return [*_named(settings, ()), *(one.name for one in settings.mcp.servers)]
+
+
+def _prefixes_of_unseen_servers(settings: Settings, known: Collection[str]) -> tuple[str, ...]:
+    """What the functions of servers begin with that were never asked for their tools."""
+    prefixes = [prefix_of(one.name) for one in settings.mcp.servers]
+    return tuple(prefix for prefix in prefixes if not any(name.startswith(prefix) for name in known))
+
+
+def _near(name: str, known: Collection[str]) -> str:
+    near = difflib.get_close_matches(name, known, n=1)
+    return f"; did you mean {near[0]!r}?" if near else "; `rollcall functions` lists them"
+
+
+def in_settings(
+    document: YamlDocument | None,
+    location: Location,
+    message: str,
+    severity: Severity = "error",
+    code: str = UNKNOWN,
+) -> Diagnostic:
+    """At its place in the file, where there is one."""
+    # A name in a list is told by its list.
+    keys = location[:-1] if isinstance(location[-1], int) else location
+    where = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in keys).lstrip(".")
+    if document is None:
+        return fault("settings", f"{where}: {message}", code, severity)
+    at = document.key_at(location)
+    return Diagnostic(document.file, at.line, at.column, code, f"{where}: {message}", severity)

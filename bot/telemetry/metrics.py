@@ -1,0 +1,110 @@
+"""Counters and gauges of the daemon in the Prometheus text format."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+from services.refs import ReasonCode
+
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
+
+
+_BUCKETS_US = (1_000, 5_000, 20_000, 100_000, 500_000, 2_000_000, 10_000_000, 60_000_000)
+
+
+class _Runs:
+    """Those of one function."""
+
+    __slots__ = ("buckets", "microseconds", "outcomes")
+
+    def __init__(self) -> None:
+        self.outcomes: dict[str, int] = {}
+        self.buckets = [0] * (len(_BUCKETS_US) + 1)
+        self.microseconds = 0
+
+
+class Metrics:
+    """Counts what happens; gauges are read when somebody asks."""
+
+    def __init__(self) -> None:
+        self._runs: dict[str, _Runs] = {}
+        self._turns: Counter[str] = Counter()
+        self._gauges: dict[str, tuple[str, Callable[[], float]]] = {}
+        self._labelled_gauges: dict[str, tuple[str, str, Callable[[], Mapping[str, float]]]] = {}
+        self._counters: dict[str, tuple[str, str, Callable[[], Mapping[str, int]]]] = {}
+
+    def called(self, function: str, outcome: str, duration_us: int) -> None:
+        """One run of a function ended."""
+        runs = self._runs.get(function)
+        if runs is None:
+            runs = self._runs[function] = _Runs()
+        runs.microseconds += duration_us
+        runs.buckets[bisect_left(_BUCKETS_US, duration_us)] += 1
+        runs.outcomes[outcome] = runs.outcomes.get(outcome, 0) + 1
+
+    def turn_ended(self, reason: ReasonCode) -> None:
+        """A turn ended for `reason`."""
+        self._turns[str(reason)] += 1
+
+    def gauge(self, name: str, text: str, read: Callable[[], float]) -> None:
+        """Show what `read` gives, under `name`."""
+        self._gauges[name] = (text, read)
+
+    def gauges(self, name: str, text: str, label: str, read: Callable[[], Mapping[str, float]]) -> None:
+        """Show the values that `read` gives, each under its value of `label`."""
+        self._labelled_gauges[name] = (text, label, read)
+
+    def counter(self, name: str, text: str, label: str, read: Callable[[], Mapping[str, int]]) -> None:
+        """Show the counts that `read` gives, each under its value of `label`."""
+        self._counters[name] = (text, label, read)
+
+    def render(self) -> bytes:
+        """Everything in the text format of Prometheus."""
+        # Imported here: only a daemon with a web server shows metrics.
+        from prometheus_client import CollectorRegistry, generate_latest
+
+        registry = CollectorRegistry(auto_describe=False)
+        registry.register(self)
+        return generate_latest(registry)
+
+    def collect(self) -> Iterator[Metric]:
+        """The metric families, as the library asks for them."""
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+        calls = CounterMetricFamily("rollcall_calls", "Runs of functions", labels=["function", "outcome"])
+        for function, runs in self._runs.items():
+            for outcome, count in runs.outcomes.items():
+                calls.add_metric([function, outcome], count)
+        yield calls
+        yield self._durations()
+        turns = CounterMetricFamily("rollcall_turns", "Turns that ended", labels=["reason"])
+        for reason, ended in self._turns.items():
+            turns.add_metric([reason], ended)
+        yield turns
+        for name, (text, label, read) in self._counters.items():
+            family = CounterMetricFamily(name, text, labels=[label])
+            for value, count in read().items():
+                family.add_metric([value], count)
+            yield family
+        for name, (text, label, read_values) in self._labelled_gauges.items():
+            values = GaugeMetricFamily(name, text, labels=[label])
+            for one, measured in read_values().items():
+                values.add_metric([one], measured)
+            yield values
+        for name, (text, read_gauge) in self._gauges.items():
+            yield GaugeMetricFamily(name, text, value=read_gauge())
+
+    def _durations(self) -> Metric:
+        from prometheus_client.core import HistogramMetricFamily
+
+        durations = HistogramMetricFamily("rollcall_call_seconds", "How long runs took", labels=["function"])
+        bounds = [*(str(one / 1e6) for one in _BUCKETS_US), "+Inf"]
+        for function, runs in self._runs.items():
+            buckets = [(bound, float(count)) for bound, count in zip(bounds, accumulate(runs.buckets), strict=True)]
+            durations.add_metric([function], buckets, runs.microseconds / 1e6)
+        return durations

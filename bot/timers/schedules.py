@@ -1,0 +1,284 @@
+"""Schedules of the settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+from zoneinfo import ZoneInfo
+
+import structlog
+
+from bot.chats.chats import Chats
+from config.diagnostics import Severity
+from config.sections.timers import ScheduleSettings, WhenSettings
+from config.terms import WEEKDAYS
+from config.texts import Phrases
+from function_calls.context import Kind, MessageContext, MessageKey, Sender
+from function_calls.failures import LASTS, REFUSED_BY
+from function_calls.profile import ChatProfile
+from function_calls.rehearsal import Rehearsal, Rehearsed, Unfit
+from function_calls.spec import FunctionError, FunctionResult
+from function_calls.turn import Turn
+from services.clock import Clock
+from services.refs import ChatRef, ErrorCode, MemberRef, Role
+from services.timers.schedules import (
+    OPERATORS_PLATFORM,
+    Schedules,
+    UnclearWhen,
+    Wanted,
+    When,
+    WhenReader,
+    at_clock,
+    by_cron,
+    every_seconds,
+    once_at,
+)
+from services.timers.timer import Timer
+from services.times.recurrence import BadRule, RuleFault, check
+
+_WHEN_FAULTS = {
+    "not_a_time": "is no time that can be read; write it like “every weekday at 8:30”, “每天早上7点” or “0 7 * * 1-5”",
+    "past": "is over, so it does not run any more",
+    "no_such": "names a day or a time that there is not",
+    "ambiguous": "can mean several things; write the date as 2030-12-24 and the time as 18:00",
+    "vague": "is no exact time",
+    "several": "is more than one schedule; make an entry for each",
+    "moves": "means another time each day that it is read; name the day of the week, or the full date with its year",
+    "counted": "ends after a number of times, which would begin anew; say until which day",
+    RuleFault.NO_SUCH_DATE.value: "names a day that there is not",
+    RuleFault.BAD_CRON.value: "is no cron expression: minute, hour, day of the month, month, day of the week",
+    RuleFault.BAD_STEP.value: "has a step that does not fit; it is 1 to 1000, counted from a day",
+    RuleFault.BAD_COUNT.value: "has a number of times that does not fit; it is 1 to 10000",
+    RuleFault.TOO_OFTEN.value: "is too often; once a minute is the most",
+    RuleFault.NEVER.value: "never comes",
+    RuleFault.TOO_FAR.value: "is more than 100 years away",
+}
+"""Every reason of UnclearWhen and BadRule."""
+
+
+class ScheduleFault(NamedTuple):
+    """What is wrong with one entry."""
+
+    name: str
+    key: str
+    """Of the entry: `when`, `chat`, …"""
+    message: str
+    severity: Severity = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class Plans:
+    """What the settings want."""
+
+    wanted: Mapping[str, Wanted]
+    """By names: what is good."""
+    faults: tuple[ScheduleFault, ...]
+    """What is not; a name with any of these is not in `wanted`."""
+
+
+class SchedulePlans:
+    """Understands the section `schedules`."""
+
+    def __init__(self, chats: Chats, rehearsal: Rehearsal, reader: WhenReader, clock: Clock, english: Phrases) -> None:
+        """`english`: faults are told to operators."""
+        self._chats = chats
+        self._rehearsal = rehearsal
+        self._reader = reader
+        self._clock = clock
+        self._english = english
+
+    def of(self, settings: Mapping[str, ScheduleSettings]) -> Plans:
+        """What these entries want; those that are switched off are as though they were not there."""
+        wanted: dict[str, Wanted] = {}
+        faults: list[ScheduleFault] = []
+        for name, entry in settings.items():
+            if entry.enabled:
+                self._understand(name, entry, wanted, faults)
+        return Plans(wanted, tuple(faults))
+
+    def _understand(
+        self, name: str, entry: ScheduleSettings, wanted: dict[str, Wanted], faults: list[ScheduleFault]
+    ) -> None:
+        chat = ChatRef.parse(entry.chat)
+        served = self._chats.of(chat)
+        profile = replace(served.profile, texts=self._english)
+        found: list[ScheduleFault] = []
+        if served.allowed_by is None:
+            found.append(ScheduleFault(name, "chat", f"{entry.chat} is not in chats.allow, so nothing runs there"))
+        when = self._when(name, entry, profile, found)
+        run = self._run(name, entry, self._context(name, entry, chat, served.settings.bot), profile, found)
+        faults += found
+        if found or when is None or run is None:
+            return
+        wanted[name] = Wanted(
+            bot=served.settings.bot,
+            chat=chat,
+            is_group=entry.group,
+            owner=member_of(name),
+            owner_name=name,
+            function=run.spec.name,
+            arguments=run.arguments,
+            title=run.line,
+            when=when,
+        )
+
+    def _when(
+        self, name: str, entry: ScheduleSettings, profile: ChatProfile, found: list[ScheduleFault]
+    ) -> When | None:
+        zone, now = entry.timezone or profile.timezone.key, self._clock.now()
+        when: When | None = None
+        severity: Severity
+        try:
+            when = self._read(entry.when, zone)
+            check(when.rule, ZoneInfo(when.zone), now)
+        except (UnclearWhen, BadRule) as error:
+            why = error.why if isinstance(error, UnclearWhen) else error.reason.value
+            is_over = why == "past" or (why == RuleFault.NEVER and when is not None and when.rule.until is not None)
+            why, severity = ("past", "warning") if is_over else (why, "error")
+            found.append(ScheduleFault(name, "when", _WHEN_FAULTS[why], severity))
+            return None
+        return when
+
+    def _read(self, when: WhenSettings, zone: str) -> When:
+        """The rule of the one form that is given. Raises UnclearWhen."""
+        now = self._clock.now()
+        if when.cron is not None:
+            return by_cron(when.cron, zone)
+        if when.every_minutes is not None:
+            return every_seconds(when.every_minutes * 60, now, zone)
+        if when.at is not None:
+            return at_clock(when.at, tuple(WEEKDAYS.index(day) + 1 for day in when.on), zone)
+        if when.once is not None:
+            return once_at(when.once, zone)
+        return self._reader.written(when.words or "", now, zone)
+
+    def _run(
+        self,
+        name: str,
+        entry: ScheduleSettings,
+        context: MessageContext,
+        profile: ChatProfile,
+        found: list[ScheduleFault],
+    ) -> Rehearsed | None:
+        try:
+            if entry.function:
+                return self._rehearsal.call(context, entry.function, entry.arguments, profile)
+            return self._rehearsal.line(context, entry.run, profile)
+        except Unfit as error:
+            hint = f" (settings: {error.setting})" if error.setting else ""
+            is_about_arguments = error.code in (ErrorCode.BAD_ARGUMENTS, ErrorCode.MISSING_ARGUMENTS)
+            key = "run" if entry.run else "arguments" if is_about_arguments and entry.arguments else "function"
+            found.append(ScheduleFault(name, key, f"{' '.join(error.text.split())}{hint}"))
+            return None
+
+    def _context(self, name: str, entry: ScheduleSettings, chat: ChatRef, bot: str) -> MessageContext:
+        """A message as the clock will bring it."""
+        return MessageContext(
+            key=MessageKey(chat, name, Kind.TIMER),
+            kind=Kind.TIMER,
+            chat=chat,
+            is_group=entry.group,
+            sender=Sender(member_of(name), name, Role(entry.as_role)),
+            text="",
+            sent_at=self._clock.now(),
+            bot=bot,
+        )
+
+
+def member_of(name: str) -> MemberRef:
+    """Who is responsible for the entry of that name: no person, and the same after every start."""
+    return MemberRef(OPERATORS_PLATFORM, "settings", name)
+
+
+ORIGIN = "schedules"
+_log = structlog.get_logger("schedules")
+
+
+class SettingsSchedules:
+    """Keeps the timers in step with the section `schedules` as it is in force."""
+
+    def __init__(self, chats: Chats, plans: SchedulePlans, schedules: Schedules) -> None:
+        self._chats = chats
+        self.plans = plans
+        """What the section means, for those who check it."""
+        self._schedules = schedules
+        self._seen: object = None
+
+    async def keep_in_step(self) -> None:
+        """Reconcile where the section, or what chats give it (a time zone, a bot), has changed since the last time."""
+        entries = self._chats.schedules
+        seen = (entries, [self._of_chat(ChatRef.parse(entry.chat)) for entry in entries.values()])
+        if seen != self._seen and await self._reconcile():
+            self._seen = seen
+
+    async def _reconcile(self) -> bool:
+        """Whether all is in step; what could not be kept is tried again. Faulty entries change nothing: what was kept
+        under their names goes on, and the log says so."""
+        plans = self.plans.of(self._chats.schedules)
+        for fault in plans.faults:
+            log = _log.warning if fault.severity == "warning" else _log.error
+            log("schedule_not_usable", setting=f"{ORIGIN}.{fault.name}.{fault.key}", problem=fault.message)
+        unread = {fault.name for fault in plans.faults}
+        done = await self._schedules.reconcile(ORIGIN, plans.wanted, unread=unread)
+        if done.added or done.changed or done.removed:
+            _log.info("schedules_of_the_settings", added=done.added, changed=done.changed, removed=done.removed)
+        return not done.failed
+
+    def _of_chat(self, chat: ChatRef) -> tuple[str, str, bool]:
+        served = self._chats.of(chat)
+        return served.settings.timezone, served.settings.bot, served.allowed_by is not None
+
+
+_DO_NOT_FIT = frozenset({ErrorCode.BAD_ARGUMENTS, ErrorCode.MISSING_ARGUMENTS})
+
+
+class ScheduleEnds:
+    """Asked by the router how a run by the clock ends for the chat."""
+
+    def __init__(self, schedules: Schedules) -> None:
+        self._schedules = schedules
+
+    async def ended(self, context: MessageContext, result: FunctionResult, turn: Turn) -> FunctionResult | None:
+        """`result` as the chat is to have it. A failure that may pass is told once in a row of them; one that nothing
+        would mend pauses the schedule. None for what no schedule began, and for an effect of which nobody knows."""
+        called = context.timer
+        if called is None or result.ok:
+            return None
+        if result.error is not None and result.error.code is ErrorCode.UNKNOWN_OUTCOME:
+            return None
+        timer = await self._schedules.of_id(called.timer_id)
+        if timer is None:
+            return None
+        failure = _as_failure(result, turn)
+        if _is_for_good(called.function, failure, turn):
+            await self._schedules.rest(timer, call_key=f"{turn.id}:pause")
+            return _said("schedules.could_not_run", failure, timer, turn)
+        if await self._schedules.failed_before(timer.id, int(turn.id)):
+            # The log has it, and so has the list.
+            return failure.with_error_text("")
+        return _said("schedules.failed", failure, timer, turn)
+
+
+def _as_failure(result: FunctionResult, turn: Turn) -> FunctionResult:
+    """By the clock a question has nobody to answer it."""
+    if result.question is None:
+        return result
+    error = FunctionError(ErrorCode.REFUSED, turn.profile().texts.say("schedules.would_ask"))
+    return replace(result, question=None, error=error, metadata={REFUSED_BY: "schedules", LASTS: True})
+
+
+def _is_for_good(function: str, failure: FunctionResult, turn: Turn) -> bool:
+    """Whether it would be the same the next time, unless somebody does something about it."""
+    error = failure.error
+    if error is None or turn.functions.find(function) is None:
+        return True
+    if error.code is ErrorCode.REFUSED:
+        return LASTS in failure.metadata
+    return error.code in _DO_NOT_FIT
+
+
+def _said(key: str, failure: FunctionResult, timer: Timer, turn: Turn) -> FunctionResult:
+    reason = failure.error.text if failure.error is not None else ""
+    text = turn.profile().texts.say(key, line=timer.title, number=timer.number, reason=reason)
+    return failure.with_error_text(text)

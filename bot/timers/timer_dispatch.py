@@ -1,0 +1,632 @@
+"""Dispatch of due timers: each occurrence becomes an inbox row and a turn."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import itertools
+from collections import Counter, OrderedDict, deque
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import orjson
+import structlog
+
+from bot.delivery.delivery import Delivery, Parcel
+from bot.intake.gate import Verdict
+from bot.intake.intake import Intake
+from config.sections.timers import TimersSettings
+from config.texts import Phrases
+from function_calls.context import Kind, MessageContext, MessageKey, Sender, TimerCall
+from services.clock import Clock
+from services.fault_points import FaultPoints
+from services.refs import ChatRef, MemberRef, ReasonCode
+from services.store.ids import Ids
+from services.store.port import Conflict, Row, Store, StoreError, Write
+from services.store.turns import due, occurrences, timers
+from services.timers.timer import Decision, Moment, TimerKind, at_ms, decide, json_text, ms_of, next_moment
+from services.timers.timetable import Timetable
+from services.times.recurrence import Every, Once, Rule, occurrence_of, rule_from_json, rule_to_json
+from services.times.time_formatting import rough_amount
+
+
+def timer_context(row: Row, moment: Moment, now: datetime, *, was_away: bool) -> MessageContext:
+    """The context of `moment` of the timer in `row`, a row of `services.store.turns.due.row`. Its key is that of the
+    moment: the inbox takes it once."""
+    chat = ChatRef.parse(row["chat"])
+    return MessageContext(
+        key=MessageKey(chat, f"timer-{row['id']}-{moment.wall}", Kind.TIMER),
+        kind=Kind.TIMER,
+        chat=chat,
+        is_group=bool(row["is_group"]),
+        sender=Sender(MemberRef.parse(row["owner"]), row["owner_name"]),
+        text=row["title"],
+        sent_at=now,
+        private=row["private_to"] is not None,
+        bot=row["bot"],
+        timer=TimerCall(
+            function=row["function"],
+            arguments=orjson.loads(row["arguments"]),
+            timer_id=row["id"],
+            occurrence_id=row["occurrence_id"],
+            due_at=at_ms(moment.due_ms),
+            title=row["title"],
+            number=row["number"],
+            was_away=was_away,
+        ),
+    )
+
+
+_ASIDE_SECONDS = 60.0
+_LONGEST_ASIDE_SECONDS = 900.0
+
+
+class Line(NamedTuple):
+    """Which line something stands in."""
+
+    kind: str
+    chat: str
+
+
+class DueQueue:
+    """Lines of ids. A chat whose id was taken gives the next one, of any kind, only after its `release`."""
+
+    def __init__(self, clock: Clock, kinds: Iterable[str]) -> None:
+        self._clock = clock
+        self._known: set[int] = set()
+        self._lines: dict[Line, deque[int]] = {}
+        # In order, and each chat is taken out at once from wherever it stands.
+        self._ready: dict[str, OrderedDict[str, None]] = {kind: OrderedDict() for kind in kinds}
+        self._busy: set[str] = set()
+        self._later: list[tuple[float, int, str]] = []
+        self._aside: list[tuple[float, int, Line, int]] = []
+        self._failures: dict[int, int] = {}
+        self._order = itertools.count()
+        self.waiting = 0
+        """Ids that nobody has taken."""
+
+    @property
+    def known(self) -> int:
+        """Ids that wait or were taken and are not forgotten yet."""
+        return len(self._known)
+
+    @property
+    def aside(self) -> int:
+        """Those of the known that were put aside and whose time has not come."""
+        return len(self._aside)
+
+    def add(self, line: Line, one: int) -> None:
+        """At the end of the line; nothing when it is known."""
+        if one in self._known:
+            return
+        self._known.add(one)
+        self._line(line).append(one)
+        self.waiting += 1
+
+    def take(self, kind: str) -> tuple[Line, int] | None:
+        """The first of that kind of the chat whose turn it is; None when no chat is ready with one."""
+        now = self._clock.monotonic()
+        while self._later and self._later[0][0] <= now:
+            self._free(heapq.heappop(self._later)[2])
+        while self._aside and self._aside[0][0] <= now:
+            _, _, back, one = heapq.heappop(self._aside)
+            self._line(back).append(one)
+        if not self._ready[kind]:
+            return None
+        line = Line(kind, next(iter(self._ready[kind])))
+        for ready in self._ready.values():
+            ready.pop(line.chat, None)
+        ids = self._lines[line]
+        one = ids.popleft()
+        if not ids:
+            del self._lines[line]
+        self._busy.add(line.chat)
+        self.waiting -= 1
+        return line, one
+
+    def put_back(self, line: Line, one: int) -> None:
+        """What was taken is the first of its line again."""
+        self._line(line).appendleft(one)
+        self.waiting += 1
+
+    def put_aside(self, line: Line, one: int) -> None:
+        """What was taken failed by a fault of its own: it stands at the end of its line again after a minute, and each
+        time that it fails once more after twice as long, up to a quarter of an hour."""
+        failures = self._failures.get(one, 0)
+        self._failures[one] = failures + 1
+        seconds = min(_ASIDE_SECONDS * 2**failures, _LONGEST_ASIDE_SECONDS)
+        heapq.heappush(self._aside, (self._clock.monotonic() + seconds, next(self._order), line, one))
+        self.waiting += 1
+
+    def forget(self, one: int) -> None:
+        """What was taken is done with."""
+        self._known.discard(one)
+        self._failures.pop(one, None)
+
+    def release(self, chat: str, pause_seconds: float = 0.0) -> None:
+        """The chat may give its next one, after a pause."""
+        if pause_seconds > 0:
+            heapq.heappush(self._later, (self._clock.monotonic() + pause_seconds, next(self._order), chat))
+        else:
+            self._free(chat)
+
+    def clear(self) -> None:
+        """Forget all that wait; what was taken stays taken."""
+        for ids in self._lines.values():
+            self._known.difference_update(ids)
+        self._known.difference_update(one for _, _, _, one in self._aside)
+        self._aside.clear()
+        self._failures.clear()
+        self._lines.clear()
+        for ready in self._ready.values():
+            ready.clear()
+        self.waiting = 0
+
+    def _line(self, line: Line) -> deque[int]:
+        ids = self._lines.get(line)
+        if ids is None:
+            ids = self._lines[line] = deque()
+            if line.chat not in self._busy:
+                self._ready[line.kind][line.chat] = None
+        return ids
+
+    def _free(self, chat: str) -> None:
+        self._busy.discard(chat)
+        for kind, ready in self._ready.items():
+            if Line(kind, chat) in self._lines:
+                ready[chat] = None
+
+
+_log = structlog.get_logger("timers")
+_HOUR = 3600.0
+_DAY = 24 * _HOUR
+_ABSURD = 366 * _DAY
+_ABSURD_HOLD = _DAY
+_QUIET = 30 * _DAY
+_AWAY = 30.0
+
+
+class ClockGuard:
+    """Compares the clock on the wall with time as it passes. Looked at once a second."""
+
+    def __init__(self, clock: Clock, settings: TimersSettings) -> None:
+        self._clock = clock
+        self._settings = settings
+        self._wall = clock.now().timestamp()
+        self._passed = clock.monotonic()
+        self._ahead = 0.0
+        self._until = 0.0
+        self.away_until_ms = clock.now_ms()
+        """What was due before this instant came while nobody was looking."""
+        self.is_holding = False
+        """What is due is held back."""
+
+    @property
+    def in_doubt(self) -> bool:
+        """Whether the clock is in doubt."""
+        return self._ahead > 0
+
+    def begin(self, newest_ms: int | None) -> None:
+        """The first look. `newest_ms`: the instant of the newest thing in the store."""
+        self._wall, self._passed = self._clock.now().timestamp(), self._clock.monotonic()
+        self.away_until_ms = self._clock.now_ms()
+        quiet = 0.0 if newest_ms is None else (self._clock.now_ms() - newest_ms) / 1000
+        if quiet > _QUIET:
+            self._doubt(quiet)
+
+    def look(self) -> float:
+        """By how many seconds the clock on the wall went ahead of time since the last look; negative: back."""
+        wall, passed = self._clock.now().timestamp(), self._clock.monotonic()
+        gone = passed - self._passed
+        jump = wall - self._wall - gone
+        self._wall, self._passed = wall, passed
+        if gone > _AWAY or jump > _AWAY:
+            self.away_until_ms = self._clock.now_ms()
+        if jump > _HOUR:
+            self._doubt(self._ahead + jump)
+        elif jump < 0:
+            self.away_until_ms = min(self.away_until_ms, self._clock.now_ms())
+        if jump < -_HOUR and self._ahead:
+            self._ahead = max(0.0, self._ahead + jump)
+            if self._ahead <= _HOUR:
+                self._trust("the clock has returned to where it was")
+        return jump
+
+    def holds(self, overdue: int) -> bool:
+        """Whether that many overdue are too many to believe, after what the clock did."""
+        most = self._settings.hold_over
+        if not self._ahead or not most:
+            self.is_holding = False
+            return False
+        if self._clock.monotonic() >= self._until:
+            self._trust("the clock has stayed as it is")
+            return False
+        is_too_much = overdue > (0 if self._ahead > _ABSURD else most)
+        if is_too_much and not self.is_holding:
+            self._alert(overdue)
+        elif self.is_holding and not is_too_much:
+            _log.warning("timers_released", because="no more are overdue than usual")
+        self.is_holding = is_too_much
+        return is_too_much
+
+    def _doubt(self, ahead: float) -> None:
+        hold = _ABSURD_HOLD if ahead > _ABSURD else self._settings.hold_seconds
+        self._ahead = ahead
+        self._until = self._clock.monotonic() + hold
+
+    def _trust(self, because: str) -> None:
+        self._ahead = 0.0
+        if self.is_holding:
+            _log.warning("timers_released", because=because)
+        self.is_holding = False
+
+    def _alert(self, overdue: int) -> None:
+        _log.error(
+            "timers_held",
+            overdue_at_least=overdue,
+            clock_says=self._clock.now().isoformat(timespec="seconds"),
+            jumped_hours=round(self._ahead / _HOUR, 1),
+            released_in_seconds=round(self._until - self._clock.monotonic()),
+            hint="set the machine's clock right, and they are released by themselves; if it is right, wait, or set "
+            "timers.hold_over to 0 and restart to fire what is overdue now",
+        )
+
+
+_PAGE = 1000
+_YIELD_SECONDS = 0.0002
+
+
+class TimerReview:
+    """Moves what stands at another instant than it is meant for."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._zones: dict[str, ZoneInfo | None] = {}
+
+    async def run(self, *, turned_back: bool) -> int:
+        """How many were moved. `turned_back`: the clock was ahead, so what its rules mean before the moments that are
+        kept is to come as well, unless it has been."""
+        place, moved, now = (-1, 0), 0, self._clock.now()
+        while rows := await self._store.read(due.to_come(place, _PAGE)):
+            place = (rows[-1]["due_ms"], rows[-1]["id"])
+            changes = [change for row in rows if (change := await self._moved(row, now, turned_back))]
+            if changes:
+                await self._store.commit([write for change in changes for write in change])
+                moved += len(changes)
+            await asyncio.sleep(_YIELD_SECONDS)
+        if moved:
+            _log.info("timers_moved", count=moved, because="the clock" if turned_back else "zones have new rules")
+        return moved
+
+    async def _moved(self, row: Row, now: datetime, turned_back: bool) -> list[Write]:
+        """What brings the row to where it belongs; nothing nearly always."""
+        zone = self._zone(row["zone"])
+        if row["snoozed"] or zone is None:
+            return []
+        wall, due_ms = row["wall"], row["due_ms"]
+        meant, writes = (
+            Moment(wall, due_ms if wall.endswith("Z") else ms_of(occurrence_of(wall, zone).at)),
+            list[Write](),
+        )
+        if turned_back:
+            rule = rule_from_json(orjson.loads(row["rule"]))
+            if isinstance(rule.when, Every) and meant.due_ms > ms_of(now) + rule.when.seconds * 1000:
+                # Elapsed time goes on elapsing, whatever the clock shows.
+                rule = replace(rule, when=replace(rule.when, since=now))
+                writes.append(timers.count_anew(row["timer_id"], json_text(rule_to_json(rule))))
+            meant = await self._sooner(row, rule, meant, zone, now)
+        if meant != Moment(wall, due_ms):
+            writes.append(occurrences.move(row["id"], meant.wall, meant.due_ms))
+        return writes
+
+    async def _sooner(self, row: Row, rule: Rule, kept: Moment, zone: ZoneInfo, now: datetime) -> Moment:
+        """The next moment of the row's rule that has not been, where it comes before the one that is kept."""
+        if isinstance(rule.when, Once):
+            return kept
+        found = next_moment(rule, zone, now, row["done"])
+        if found is not None and found.due_ms < kept.due_ms:
+            over = await self._store.read(occurrences.over_since(row["timer_id"], ms_of(now)))
+            found = next_moment(rule, zone, now, row["done"], {one["wall"] for one in over})
+        return found if found is not None and found.due_ms < kept.due_ms else kept
+
+    def _zone(self, name: str) -> ZoneInfo | None:
+        if name not in self._zones:
+            try:
+                self._zones[name] = ZoneInfo(name)
+            except (ZoneInfoNotFoundError, ValueError):
+                _log.error("unknown_zone", zone=name, hint="this machine has no such zone; install tzdata")
+                self._zones[name] = None
+        return self._zones[name]
+
+
+_TIMERS_PAGE = 2000
+_MOST_KNOWN = 10_000
+_ATTEMPTS = 3
+_FULL_SECONDS = 5.0
+_NO_PLATFORM_SECONDS = 60.0
+_WINDOW_SECONDS = 60.0
+_MUCH_LATE_SECONDS = 1800.0
+_TURNED_BACK_SECONDS = -60.0
+
+
+class Timers:
+    """Fires what is due."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        intake: Intake,
+        delivery: Delivery,
+        timetable: Timetable,
+        settings: TimersSettings,
+        clock: Clock,
+        ids: Ids,
+        faults: FaultPoints,
+    ) -> None:
+        self._store = store
+        self._intake = intake
+        self._delivery = delivery
+        self._timetable = timetable
+        self._settings = settings
+        self._clock = clock
+        self._ids = ids
+        self._reach = faults.reach
+        self._guard = ClockGuard(clock, settings)
+        self._review = TimerReview(store, clock)
+        self._queue = DueQueue(clock, TimerKind)
+        self._running: Counter[str] = Counter()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._said_at: dict[str, deque[float]] = {}
+        self._speaking: dict[str, int] = {}
+        self._is_closed = False
+        self.outcomes: Counter[str] = Counter()
+        """How moments ended since the start: in_time, late, missed, undeliverable."""
+        self.on_undeliverable: list[Callable[[str, int], None]] = []
+        """Called for each moment that was refused, with its chat and its id."""
+        delivery.on_given_up.append(self._not_delivered)
+
+    @property
+    def waiting(self) -> int:
+        """Moments that have come and are not being said yet, as far as they were looked at."""
+        return self._queue.waiting
+
+    @property
+    def is_holding(self) -> bool:
+        """Whether all that is due is held back, because the clock is in doubt."""
+        return self._guard.is_holding
+
+    async def start(self, newest_ms: int | None) -> None:
+        """Look through what is to come. `newest_ms`: the instant of the newest thing in the store."""
+        now_ms = self._clock.now_ms()
+        self._guard.begin(newest_ms)
+        self._timetable.begin_look()
+        await self._review.run(turned_back=newest_ms is not None and newest_ms > now_ms + _WINDOW_SECONDS * 1000)
+        await self._set_soonest(-1)
+
+    async def tick(self) -> None:
+        """See whether something has become due; called once a second."""
+        if self._guard.look() < _TURNED_BACK_SECONDS:
+            self._queue.clear()
+            self._timetable.begin_look()
+            await self._review.run(turned_back=True)
+            await self._set_soonest(-1)
+        soonest, now_ms = self._timetable.soonest_ms, self._clock.now_ms()
+        if soonest is not None and soonest <= now_ms:
+            await self._look(now_ms)
+        if self._queue.waiting:
+            self._begin()
+
+    async def idle(self) -> None:
+        """Return when nothing is being said; what has to wait for its pace may be left."""
+        while self._tasks:
+            await asyncio.wait(list(self._tasks))
+
+    async def close(self) -> None:
+        """Begin nothing more. What was claimed is said, now or after the next start."""
+        self._is_closed = True
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    async def _look(self, now_ms: int) -> None:
+        """Put what is due into the queue, unless the clock is not to be believed."""
+        if self._guard.in_doubt:
+            (row,) = await self._store.read(due.overdue(now_ms, self._settings.hold_over + 1))
+            if self._guard.holds(row["count"]):
+                return
+        if self._queue.known - self._queue.aside >= _MOST_KNOWN:
+            return
+        # From the beginning each time: something that was asked for meanwhile may be due before what is known.
+        self._timetable.begin_look()
+        most = self._queue.known + _TIMERS_PAGE
+        rows = await self._store.read(due.page(now_ms, (-1, 0), most))
+        for row in rows:
+            self._queue.add(Line(row["kind"], row["chat"]), row["id"])
+        if len(rows) < most:
+            await self._set_soonest(now_ms)
+
+    async def _set_soonest(self, after_ms: int) -> None:
+        (row,) = await self._store.read(due.soonest(after_ms))
+        self._timetable.end_look(row["due_ms"])
+
+    def _begin(self) -> None:
+        # Each kind has places of its own: reminders must not wait for schedules, which may take long.
+        for kind in TimerKind:
+            while not self._is_closed and self._running[kind] < self._settings.at_once:
+                taken = self._queue.take(kind)
+                if taken is None:
+                    break
+                self._running[kind] += 1
+                self._spawn(self._run(*taken))
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _run(self, line: Line, occurrence_id: int) -> None:
+        """Fire one, and let the chat give its next one when what it says has been sent."""
+        chat, pause, is_broken = line.chat, 0.0, False
+        try:
+            pause = await self._fire(ChatRef.parse(chat), occurrence_id)
+        except Conflict:
+            _log.error("timer_conflicts", chat=chat, occurrence=occurrence_id)
+            is_broken = True
+        except StoreError as problem:
+            _log.error("timer_waits_for_the_store", chat=chat, problem=str(problem))
+            pause = _FULL_SECONDS
+        except Exception as error:  # noqa: BLE001 - one that cannot be fired must not keep the others from it
+            _log.error("timer_cannot_be_fired", chat=chat, occurrence=occurrence_id, exc_info=error)
+            is_broken = True
+        finally:
+            self._running[line.kind] -= 1
+        if is_broken:
+            self._queue.put_aside(line, occurrence_id)
+            self._queue.release(chat)
+        elif pause:
+            self._queue.put_back(line, occurrence_id)
+            self._queue.release(chat, pause)
+        else:
+            self._queue.forget(occurrence_id)
+            self._spawn(self._release(chat))
+        self._begin()
+
+    async def _release(self, chat: str) -> None:
+        """What was said is on its way first: else the chat's own answers would wait behind all that is due."""
+        await self._delivery.delivered(ChatRef.parse(chat))
+        self._speaking.pop(chat, None)
+        self._queue.release(chat, self._pause(chat))
+        self._begin()
+
+    async def _fire(self, chat: ChatRef, occurrence_id: int) -> float:
+        """Say what is due, or note that it is missed or cannot be. 0 when it is over, else after how many seconds the
+        chat is to be tried again. Raises Conflict when it is changed all the time."""
+        if self._delivery.platform(chat) is None:
+            _log.error("timer_without_a_platform", chat=chat.key, setting="platforms")
+            return _NO_PLATFORM_SECONDS
+        been: set[str] = set()
+        for attempt in range(1, _ATTEMPTS + 1):
+            row = next(iter(await self._store.read(due.row(occurrence_id))), None)
+            if row is None:
+                return 0.0
+            decision = await self._decide(row, been)
+            try:
+                if not decision.says:
+                    await self._miss(row, decision)
+                    return 0.0
+                return await self._say(row, decision)
+            except Conflict:
+                if attempt == _ATTEMPTS:
+                    raise
+                # It was changed or taken back meanwhile, or the clock went back over what has been.
+                found = await self._store.read(occurrences.over_since(row["id"], row["due_ms"]))
+                been = {one["wall"] for one in found}
+        return 0.0
+
+    async def _decide(self, row: Row, been: set[str]) -> Decision:
+        now, most_late = self._clock.now(), timedelta(hours=self._settings.recurring_late_hours)
+        is_much_late = (now - at_ms(row["due_ms"])).total_seconds() >= _MUCH_LATE_SECONDS
+        if is_much_late and "count" in orjson.loads(row["rule"]):
+            # Thousands may have to be counted, and nobody else is to wait for that.
+            return await asyncio.to_thread(decide, row, now, most_late, been)
+        return decide(row, now, most_late, been)
+
+    async def _miss(self, row: Row, decision: Decision) -> None:
+        now_ms = self._clock.now_ms()
+        await self._store.commit(
+            [occurrences.close(row["occurrence_id"], "missed", "too late", now_ms), *self._after(row, decision, None)]
+        )
+        self._expect(decision)
+        self.outcomes["missed"] += 1
+        _log.warning("timer_missed", chat=row["chat"], timer=row["id"], setting="timers.recurring_late_hours")
+
+    async def _say(self, row: Row, decision: Decision) -> float:
+        ended = asyncio.Event()
+        late_seconds = (self._clock.now_ms() - decision.moment.due_ms) / 1000
+
+        def claim(verdict: Verdict, turn_id: int) -> Sequence[Write]:
+            return self._claim(row, decision, verdict, turn_id)
+
+        was_away = decision.moment.due_ms <= self._guard.away_until_ms
+        context = timer_context(row, decision.moment, self._clock.now(), was_away=was_away)
+        verdict = await self._intake.fire(context, claim, ended.set)
+        if verdict.reason is ReasonCode.QUEUE_FULL:
+            return _FULL_SECONDS
+        self._expect(decision)
+        if not verdict.is_for_us:
+            self._count_undeliverable(row["chat"], row["id"], verdict.reason.value)
+            for call in self.on_undeliverable:
+                call(row["chat"], row["occurrence_id"])
+            return 0.0
+        self._speaking[row["chat"]] = row["id"]
+        self.outcomes["late" if late_seconds >= self._settings.late_after_seconds else "in_time"] += 1
+        await ended.wait()
+        self._reach("sched.after_fire_before_done")
+        return 0.0
+
+    def _claim(self, row: Row, decision: Decision, verdict: Verdict, turn_id: int) -> list[Write]:
+        """What is written with the message: the moment is over, and the next one is to come."""
+        now_ms, moment = self._clock.now_ms(), decision.moment
+        if not verdict.is_for_us:
+            closed = occurrences.close(row["occurrence_id"], "undeliverable", verdict.reason.value, now_ms)
+            return [closed, *self._after(row, decision, None)]
+        claimed = due.claim(
+            row["occurrence_id"],
+            revision=row["revision"],
+            wall=moment.wall,
+            due_ms=moment.due_ms,
+            now_ms=now_ms,
+            turn_id=turn_id,
+        )
+        return [claimed, *self._after(row, decision, turn_id)]
+
+    def _after(self, row: Row, decision: Decision, turn_id: int | None) -> list[Write]:
+        now_ms = self._clock.now_ms()
+        at_ms = None if turn_id is None else now_ms
+        writes = [timers.fired(row["id"], passed=decision.passed, at_ms=at_ms, turn_id=turn_id)]
+        if decision.next is not None:
+            wall, due_ms = decision.next.wall, decision.next.due_ms
+            coming = self._ids.next()
+            writes.append(occurrences.add(id=coming, timer_id=row["id"], wall=wall, due_ms=due_ms, snoozed=False))
+        return [*writes, timers.end(row["id"], now_ms)]
+
+    def _expect(self, decision: Decision) -> None:
+        """The next moment is kept now. Not before: who looks for it has to find it."""
+        if decision.next is not None:
+            self._timetable.expect(decision.next.due_ms)
+
+    def _pause(self, chat: str) -> float:
+        """How long the chat has to wait for its next one: what is due takes half of the network's rate, so that answers
+        need not wait for it."""
+        platform = self._delivery.platform(ChatRef.parse(chat))
+        times, now = self._said_at.setdefault(chat, deque()), self._clock.monotonic()
+        times.append(now)
+        while times[0] <= now - _WINDOW_SECONDS:
+            times.popleft()
+        if len(self._said_at) > _MOST_KNOWN:
+            self._said_at = {key: said for key, said in self._said_at.items() if said[-1] > now - _WINDOW_SECONDS}
+        share = max(1, platform.limits.sends_per_minute // 2) if platform else 1
+        return times[-share] + _WINDOW_SECONDS - now if len(times) >= share else 0.0
+
+    def _not_delivered(self, parcel: Parcel, problem: str) -> None:
+        """No network took a message."""
+        self._store.post([occurrences.undelivered(parcel.row_id, problem)])
+        chat = parcel.outgoing.chat.key
+        if chat in self._speaking:
+            self._count_undeliverable(chat, self._speaking[chat], problem)
+
+    def _count_undeliverable(self, chat: str, timer_id: int, why: str) -> None:
+        self.outcomes["undeliverable"] += 1
+        _log.warning("timer_undeliverable", chat=chat, timer=timer_id, problem=why)
+
+
+def late_note(seconds: int, texts: Phrases, *, was_away: bool) -> str:
+    """What stands before something that comes `seconds` late. `was_away`: because the bot was not there."""
+    key = "timers.late_away" if was_away else "timers.late"
+    return texts.say(key, duration=rough_amount(seconds, texts))

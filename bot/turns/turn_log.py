@@ -1,0 +1,252 @@
+"""The durable TurnLog: what one turn writes into the store, and in which unit."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Mapping, Sequence
+from typing import NamedTuple
+
+import orjson
+
+from bot.engine.pending_message import Keeping
+from function_calls.context import MessageContext
+from function_calls.result import ended_as, result_from_json, result_to_json
+from function_calls.spec import FunctionResult, Touch
+from function_calls.turn import Run, StoredRun, Turn
+from services.clock import Clock
+from services.fault_points import FaultPoints
+from services.llm.model import ModelAnswer, answer_from_json, answer_to_json
+from services.redaction import HIDDEN
+from services.refs import Effect
+from services.store.port import Conflict, Store, StoreError, StoreFull, Write
+from services.store.turns import inbox, ledger, turn_state
+
+_NOTHING_READ: frozenset[Touch] = frozenset()
+_READ, _ONCE = Effect.READ, Effect.ONCE  # a module's name is found faster than a member of an enumeration
+
+
+class NotKept(StoreError):
+    """The message that the turn answers was known before or could not be written: the turn is none."""
+
+
+class _Answer(NamedTuple):
+    answer: ModelAnswer
+    taint: frozenset[Touch]
+
+
+class StoreTurnLog:
+    """Collects writes and commits them no more often than the promises need: an answer goes with the first intent that
+    follows from it, a result with whatever comes next, and only an effect waits for the disk."""
+
+    def __init__(
+        self,
+        store: Store,
+        context: MessageContext,
+        turn_id: int,
+        clock: Clock,
+        faults: FaultPoints,
+        keeping: Keeping | None = None,
+    ) -> None:
+        """`keeping`: the message is being written down meanwhile, and nothing is done before it is."""
+        self._keeping = keeping
+        self._store = store
+        self._context = context
+        self._turn_id = turn_id
+        self._clock = clock
+        self._reach = faults.reach
+        self._collected: list[Write] = []
+        self._must_be_durable = False
+        self._is_answer_new = False
+        self._answers: dict[int, _Answer] = {}
+        self._runs: dict[str, StoredRun] = {}
+        self._read_by_runs: dict[str, frozenset[Touch]] = {}
+        self._turn: Turn | None = None
+        self._begun: dict[str, int] = {}
+
+    def bind(self, turn: Turn) -> None:
+        """`turn` is the attempt that follows: what it has read is kept with its runs and answers, and is its own again
+        when one of them is used again."""
+        self._turn = turn
+
+    def unbind(self) -> None:
+        """The attempt is over. A turn and its log that held each other would be garbage that only a search of the whole
+        heap finds, for each message once."""
+        self._turn = None
+
+    async def load(self) -> None:
+        """Read what an earlier attempt of this turn left."""
+        for row in await self._store.read(turn_state.of_turn(self._turn_id)):
+            answer = answer_from_json(orjson.loads(row["body"]))
+            self._answers[row["round"]] = _Answer(answer, _of_text(row["taint"]))
+        for row in await self._store.read(ledger.of_turn(self._turn_id)):
+            if row["key"] in self._runs:
+                # What this process knows is newer than what it could write.
+                continue
+            body = row["result"]
+            result = result_from_json(orjson.loads(body)) if body else None
+            self._runs[row["key"]] = StoredRun(row["function"], result, Effect(row["effect"]))
+            self._read_by_runs[row["key"]] = _of_text(row["taint"])
+
+    def stored_answer(self, round_number: int) -> ModelAnswer | None:
+        stored = self._answers.get(round_number)
+        if stored is None:
+            return None
+        self._has_read(stored.taint)
+        return stored.answer
+
+    def stored_run(self, key: str) -> StoredRun | None:
+        run = self._runs.get(key)
+        if run is not None:
+            self._has_read(self._read_by_runs.get(key, _NOTHING_READ))
+        return run
+
+    @property
+    def _taint(self) -> frozenset[Touch]:
+        return _NOTHING_READ if self._turn is None else self._turn.taint
+
+    def _has_read(self, taint: frozenset[Touch]) -> None:
+        if taint and self._turn is not None:
+            self._turn.taint |= taint
+
+    def answer(self, round_number: int, answer: ModelAnswer, writes: Sequence[Write] = ()) -> None:
+        taint = self._taint
+        self._answers[round_number] = _Answer(answer, taint)
+        body, now_ms = orjson.dumps(answer_to_json(answer)).decode(), self._clock.now_ms()
+        self._collected.append(
+            turn_state.put(self._turn_id, round_number, body, answer.request_id, now_ms, _as_text(taint))
+        )
+        self._collected += writes
+        # Nothing of it is used before it is durable: neither by an effect nor by a message to the chat.
+        self._is_answer_new = True
+        if writes:
+            # What it costs is settled with it, and is not to be lost where a disk is full for a moment.
+            self._must_be_durable = True
+
+    async def until_kept(self) -> None:
+        if self._keeping is None:
+            return
+        if not await self._keeping.succeeds():
+            raise NotKept("the message was not taken in")
+        self._keeping = None
+
+    def intend(self, run: Run, writes: Sequence[Write] = ()) -> Awaitable[None] | None:
+        spec = run.spec
+        if spec.effect is _READ and spec.is_quick and not (writes or self._collected or run.key in self._runs):
+            self._begun[run.key] = self._clock.now_ms()
+            return None
+        return self._intend(run, writes)
+
+    async def _intend(self, run: Run, writes: Sequence[Write]) -> None:
+        spec = run.spec
+        before, must_be_durable = list(self._collected) if writes else [], self._must_be_durable
+        if spec.effect is _READ and not writes and run.key not in self._runs:
+            self._begun[run.key] = self._clock.now_ms()
+        else:
+            # A read that costs something as well: it is paid for once, however often it is begun.
+            self._collected.append(self._row(run, self._clock.now_ms()))
+        self._collected += writes
+        if spec.effect is _ONCE or writes or (self._is_answer_new and spec.effect is not _READ):
+            self._must_be_durable = True
+        elif not spec.is_quick:
+            await self.until_kept()
+        try:
+            await self.settle()
+        except Conflict:
+            # Nothing of the unit was done: what stood in it before goes with the next one.
+            self._collected = [*before, *self._collected]
+            self._must_be_durable = must_be_durable
+            raise
+        except StoreFull:
+            # The run did not begin: what it costs is taken when it is tried again, and not twice.
+            self._collected = [one for one in self._collected if not any(one is taken for taken in writes)]
+            raise
+
+    def _row(self, run: Run, at_ms: int, *, code: str = "", ended_ms: int | None = None) -> Write:
+        spec, context = run.spec, self._context
+        arguments = spec.arguments.dump(run.arguments)
+        for name in spec.sensitive:
+            if name in arguments:
+                arguments[name] = HIDDEN
+        return ledger.begun(
+            key=run.key,
+            turn_id=self._turn_id,
+            chat=context.chat.key,
+            member=context.sender.ref.key,
+            function=spec.name,
+            arguments=orjson.dumps(arguments, default=str).decode(),
+            effect=str(spec.effect),
+            path=str(run.path),
+            round_number=run.round_number,
+            at_ms=at_ms,
+            taint=_as_text(self._taint),
+            code=code,
+            ended_ms=ended_ms,
+        )
+
+    def result(self, run: Run, result: FunctionResult) -> None:
+        taint = self._taint
+        self._runs[run.key] = StoredRun(run.spec.name, result, run.spec.effect)
+        self._read_by_runs[run.key] = taint
+        code = ended_as(result)
+        now_ms, is_read = self._clock.now_ms(), run.spec.effect is _READ
+        # After a crash a read is simply run again, so its result is not kept.
+        body = None if is_read else orjson.dumps(result_to_json(result), default=str).decode()
+        begun_ms = self._begun.pop(run.key, None)
+        if begun_ms is not None:
+            # One row for the record.
+            self._collected.append(self._row(run, begun_ms, code=code, ended_ms=now_ms))
+        else:
+            self._collected.append(ledger.result(self._turn_id, run.key, code, body, now_ms, _as_text(taint)))
+        if run.spec.effect is _ONCE:
+            self._must_be_durable = True
+        self._reach("tool.after_result_record")
+
+    async def settle(self) -> None:
+        if not self._collected:
+            return
+        keeping = self._keeping
+        if keeping is not None and not self._must_be_durable:
+            # Nothing follows a message that is not there: it goes with the next unit.
+            return
+        writes, self._collected = self._collected, []
+        if not self._must_be_durable:
+            self._store.post(writes)
+            return
+        try:
+            await self._store.commit(writes if keeping is None else self._behind_its_message(writes))
+        except Conflict:
+            await self.until_kept()
+            raise
+        except StoreFull:
+            # They go with the next unit, once there is room.
+            self._collected = [*writes, *self._collected]
+            raise
+        self._keeping = None
+        self._is_answer_new = False
+        self._reach("llm.after_persist")
+
+    def _behind_its_message(self, writes: list[Write]) -> list[Write]:
+        """`writes`, all of which are undone when the message turns out not to be there."""
+        intent = ledger.of_waiting(writes[0])
+        return [inbox.waits(self._turn_id), *writes] if intent is None else [intent, *writes[1:]]
+
+    def drop(self) -> None:
+        """Forget what is not in the store yet: something of it cannot be kept."""
+        self._collected = []
+        self._must_be_durable = self._is_answer_new = False
+
+    @property
+    def results(self) -> Mapping[str, StoredRun]:
+        """What this process and earlier ones know of the turn's runs, by their keys."""
+        return self._runs
+
+    def rest(self) -> list[Write]:
+        """What is not in the store yet: it goes with the end of the turn."""
+        return list(self._collected)
+
+
+def _as_text(taint: frozenset[Touch]) -> str:
+    return " ".join(sorted(taint)) if taint else ""
+
+
+def _of_text(stored: str | None) -> frozenset[Touch]:
+    return frozenset(map(Touch, stored.split())) if stored else _NOTHING_READ

@@ -1,0 +1,265 @@
+"""Rows of tables, files and lists of maps as keywords take them."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Final, ParamSpec, TypeVar
+
+from function_calls.basic.codes import RunCode
+from function_calls.basic.keyword_modules._faults import fault_of, text_in, told, wrong_type
+from function_calls.basic.keywords import ScriptRun, Value
+from function_calls.basic.run.session import ScriptFiles
+from function_calls.spec import Message
+from services.clock import Clock
+from services.refs import JsonObject
+from services.scripts.files import NoSuchScriptFile, csv_rows
+from services.scripts.filter_texts import condition_of, filter_of, filter_of_parts
+from services.scripts.filters import (
+    AllOf,
+    AnyOf,
+    Comparison,
+    Condition,
+    Constant,
+    Field,
+    Filter,
+    FilterFault,
+    Problem,
+    test_of,
+)
+from services.scripts.tables import MOST_RESULTS, ScriptTables, in_order, table_place
+from services.scripts.values import as_number, as_text
+from services.storage import name_matches
+from services.store.chats.script_data import TablePlace
+
+MOST_UNASKED = 1000
+"""Rows that FIND gives where the script says no limit."""
+_FILES = (".csv", ".tsv")
+_SHEETS = (".xlsx", ".xls", ".ods")
+_AT_ONCE = 200
+_CUT = "data.cut"
+_NO_VALUE = re.compile(r"(?:[=<>]|\b(?:LIKE|ILIKE|CONTAINS|IN|BETWEEN|AND|OR))\s*$", re.IGNORECASE)
+_RIGHT = "write it like “city = 'Oslo' AND age > 30”"
+ALL: Final[Value] = object()
+"""In the place of a filter where a statement has none; NULL is what a variable holds that has nothing."""
+
+
+class Rows:
+    """Where keywords find rows, for one run."""
+
+    def __init__(self, run: ScriptRun, tables: ScriptTables, files: ScriptFiles, clock: Clock) -> None:
+        self._run = run
+        self._tables = tables
+        self._files = files
+        self.now = now_of(run, clock)
+
+    async def find(self, table: Value, wanted: Filter) -> list[JsonObject]:
+        """The rows of a table that fit: those of the file of that name beside the script, then those that scripts have
+        saved under it. Without a limit at most `MOST_UNASKED`; the chat is told when there are more. Raises
+        RunFault."""
+        name = text_in(self._run, table, "table")
+        most = MOST_UNASKED if wanted.limit is None else min(wanted.limit, MOST_RESULTS)
+        of_file = await self._of_file(name)
+        with told(self._run, name):
+            place = place_of(self._run, name)
+            if of_file:
+                rows, own_count = await self._with_file(place, of_file, wanted)
+            else:
+                found = await self._tables.find(place, wanted, self.now, most)
+                rows, own_count = found.rows, len(found.rows)
+                if found.is_cut:
+                    self._tell_of_cut(name, most)
+        if own_count:
+            self._run.outside = True
+        elif of_file is None and not (await self._tables.find(place, Filter(), self.now, 1)).rows:
+            self._files.missed(self._run.bot, self._run.folder, name)
+        if of_file and wanted.limit is None and len(rows) > most:
+            self._tell_of_cut(name, most)
+        return rows[:most]
+
+    async def of(self, data: Value) -> list[Value]:
+        """The rows that `data` is: a list, one map, or by its name the rows of a table. Raises RunFault."""
+        if isinstance(data, str):
+            return list(await self.find(data, Filter(limit=MOST_RESULTS)))
+        if data is None:
+            return []
+        if isinstance(data, list | dict):
+            return data if isinstance(data, list) else [data]
+        raise wrong_type(self._run, "rows")
+
+    async def narrowed(self, data: Value, wanted: Filter) -> list[Value]:
+        """The rows of `data` that fit, in their order. Raises RunFault."""
+        if isinstance(data, str):
+            return list(await self.find(data, wanted if wanted.limit is not None else _unlimited(wanted)))
+        with told(self._run):
+            rows = await self.fitting(await self.of(data), wanted.condition)
+            ordered = await in_order(rows, wanted.orders, self.now) if wanted.orders else rows
+        return ordered if wanted.limit is None else ordered[: wanted.limit]
+
+    async def fitting(self, rows: Sequence[Value], condition: Condition | None) -> list[Value]:
+        """Those of `rows` for which the condition holds; others have their turn in between."""
+        test = test_of(condition, self.now)
+        found: list[Value] = []
+        for first in range(0, len(rows), _AT_ONCE):
+            found += [row for row in rows[first : first + _AT_ONCE] if test(row)]
+            await asyncio.sleep(0)
+        return found
+
+    async def _with_file(
+        self, place: TablePlace, of_file: Sequence[JsonObject], wanted: Filter
+    ) -> tuple[list[JsonObject], int]:
+        """The rows of the file and then the table's own that fit, and how many of these there are."""
+        own = (await self._tables.find(place, _unlimited(wanted), self.now, MOST_RESULTS)).rows
+        rows = [*await self.fitting(of_file, wanted.condition), *own]
+        return (await in_order(rows, wanted.orders, self.now) if wanted.orders else rows), len(own)
+
+    async def _of_file(self, name: str) -> list[JsonObject] | None:
+        """The rows of the file of that name beside the script; None where there is none, though there should be."""
+        if not name.lower().endswith((*_FILES, *_SHEETS)):
+            return []
+        run, threads = self._run, self._run.call.threads
+        with told(run, name):
+            try:
+                content = await threads.run(self._files.read, run.bot, run.folder, name)
+            except NoSuchScriptFile:
+                return None
+            if name.lower().endswith(_SHEETS):
+                raise fault_of(run, RunCode.BAD_VALUE, "csv.sheet", name=name)
+            return await threads.run(csv_rows, content)
+
+    def _tell_of_cut(self, name: str, most: int) -> None:
+        """Once for each table."""
+        run = self._run
+        told_of = run.kept.setdefault(_CUT, [])
+        if name not in told_of:
+            told_of.append(name)
+            run.say(Message(run.call.say("script_data.cut", most=most, name=name[:60])))
+
+
+def now_of(run: ScriptRun, clock: Clock) -> datetime:
+    """This moment in the zone of the chat."""
+    return clock.now().astimezone(run.call.profile.timezone)
+
+
+def place_of(run: ScriptRun, table: Value) -> TablePlace:
+    """The table of that name as this run sees it: the chat's own, or the one of all chats where the operator shares it.
+    Raises RunFault and BadTableName."""
+    name = text_in(run, table, "table")
+    folded = name.strip().casefold()
+    is_shared = any(name_matches(pattern.casefold(), folded) for pattern in run.grants.shared_tables)
+    return table_place(run.bot, "" if is_shared else run.context.chat.key, name)
+
+
+def filter_in(run: ScriptRun, given: Value) -> Filter:
+    """What a script asks for: a text, one in parts, a condition of WHERE, a map of fields that have to be equal, or the
+    id of a row. NULL asks for nothing, so that an id that is not known finds no row. Raises RunFault."""
+    with told(run):
+        if given is ALL:
+            return Filter()
+        if given is None:
+            return Filter(AnyOf(()))
+        match given:
+            case ["id", str() as row_id]:
+                return Filter(_equal("id", row_id))
+            case ["filter", *parts]:
+                return filter_of_parts(parts) if asks(parts) else Filter(_equal("id", _written(parts)))
+            case [*_]:
+                return Filter(condition_of(given))
+        if isinstance(given, dict):
+            return Filter(AllOf(tuple(_equal(name, one) for name, one in given.items())))
+        if not isinstance(given, str) or not asks([given]):
+            return Filter(_equal("id", given))
+        return filter_of(given)
+
+
+def no_filter(given: Value) -> str:
+    """What is wrong with a filter that a script has written out, for its author; empty where nothing is."""
+    if not isinstance(given, str) or not asks([given]):
+        return ""
+    try:
+        filter_of(given)
+    except FilterFault as fault:
+        where = f" from character {fault.position} on" if fault.position else ""
+        return f"this filter cannot be read{where}; {_RIGHT}"
+    return f"this filter ends where a value belongs; {_RIGHT}" if _NO_VALUE.search(given) else ""
+
+
+def some_in(run: ScriptRun, given: Value) -> Filter:
+    """The same for what changes rows: a filter that is empty would mean all of them, and is refused."""
+    wanted = filter_in(run, given)
+    if given is not ALL and (wanted.condition in (None, AllOf(())) or given is None):
+        raise wrong_type(run, "no_filter")
+    if wanted.limit is not None:
+        raise wrong_type(run, "no_limit_here")
+    return wanted
+
+
+def field_in(given: Value) -> str | None:
+    """The field that it names; None where it asks for something by itself."""
+    match given:
+        case str() if not asks([given]):
+            return given.strip()
+        case ["id", str() as name]:
+            return name
+        case ["filter", *parts] if not asks(parts):
+            return _written(parts)
+    return None
+
+
+def asks(parts: Sequence[Value]) -> bool:
+    """Whether a text in parts asks for something, or is meant to; else it is a name or an id."""
+    try:
+        filter_of_parts(parts)
+    except FilterFault as fault:
+        own = "".join(part for part in parts if isinstance(part, str))
+        return bool(set(own) & set("=<>")) or (fault.problem is Problem.VALUE_HERE and asks([_written(parts)]))
+    return True
+
+
+def _written(parts: Sequence[Value]) -> str:
+    return "".join(as_text(part[-1]) if isinstance(part, list) else as_text(part) for part in parts)
+
+
+def limit_in(run: ScriptRun, limit: Value) -> int | None:
+    """How many rows at the most; None where the script leaves that open. Raises RunFault."""
+    if limit is None:
+        return None
+    number = as_number(limit)
+    if number is None or number < 0:
+        raise wrong_type(run, "limit")
+    return int(number)
+
+
+def _equal(field: str, value: Value) -> Comparison:
+    return Comparison(Field(field), "=", (Constant(value),))
+
+
+def _unlimited(wanted: Filter) -> Filter:
+    return Filter(wanted.condition, wanted.orders, MOST_RESULTS)
+
+
+MANY = 1000
+"""Values from which on the work goes into a thread. Few are done sooner than a thread has begun."""
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+
+
+async def beside(
+    run: ScriptRun, size: int, work: Callable[Arguments, Result], *args: Arguments.args, **named: Arguments.kwargs
+) -> Result:
+    """What `work` gives or raises; others have their turn meanwhile where it is about `MANY` values or more. Its time
+    of the processor is the run's, also where it raises."""
+    if size < MANY:
+        return work(*args, **named)
+
+    def measured() -> Result:
+        began = time.thread_time()
+        try:
+            return work(*args, **named)
+        finally:
+            run.thread_seconds += time.thread_time() - began
+
+    return await run.call.threads.run(measured)

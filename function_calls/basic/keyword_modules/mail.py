@@ -1,0 +1,111 @@
+"""Mail that scripts send: SEND MAIL, and BEGIN MAIL for a longer one."""
+
+from __future__ import annotations
+
+from function_calls.basic.codes import RunCode, RunFault
+from function_calls.basic.keywords import ScriptRun, Value, basic_keyword
+from function_calls.basic.run.session import count_up, worded
+from function_calls.basic.run.web import loaded
+from function_calls.basic.values import text_of
+from services.clock import Clock
+from services.mail import Letter, Mailer, MailError, MailFile, addresses_in
+from services.patterns import visible_line
+from services.refs import ErrorCode
+from services.sandbox.workspace import Workspaces
+
+_SENT = "mail.sent"
+_TOUCHES = ("reaches_out", "sends_out", "reads_outside")
+_MOST_IN_A_RUN = 5
+_MOST_FILES = 10
+_MOST_CHARS = 100_000
+_LEFT_SECONDS = 1.0
+_SUBJECT = "subject:"
+_CODES = {
+    ErrorCode.REFUSED: RunCode.NOT_ALLOWED,
+    ErrorCode.BAD_ARGUMENTS: RunCode.BAD_VALUE,
+    ErrorCode.UNKNOWN_OUTCOME: RunCode.UNKNOWN_OUTCOME,
+}
+
+
+@basic_keyword(
+    "SEND MAIL {to}, {subject}, {body} [, {files}]",
+    "SEND EMAIL {to}, {subject}, {body} [, {files}]",
+    effect="once",
+    touches=_TOUCHES,
+)
+async def send_mail(
+    run: ScriptRun,
+    to: Value,
+    subject: Value,
+    body: Value,
+    files: Value = None,
+    *,
+    mailer: Mailer,
+    workspaces: Workspaces,
+    clock: Clock,
+) -> None:
+    """Send mail to one or several addresses, perhaps with files of this chat."""
+    letter = Letter(
+        _addresses(run, to), text_of(subject), _body(run, text_of(body)), await _files(run, workspaces, files)
+    )
+    await _send(run, letter, mailer, clock)
+
+
+@basic_keyword("BEGIN MAIL {to} {letter:block}", effect="once", touches=_TOUCHES)
+async def mail_block(run: ScriptRun, to: Value, letter: Value, *, mailer: Mailer, clock: Clock) -> None:
+    """Send mail that is written out: a line `Subject: …`, then the text, up to END MAIL."""
+    subject, body = _subject_and_body(run, text_of(letter))
+    await _send(run, Letter(_addresses(run, to), subject, _body(run, body)), mailer, clock)
+
+
+async def _send(run: ScriptRun, letter: Letter, mailer: Mailer, clock: Clock) -> None:
+    left = run.call.deadline - clock.monotonic() - _LEFT_SECONDS
+    if left <= 0:
+        raise worded(run, RunCode.UNAVAILABLE, "no_time")
+    number = count_up(run, _SENT, _MOST_IN_A_RUN, "mail.too_many")
+    try:
+        await mailer.send(letter, f"{run.call.key}/{number}", left)
+    except MailError as error:
+        raise _fault(run, error) from None
+
+
+def _fault(run: ScriptRun, error: MailError) -> RunFault:
+    """What came of a letter, in our words alone."""
+    text = run.call.say(f"basic.mail.problem.{error.problem}", status=error.status, **error.values)
+    if error.may_pass:
+        text = f"{text} {run.call.say('basic.mail.later')}"
+    return RunFault(_CODES.get(error.code, RunCode.UNAVAILABLE), text)
+
+
+def _addresses(run: ScriptRun, to: Value) -> tuple[str, ...]:
+    try:
+        return addresses_in(to)
+    except ValueError as error:
+        raise worded(run, RunCode.BAD_VALUE, "mail.no_address", text=visible_line(str(error))) from None
+
+
+def _body(run: ScriptRun, text: str) -> str:
+    if len(text) > _MOST_CHARS:
+        raise worded(run, RunCode.BAD_VALUE, "mail.long_text", most=_MOST_CHARS)
+    return text
+
+
+async def _files(run: ScriptRun, workspaces: Workspaces, files: Value) -> tuple[MailFile, ...]:
+    wanted = files if isinstance(files, list) else [] if files in (None, "") else [files]
+    if len(wanted) > _MOST_FILES:
+        raise worded(run, RunCode.BAD_VALUE, "mail.many_files", most=_MOST_FILES)
+    found = [await loaded(run, workspaces, one) for one in wanted]
+    return tuple(MailFile(one.name, one.media_type, one.content) for one in found)
+
+
+def _subject_and_body(run: ScriptRun, letter: str) -> tuple[str, str]:
+    """The first line that says something is the subject where it begins so; an empty line behind it is none of the
+    text."""
+    lines = letter.strip("\r\n").splitlines()
+    first = lines[0].strip() if lines else ""
+    if not first.lower().startswith(_SUBJECT):
+        raise worded(run, RunCode.BAD_VALUE, "mail.no_subject")
+    rest = lines[1:]
+    if rest and not rest[0].strip():
+        rest = rest[1:]
+    return first[len(_SUBJECT) :].strip(), "\n".join(rest)

@@ -1,0 +1,172 @@
+"""What scripts remember: SET and GET BOT, CHAT and USER MEMORY, REMEMBER, RECALL, FORGET.
+
+A value belongs to the chat in which it was put, and no other chat sees it, unless the operator shares its name. A step
+that has been done stays done although the run fails later."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from function_calls.basic.keyword_modules._faults import text_in, told, wrong_type
+from function_calls.basic.keywords import ScriptRun, Value, basic_keyword
+from services.scripts.memory import (
+    Owner,
+    Remembered,
+    ScriptMemory,
+    bots_in,
+    bots_own,
+    of_chat,
+    of_member,
+    of_member_in,
+    seconds_of,
+)
+from services.storage import name_matches
+
+_OWN = ("stays_here",)
+_PAIR = 2
+
+
+@basic_keyword("SET BOT MEMORY {key}, {value}", "SET BOT MEMORY {pair:pair}", effect="idempotent", touches=_OWN)
+async def set_bot_memory(
+    run: ScriptRun, key: Value = None, value: Value = None, pair: Value = None, *, memory: ScriptMemory
+) -> None:
+    """Remember a value for this bot in this chat; in all its chats where the operator shares the name."""
+    name, kept = _named(run, key, value, pair)
+    await _put(run, memory, _of_bot(run, name), name, kept)
+
+
+@basic_keyword("GET BOT MEMORY {key:key}")
+async def get_bot_memory(run: ScriptRun, key: Value, *, memory: ScriptMemory) -> Value:
+    """What SET BOT MEMORY has put under this name; NULL when there is nothing."""
+    name = text_in(run, key, "memory_name")
+    return await _others_words(run, memory, _of_bot(run, name), name)
+
+
+@basic_keyword("SET CHAT MEMORY {key}, {value}", "SET CHAT MEMORY {pair:pair}", effect="idempotent", touches=_OWN)
+async def set_chat_memory(
+    run: ScriptRun, key: Value = None, value: Value = None, pair: Value = None, *, memory: ScriptMemory
+) -> None:
+    """Remember a value for everybody in this chat."""
+    name, kept = _named(run, key, value, pair)
+    await _put(run, memory, of_chat(run.bot, run.context.chat), name, kept)
+
+
+@basic_keyword("GET CHAT MEMORY {key:key}")
+async def get_chat_memory(run: ScriptRun, key: Value, *, memory: ScriptMemory) -> Value:
+    """What SET CHAT MEMORY has put under this name in this chat; NULL when there is nothing."""
+    return await _others_words(run, memory, of_chat(run.bot, run.context.chat), text_in(run, key, "memory_name"))
+
+
+@basic_keyword(
+    "SET USER MEMORY {key}, {value} [, {duration}]",
+    "SET USER MEMORY {pair:pair}",
+    "REMEMBER {key}, {value} [, {duration}]",
+    "REMEMBER {pair:pair}",
+    effect="idempotent",
+    touches=_OWN,
+)
+async def set_user_memory(
+    run: ScriptRun,
+    key: Value = None,
+    value: Value = None,
+    duration: Value = None,
+    pair: Value = None,
+    *,
+    memory: ScriptMemory,
+) -> None:
+    """Remember a value of the member who runs the script, for some time ("30 days") or without an end."""
+    name, kept = _named(run, key, value, pair)
+    await _put(run, memory, _of_member(run, name)[0], name, kept, duration)
+
+
+@basic_keyword("GET USER MEMORY {key:key}", "RECALL {key:key}")
+async def get_user_memory(run: ScriptRun, key: Value, *, memory: ScriptMemory) -> Value:
+    """What SET USER MEMORY or REMEMBER has put under this name for this member; NULL when there is nothing, or not any
+    more."""
+    name = text_in(run, key, "memory_name")
+    return await _own_words(run, memory, _of_member(run, name), name)
+
+
+@basic_keyword("FORGET {key}", "FORGET USER MEMORY {key}", effect="idempotent", touches=_OWN)
+async def forget(run: ScriptRun, key: Value, *, memory: ScriptMemory) -> Value:
+    """Forget what is remembered of this member under this name; whether there was something."""
+    name = text_in(run, key, "memory_name")
+    return await _forgotten(run, memory, _of_member(run, name), name)
+
+
+@basic_keyword("FORGET BOT MEMORY {key}", effect="idempotent", touches=_OWN)
+async def forget_bot_memory(run: ScriptRun, key: Value, *, memory: ScriptMemory) -> Value:
+    """Forget what SET BOT MEMORY has put under this name; whether there was something."""
+    name = text_in(run, key, "memory_name")
+    return await _forgotten(run, memory, [_of_bot(run, name)], name)
+
+
+@basic_keyword("FORGET CHAT MEMORY {key}", effect="idempotent", touches=_OWN)
+async def forget_chat_memory(run: ScriptRun, key: Value, *, memory: ScriptMemory) -> Value:
+    """Forget what SET CHAT MEMORY has put under this name in this chat; whether there was something."""
+    name = text_in(run, key, "memory_name")
+    return await _forgotten(run, memory, [of_chat(run.bot, run.context.chat)], name)
+
+
+def _named(run: ScriptRun, key: Value, value: Value, pair: Value) -> tuple[str, Value]:
+    if isinstance(pair, list) and len(pair) == _PAIR:
+        key, value = pair
+    return text_in(run, key, "memory_name"), value
+
+
+def _of_bot(run: ScriptRun, name: str) -> Owner:
+    return bots_own(run.bot) if _is_shared(run, name) else bots_in(run.bot, run.context.chat)
+
+
+def _of_member(run: ScriptRun, name: str) -> list[Owner]:
+    """Where it is put, and behind that where it is looked for too. What somebody has said to the bot alone is not found
+    when others in the chat read along, while alone with the bot they find what the chat knows of them."""
+    member, chat = run.context.sender.ref, run.context.chat
+    if _is_shared(run, name):
+        return [of_member(member)]
+    openly = of_member_in(member, chat)
+    return [of_member_in(member, chat, private=True), openly] if run.context.private else [openly]
+
+
+def _is_shared(run: ScriptRun, name: str) -> bool:
+    return any(name_matches(pattern.casefold(), name.strip().casefold()) for pattern in run.grants.shared_memory)
+
+
+async def _put(
+    run: ScriptRun, memory: ScriptMemory, owner: Owner, name: str, value: Value, duration: Value = None
+) -> None:
+    if duration is not None and not isinstance(duration, str | int | float):
+        raise wrong_type(run, "duration")
+    with told(run, name):
+        if value is None:
+            await memory.forget(owner, name)
+        else:
+            await memory.put(owner, name, value, from_outside=run.outside, seconds=seconds_of(duration))
+
+
+async def _found(run: ScriptRun, memory: ScriptMemory, owners: Sequence[Owner], name: str) -> Remembered | None:
+    with told(run, name):
+        for owner in owners:
+            found = await memory.get(owner, name)
+            if found is not None:
+                return found
+    return None
+
+
+async def _others_words(run: ScriptRun, memory: ScriptMemory, owner: Owner, name: str) -> Value:
+    """Anybody in the chat may have put it."""
+    found = await _found(run, memory, [owner], name)
+    run.outside = run.outside or found is not None
+    return None if found is None else found.value
+
+
+async def _own_words(run: ScriptRun, memory: ScriptMemory, owners: Sequence[Owner], name: str) -> Value:
+    found = await _found(run, memory, owners, name)
+    run.outside = run.outside or (found is not None and found.from_outside)
+    run.heard = run.heard or found is not None
+    return None if found is None else found.value
+
+
+async def _forgotten(run: ScriptRun, memory: ScriptMemory, owners: Sequence[Owner], name: str) -> bool:
+    with told(run, name):
+        return any([await memory.forget(owner, name) for owner in owners])

@@ -1,0 +1,218 @@
+"""Work on rows that a script has: FILTER, SORT, MAP, FILL, JOIN, GROUP BY, PIVOT, AGGREGATE, FIRST, LAST. Each takes a
+list of maps, or the name of a table or of a file beside the script; nothing is changed, and results are new lists."""
+
+from __future__ import annotations
+
+from function_calls.basic.codes import RunCode
+from function_calls.basic.keyword_modules._faults import fault_of, text_in, told, wrong_type
+from function_calls.basic.keyword_modules._rows import ALL, MANY, Rows, beside, filter_in, limit_in, no_filter
+from function_calls.basic.keywords import ScriptRun, Value, basic_keyword
+from function_calls.basic.measuring import check_length
+from function_calls.basic.run.session import ScriptFiles
+from function_calls.basic.values import text_of
+from services.clock import Clock
+from services.scripts.filter_texts import read_operand
+from services.scripts.filters import Filter, Order, field_getter
+from services.scripts.records import (
+    RecordFault,
+    RecordProblem,
+    filled,
+    grouped,
+    joined,
+    named_totals,
+    renamed,
+    total_named,
+    total_of,
+    turned,
+)
+from services.scripts.tables import ScriptTables
+
+
+@basic_keyword("FILTER {data} WHERE {filter:condition}", "FILTER {data}, {filter:filter}", check={"filter": no_filter})
+async def filter_rows(
+    run: ScriptRun,
+    data: Value,
+    filter: Value,  # noqa: A002 - the slot's name, which authors are shown
+    *,
+    tables: ScriptTables,
+    files: ScriptFiles,
+    clock: Clock,
+) -> Value:
+    """Those of some rows that fit: `FILTER orders, "total > 100"`, `FILTER orders WHERE total > 100`."""
+    return await Rows(run, tables, files, clock).narrowed(data, filter_in(run, filter))
+
+
+@basic_keyword(
+    "AGGREGATE {data} {how=SUM|COUNT|AVG|AVERAGE|MIN|MAX} [{field:word}] [WHERE {filter:condition}]",
+    "AGGREGATE {how}, {data} [, {field} [, {filter:filter}]]",
+    check={"filter": no_filter},
+)
+async def aggregate(
+    run: ScriptRun,
+    how: Value,
+    data: Value,
+    field: Value = None,
+    filter: Value = ALL,  # noqa: A002 - the slot's name, which authors are shown
+    *,
+    tables: ScriptTables,
+    files: ScriptFiles,
+    clock: Clock,
+) -> Value:
+    """The SUM, AVG, COUNT, MIN or MAX of a field: `AGGREGATE "SUM", orders, "total"`, `AGGREGATE "orders", "COUNT",
+    "id", "status = 'open'"`."""
+    total = total_named(how)
+    if total is None:
+        total, data = total_named(data), how
+    if total is None:
+        raise fault_of(run, RunCode.BAD_VALUE, "records.no_total", found=text_of(how))
+    rows = await Rows(run, tables, files, clock).narrowed(data, filter_in(run, filter))
+    with told(run):
+        return await beside(run, len(rows), total_of, total, rows, text_of(field).strip())
+
+
+@basic_keyword("SORT {data} BY {field:word} [{direction=ASC|DESC}]", "SORT {data} [, {field} [, {direction}]]")
+async def sort(
+    run: ScriptRun,
+    data: Value,
+    field: Value = None,
+    direction: Value = None,
+    *,
+    tables: ScriptTables,
+    files: ScriptFiles,
+    clock: Clock,
+) -> Value:
+    """Rows in the order of a field, numbers by value; with DESC the greatest first: `SORT tips BY "priority" DESC`."""
+    word = text_of(field if direction is None else direction).strip().upper()
+    is_word = word in ("ASC", "ASCENDING", "DESC", "DESCENDING")
+    name = "item" if field is None or (is_word and direction is None) else text_in(run, field, "field")
+    rows = Rows(run, tables, files, clock)
+    with told(run):
+        order = Order(read_operand(name), is_word and word.startswith("DESC"))
+    return await rows.narrowed(data, Filter(None, (order,)))
+
+
+@basic_keyword("MAP {data}, {fields}")
+async def map_rows(
+    run: ScriptRun, data: Value, fields: Value, *, tables: ScriptTables, files: ScriptFiles, clock: Clock
+) -> Value:
+    """Rows with other names for their fields, `MAP orders, "customerName->customer, total->amount"`, or with some
+    fields alone, `MAP files, "name, size"`."""
+    rows = await Rows(run, tables, files, clock).of(data)
+    with told(run):
+        return await beside(run, len(rows), renamed, rows, fields)
+
+
+@basic_keyword("FILL {data}, {template}")
+async def fill(run: ScriptRun, data: Value, template: Value) -> Value:
+    """A text or map with the fields of a row in place of `{{field}}`, once for each row of a list; the template may
+    also stand first."""
+    if isinstance(data, str):
+        data, template = template, data
+    if not isinstance(data, dict | list) or not isinstance(template, str | dict | list):
+        raise wrong_type(run, "fill")
+    with told(run):
+        return await beside(run, MANY, filled, template, data)
+
+
+@basic_keyword("JOIN {left} [, {right} [, {key} [, {kind}]]]")
+async def join(
+    run: ScriptRun,
+    left: Value,
+    right: Value = ", ",
+    key: Value = None,
+    kind: Value = "inner",
+    *,
+    tables: ScriptTables,
+    files: ScriptFiles,
+    clock: Clock,
+) -> Value:
+    """Each row of one list with those of another that have the same in a field: `JOIN orders, customers, "customer_id",
+    "left"`. Without a field, the items of a list as one text: `JOIN(names, ", ")`."""
+    if key is None:
+        return _one_text(run, left, right)
+    rows = Rows(run, tables, files, clock)
+    first, second = await rows.of(left), await rows.of(right)
+    with told(run):
+        field, how = text_in(run, key, "field"), text_of(kind)
+        return await beside(run, len(first) * len(second), joined, first, second, field, how)
+
+
+@basic_keyword("GROUP BY {data}, {field} [, {totals}]")
+async def group_by(
+    run: ScriptRun,
+    data: Value,
+    field: Value,
+    totals: Value = None,
+    *,
+    tables: ScriptTables,
+    files: ScriptFiles,
+    clock: Clock,
+) -> Value:
+    """A map for each value of a field, with `key`, `count` and `items`, and totals where they are asked for: `GROUP BY
+    orders, "city", #{ total: "SUM(amount)" }`."""
+    fields = [part.strip() for part in text_in(run, field, "field").split(",") if part.strip()]
+    rows = await Rows(run, tables, files, clock).of(data)
+    with told(run):
+        wanted = named_totals(totals if isinstance(totals, dict) else {})
+        return await beside(run, len(rows) * (1 + len(wanted)), grouped, rows, fields, wanted)
+
+
+@basic_keyword("PIVOT {data}, {down}, {across} [, {field} [, {how}]]")
+async def pivot(
+    run: ScriptRun,
+    data: Value,
+    down: Value,
+    across: Value,
+    field: Value = None,
+    how: Value = "SUM",
+    *,
+    tables: ScriptTables,
+    files: ScriptFiles,
+    clock: Clock,
+) -> Value:
+    """A map for each value of one field, with a column for each value of another: `PIVOT sales, "region", "quarter",
+    "amount"`; the sum unless another total is asked for. `PIVOT sales, "region", "amount"` has the sums alone."""
+    total = total_named(how)
+    names = [text_in(run, name, "field").strip() for name in (down, across, field) if name is not None]
+    rows = await Rows(run, tables, files, clock).of(data)
+    with told(run):
+        if total is None:
+            raise RecordFault(RecordProblem.NO_TOTAL, text_of(how))
+        if field is None:
+            return await beside(run, len(rows), turned, rows, names[0], "", names[1], total)
+        return await beside(run, MANY, turned, rows, names[0], names[1], names[2], total)
+
+
+@basic_keyword("FIRST {data} [, {count}]")
+async def first(run: ScriptRun, data: Value, count: Value = None) -> Value:
+    """The first item of a list, or a list of the first so many; of a text its first word."""
+    return _end(run, data, count, is_last=False)
+
+
+@basic_keyword("LAST {data} [, {count}]")
+async def last(run: ScriptRun, data: Value, count: Value = None) -> Value:
+    """The last item of a list, or a list of the last so many; of a text its last word."""
+    return _end(run, data, count, is_last=True)
+
+
+def _end(run: ScriptRun, data: Value, count: Value, *, is_last: bool) -> Value:
+    if isinstance(data, dict):
+        raise wrong_type(run, "rows")
+    items = data if isinstance(data, list) else text_of(data).split()
+    field = count if isinstance(count, str) and not count.strip().isdigit() else None
+    if count is None or field is not None:
+        item = (items[-1] if is_last else items[0]) if items else None if isinstance(data, list) else ""
+        return item if field is None else field_getter(field)(item)
+    most = limit_in(run, count) or 0
+    return (items[-most:] if most else []) if is_last else items[:most]
+
+
+def _one_text(run: ScriptRun, items: Value, mark: Value) -> str:
+    if not isinstance(items, list):
+        raise wrong_type(run, "rows")
+    between, texts, length = text_of(mark), list[str](), 0
+    for item in items:
+        texts.append(text_of(item))
+        length += len(texts[-1]) + len(between)
+        check_length(length, "the text that JOIN makes")
+    return between.join(texts)

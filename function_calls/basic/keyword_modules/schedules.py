@@ -1,0 +1,172 @@
+"""SET SCHEDULE: the script runs by the clock in this chat."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+import structlog
+
+from function_calls.basic.codes import RunCode, RunFault
+from function_calls.basic.keywords import ScriptRun, Value, basic_keyword
+from function_calls.basic.run.calling import function_called, may_call, named_arguments
+from function_calls.basic.run.session import worded
+from function_calls.basic.values import text_of
+from function_calls.rehearsal import Rehearsal, Unfit
+from function_calls.spec import FunctionSpec, Message
+from services.clock import Clock
+from services.refs import Role
+from services.timers.schedules import SCRIPTS, ChatFull, Schedules, UnclearWhen, Wanted, When, WhenReader, script_name
+from services.times import Times
+from services.times.recurrence import BadRule, check
+
+KEYWORD = "SET SCHEDULE"
+"""What a script bears that keeps its schedules."""
+_UTC = ZoneInfo("UTC")
+_SECONDS_FIRST = re.compile(r"\d+\s+(\S+(?:\s+\S+){4})")
+_WORDS = {
+    "business hours": "0 9-17 * * 1-5",
+    "weekdays": "0 9 * * 1-5",
+    "weekends": "0 9 * * 0,6",
+}
+_FROM_TO = re.compile(r"every\s+hour\s+from\s+(\d{1,2})\s+to\s+(\d{1,2})", re.IGNORECASE)
+_SOME_MOMENT = datetime(2027, 1, 1, tzinfo=_UTC)
+"""What stands in a file means the same on every day, so that any will do to check it."""
+_TOLD = "schedule.told"
+_log = structlog.get_logger("scripts")
+
+
+def _no_time(when: Value) -> str:
+    """What is wrong with a time that is written out: it is read as when the script runs, at some moment."""
+    try:
+        rule = _read(text_of(when), WhenReader(Times()), _SOME_MOMENT, _UTC.key)
+        check(rule.rule, _UTC, _SOME_MOMENT)
+    except (BadRule, UnclearWhen):
+        return _unclear(text_of(when))
+    return ""
+
+
+@basic_keyword(
+    "SET SCHEDULE {when} [[,] {tool} [[,] {arguments...}]]",
+    effect="idempotent",
+    touches=("stays_here",),
+    check={"when": _no_time},
+)
+async def set_schedule(
+    run: ScriptRun,
+    when: Value,
+    tool: Value = None,
+    arguments: Value = None,
+    *,
+    schedules: Schedules,
+    rehearsal: Rehearsal,
+    clock: Clock,
+) -> Value:
+    """Let this script, or another tool that it may call, run in this chat by the clock, in the place of what was set
+    for it before; with values for its parameters, in order or by their names. TRUE when it is set; FALSE for whoever
+    is no admin, for whom it changes nothing, and who is told."""
+    name = text_of(tool).strip().rpartition("/")[2].removesuffix(".bas") or run.tool
+    if not await _is_admin(run):
+        _log.info("schedule_not_set", script=run.tool, chat=run.context.chat.key, why="only admins set schedules")
+        await _tell_who_may(run, name, schedules)
+        return False
+    given = _arguments(run, name, arguments)
+    profile = run.call.profile
+    rule = _when(run, text_of(when), schedules, clock)
+    context = run.context
+    try:
+        rehearsed = rehearsal.call(context, name, dict(given), profile)
+        _check(run, rehearsed.spec, given)
+        await schedules.declare(
+            SCRIPTS,
+            script_name(run.bot, run.tool, name, run.context.chat),
+            Wanted(
+                bot=context.bot,
+                chat=context.chat,
+                is_group=context.is_group,
+                owner=context.sender.ref,
+                owner_name=context.sender.name,
+                function=rehearsed.spec.name,
+                arguments=rehearsed.arguments,
+                title=rehearsed.line,
+                when=rule,
+            ),
+        )
+    except Unfit as error:
+        raise RunFault(RunCode.NOT_ALLOWED, error.text) from None
+    except ChatFull as full:
+        raise worded(run, RunCode.NOT_ALLOWED, "schedule.full", most=full.most) from None
+    except BadRule:
+        raise worded(run, RunCode.BAD_VALUE, "schedule.never", text=text_of(when)) from None
+    return True
+
+
+@basic_keyword("CLEAR SCHEDULE [{tool}]", effect="idempotent", touches=("stays_here",))
+async def clear_schedule(run: ScriptRun, tool: Value = None, *, schedules: Schedules) -> Value:
+    """Let it run by the clock in this chat no more. FALSE for whoever is no admin."""
+    if not await _is_admin(run):
+        return False
+    name = text_of(tool).strip().rpartition("/")[2].removesuffix(".bas") or run.tool
+    await schedules.declare(SCRIPTS, script_name(run.bot, run.tool, name, run.context.chat), None)
+    return True
+
+
+def _arguments(run: ScriptRun, name: str, given: Value) -> Mapping[str, Value]:
+    """What it is to run with. Raises RunFault."""
+    values = given if isinstance(given, list) else []
+    if len(values) == 1 and isinstance(values[0], Mapping):
+        return {key: value for key, value in values[0].items() if value is not None}
+    if not values:
+        return {}
+    return named_arguments(run, function_called(run, name).spec, values)
+
+
+async def _is_admin(run: ScriptRun) -> bool:
+    """Whether whoever asks may look after schedules: by what the message says, and by what holds at this moment."""
+    least = Role.ADMIN.rank
+    return run.context.sender.role.rank >= least and (await run.call.role_now()).rank >= least
+
+
+async def _tell_who_may(run: ScriptRun, name: str, schedules: Schedules) -> None:
+    """Once in a run; nothing where it runs by the clock already, and nothing in a run that nobody has called."""
+    is_set = script_name(run.bot, run.tool, name, run.context.chat) in await schedules.declared(SCRIPTS)
+    if not is_set and not run.begins and run.context.timer is None and not run.kept.get(_TOLD):
+        run.kept[_TOLD] = True
+        run.say(Message(run.call.say("basic.schedule.admins")))
+
+
+def _check(run: ScriptRun, spec: FunctionSpec, given: Mapping[str, Value]) -> None:
+    """That the script may call `spec`, and that nobody would have to be asked before: by the clock nobody is there.
+    Raises RunFault. The script itself was called by an admin, who need not be asked whether it may run again."""
+    if spec.name == run.tool and not given:
+        return
+    if spec.name != run.tool and not may_call(spec, run.grants):
+        raise RunFault(RunCode.NOT_ALLOWED, run.call.say("basic.call.not_granted", name=spec.name))
+    if run.call.would_ask(spec):
+        raise worded(run, RunCode.NOT_ALLOWED, "schedule.from_outside", name=spec.name)
+
+
+def _when(run: ScriptRun, text: str, schedules: Schedules, clock: Clock) -> When:
+    """Raises RunFault."""
+    try:
+        return _read(text, schedules.reader, clock.now(), run.call.profile.timezone.key)
+    except UnclearWhen:
+        raise worded(run, RunCode.BAD_VALUE, "schedule.no_time", text=text) from None
+
+
+def _read(text: str, reader: WhenReader, now: datetime, zone: str) -> When:
+    """Raises UnclearWhen."""
+    words = " ".join(text.split())
+    hours = _FROM_TO.fullmatch(words)
+    if hours is not None:
+        words = f"0 {int(hours[1])}-{int(hours[2])} * * *"
+    seconds = _SECONDS_FIRST.fullmatch(words)
+    words = seconds[1] if seconds is not None else _WORDS.get(words.casefold(), words)
+    return reader.written(words, now, zone)
+
+
+def _unclear(text: str) -> str:
+    right = "write it like “every day at 7:30”, “every 5 minutes” or “0 7 * * 1-5”"
+    return f"“{text}” is no time of a schedule; {right}"

@@ -1,0 +1,370 @@
+"""The tables of scripts: FIND, SAVE, INSERT, UPDATE, DELETE, MERGE, SAVE FROM UNSTRUCTURED.
+
+A table belongs to the chat, unless the operator shares it among the chats of the bot. What a statement has written is
+durable when it is over, all of it or nothing, and stays although the run fails later."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from random import SystemRandom
+
+from function_calls.basic.codes import RunCode
+from function_calls.basic.keyword_modules._faults import fault_of, text_in, told, wrong_type
+from function_calls.basic.keyword_modules._rows import (
+    ALL,
+    Rows,
+    field_in,
+    filter_in,
+    limit_in,
+    no_filter,
+    now_of,
+    place_of,
+    some_in,
+)
+from function_calls.basic.keywords import ScriptRun, Value, basic_keyword
+from function_calls.basic.machine.values_code import changes_of
+from function_calls.basic.run.session import ChatWorld, ScriptFiles, ScriptModel, ScriptWeb
+from function_calls.basic.values import text_of
+from services.clock import Clock
+from services.refs import JsonObject
+from services.scripts.filter_texts import read_operand
+from services.scripts.filters import Filter, Order
+from services.scripts.tables import ScriptTables, like, merged
+
+_OWN = ("stays_here",)
+_MOST_EXAMPLES = 20
+_PAIR = 2
+
+
+@basic_keyword(
+    "FIND [ALL] {table:name} [WHERE {filter:condition}] [ORDER BY {order:word} [{direction=ASC|DESC}]"
+    " [, {then:word} [{then_direction=ASC|DESC}]]] [LIMIT {limit}] [{pick=FIRST}]",
+    "FIND [ALL] {table:name} ( , | WITH ) {filter:filter} [, {limit}]",
+    check={"filter": no_filter},
+)
+async def find(
+    run: ScriptRun,
+    table: Value,
+    filter: Value = ALL,  # noqa: A002 - the slot's name, which authors are shown
+    limit: Value = None,
+    order: Value = None,
+    direction: Value = None,
+    then: Value = None,
+    then_direction: Value = None,
+    pick: Value = None,
+    *,
+    tables: ScriptTables,
+    files: ScriptFiles,
+    clock: Clock,
+) -> Value:
+    """The rows of a table that fit, as maps: `FIND "people", "age > 30 ORDER BY name LIMIT 5"`, `FIND people WHERE
+    age > 30`, `FIND "people", "email", address`, `FIND "people", id`. Of a name such as "people.csv" those of the file
+    beside the script too."""
+    field = None if limit is None else field_in(filter)
+    wanted = filter_in(run, filter if field is None else {field: limit})
+    with told(run):
+        orders = [
+            Order(read_operand(text_in(run, by, "field")), how == "DESC")
+            for by, how in ((order, direction), (then, then_direction))
+            if by is not None
+        ]
+    most = 1 if pick is not None else None if field is not None else limit_in(run, limit)
+    found = Filter(wanted.condition, (*orders, *wanted.orders), wanted.limit if most is None else most)
+    return await Rows(run, tables, files, clock).find(table, found)
+
+
+@basic_keyword(
+    "SAVE {table:name}, {fields:named}",
+    "SAVE {table:name} WITH {assigned:assignments}",
+    effect="once",
+    touches=_OWN,
+)
+async def save(
+    run: ScriptRun, table: Value, fields: Value = None, assigned: Value = None, *, tables: ScriptTables
+) -> Value:
+    """Keep a row, and give its id: `SAVE "people", person`, `SAVE "people", id, person`, or variables whose names
+    become columns: `SAVE "people", id, name, email`. A row that is there under this id gets the new fields. A list
+    keeps every row in it."""
+    rows, is_list = _given_rows(run, fields if assigned is None else {"row": assigned})
+    with told(run, _shown(table)):
+        ids = await tables.save(place_of(run, table), rows)
+    return ids if is_list else ids[0]
+
+
+@basic_keyword(
+    "INSERT [INTO] {table:name} {columns:names} VALUES {values:row}",
+    "INSERT [INTO] {table:name} VALUES {row}",
+    "INSERT [INTO] {table:name} ( SET | WITH ) {assigned:assignments}",
+    "INSERT [INTO] {table:name}, {fields:named}",
+    effect="once",
+    touches=_OWN,
+)
+async def insert(
+    run: ScriptRun,
+    table: Value,
+    columns: Value = None,
+    values: Value = None,
+    row: Value = None,
+    assigned: Value = None,
+    fields: Value = None,
+    *,
+    tables: ScriptTables,
+) -> Value:
+    """Add a new row, and give its id: `INSERT INTO people (name, age) VALUES ("Ann", 30)`, `INSERT people, person`."""
+    if isinstance(columns, list) and isinstance(values, list):
+        if len(columns) != len(values):
+            raise fault_of(run, RunCode.BAD_VALUE, "columns", columns=len(columns), values=len(values))
+        row = dict(zip(map(str, columns), values, strict=True))
+    given = {"row": row if assigned is None else assigned} if fields is None else fields
+    rows, is_list = _given_rows(run, given)
+    with told(run, _shown(table)):
+        ids = await tables.insert(place_of(run, table), rows)
+    return ids if is_list else ids[0]
+
+
+@basic_keyword(
+    "UPDATE {table:name} ( SET | WITH ) {assigned:changes} [WHERE {filter:condition}]",
+    "UPDATE {table:name}, {filter:filter}, {fields:named}",
+    effect="once",
+    touches=_OWN,
+    check={"filter": no_filter},
+)
+async def update(
+    run: ScriptRun,
+    table: Value,
+    assigned: Value = None,
+    filter: Value = ALL,  # noqa: A002 - the slot's name, which authors are shown
+    fields: Value = None,
+    *,
+    tables: ScriptTables,
+    clock: Clock,
+) -> Value:
+    """Give the rows that fit other values, and say how many they are: `UPDATE people SET age = 31 WHERE name = "Ann"`,
+    `UPDATE "people", "name='Ann'", changes`, `UPDATE "people", id, "age", 31`. Behind SET a name that is no variable of
+    the script is the column of the row: `SET age = age + 1`."""
+    changes = (
+        changes_of(assigned, ChatWorld(clock, run.call, SystemRandom()))
+        if isinstance(assigned, dict)
+        else _given_changes(run, fields)
+    )
+    wanted = some_in(run, filter)
+    with told(run, _shown(table)):
+        place = place_of(run, table)
+        return await tables.update(place, wanted.condition, changes, now_of(run, clock))
+
+
+@basic_keyword(
+    "DELETE FROM {table:name} [WHERE {filter:condition}]",
+    "DELETE FROM {table:name}, {filter:filter}",
+    effect="once",
+    touches=_OWN,
+    check={"filter": no_filter},
+)
+async def delete_from(
+    run: ScriptRun,
+    table: Value,
+    filter: Value = ALL,  # noqa: A002 - the slot's name, which authors are shown
+    *,
+    tables: ScriptTables,
+    clock: Clock,
+) -> Value:
+    """Delete the rows of a table that fit, all of them without a condition, and say how many they were."""
+    wanted = some_in(run, filter)
+    with told(run, _shown(table)):
+        return await tables.delete(place_of(run, table), wanted.condition, now_of(run, clock))
+
+
+@basic_keyword(
+    "DELETE {what:name}, {filter:filter}",
+    "DELETE {what:name} WHERE {filter:condition}",
+    "DELETE [HTTP] {what}",
+    effect="once",
+    touches=("reaches_out",),
+    check={"filter": no_filter},
+)
+async def delete(
+    run: ScriptRun,
+    what: Value,
+    filter: Value = ALL,  # noqa: A002 - the slot's name, which authors are shown
+    *,
+    tables: ScriptTables,
+    web: ScriptWeb,
+    clock: Clock,
+) -> Value:
+    """Delete the rows of a table that fit, `DELETE "people", "age < 18"`; or what stands at an address of the web. For
+    a whole table write DELETE FROM, for a file DELETE FILE."""
+    name = text_in(run, what, "table")
+    if filter is ALL and name.strip().lower().startswith(("http://", "https://")):
+        return await web.delete(run, name.strip())
+    if filter is ALL:
+        raise fault_of(run, RunCode.BAD_VALUE, "delete_what", name=name)
+    return await delete_from(run, what, filter, tables=tables, clock=clock)
+
+
+@basic_keyword(
+    "MERGE {target:name} WITH {data} BY {key:word}",
+    "MERGE {target}, {data} [, {key} [, {columns}]]",
+    effect="once",
+    touches=_OWN,
+)
+async def merge(
+    run: ScriptRun,
+    target: Value,
+    data: Value,
+    key: Value = None,
+    columns: Value = None,
+    *,
+    tables: ScriptTables,
+) -> Value:
+    """Bring rows into a table: `MERGE "people" WITH list BY "email"` changes the row that has the same email and adds
+    the others; gives how many were `inserted` and `updated`. Of two lists or maps, `MERGE a, b`, it makes one."""
+    if not isinstance(target, str):
+        return _together(run, target, data)
+    keys = [part.strip() for part in text_in(run, "id" if key is None else key, "field").split(",") if part.strip()]
+    only = _names(columns)
+    with told(run, target):
+        done = await tables.merge(place_of(run, target), _maps(run, data), keys, only)
+    return {"inserted": done.inserted, "updated": done.updated}
+
+
+@basic_keyword(
+    "SAVE FROM UNSTRUCTURED {table:name}, {text}",
+    "SAVE FROM UNSTRUCTURED {table:name}, FORMAT {text} AS JSON",
+    effect="once",
+    touches=_OWN,
+)
+async def save_from_unstructured(
+    run: ScriptRun,
+    table: Value,
+    text: Value,
+    *,
+    tables: ScriptTables,
+    files: ScriptFiles,
+    clock: Clock,
+    model: ScriptModel,
+) -> Value:
+    """Keep what a text says as a row, and give its id. JSON is taken as it is; of other words the language model finds
+    out what they say, in the columns that the table has."""
+    row = _as_json(text)
+    if row is None:
+        known = await Rows(run, tables, files, clock).find(table, Filter(limit=_MOST_EXAMPLES))
+        fields = dict.fromkeys(name for one in known for name in one if name.lower() != "id")
+        row = await model.extract(run, text_in(run, text, "text"), tuple(fields))
+    return await save(run, table, {"row": row}, tables=tables)
+
+
+@basic_keyword("CREATE OBJECT", "NEW OBJECT")
+async def new_object(run: ScriptRun) -> Value:
+    """A new, empty map."""
+    return {}
+
+
+@basic_keyword("CREATE ARRAY", "NEW ARRAY")
+async def new_array(run: ScriptRun) -> Value:
+    """A new, empty list."""
+    return []
+
+
+def _given_rows(run: ScriptRun, fields: Value) -> tuple[list[JsonObject], bool]:
+    """The rows in what a statement was given, and whether it was a list: one map or list of maps; an id and a map; or
+    values by the names of their columns."""
+    values = list(fields.values()) if isinstance(fields, dict) else []
+    if len(values) == 1 and isinstance(values[0], dict | list):
+        return _maps(run, values[0]), isinstance(values[0], list)
+    if len(values) == _PAIR and not isinstance(values[0], dict | list):
+        row = _row_of(values[1], values[0], next(iter(fields)))
+        if row is not None:
+            return [_with_id(row, values[0])], False
+    if not values or (len(values) == 1 and values[0] is None):
+        raise wrong_type(run, "row")
+    return [_columns(fields)], False
+
+
+def _given_changes(run: ScriptRun, fields: Value) -> JsonObject:
+    """What rows are to get: a map; a field's name and a value; or values by the names of their columns."""
+    entries = list(fields.items()) if isinstance(fields, dict) else []
+    if len(entries) == 1 and isinstance(entries[0][1], dict | list):
+        changes = _first(entries[0][1])
+        if not isinstance(changes, dict):
+            raise wrong_type(run, "row")
+        return changes
+    if len(entries) == _PAIR and entries[0][0].startswith("#") and isinstance(entries[0][1], str):
+        return {entries[0][1]: entries[1][1]}
+    if not entries or (len(entries) == 1 and entries[0][1] is None):
+        raise wrong_type(run, "row")
+    return _columns(fields)
+
+
+def _row_of(value: Value, row_id: Value, name: str) -> JsonObject | None:
+    """The row that stands behind an id: a map, or the first of the rows of a table where these are meant and not a
+    list that belongs into a column, as in `SAVE "orders", number, items`. They are meant where the first one has the
+    same id, or where it is the only one and `name`, under which the script knows the id, says nothing else."""
+    if not isinstance(value, list):
+        return value if isinstance(value, dict) else None
+    if not all(isinstance(one, dict) and like(one, "id") is not None for one in value):
+        return None
+    row = _first(value)
+    if not isinstance(row, dict):
+        return None
+    is_same = row_id is not None and text_of(like(row, "id")) == text_of(row_id)
+    return row if is_same or (len(value) == 1 and (name.lower() == "id" or name.startswith("#"))) else None
+
+
+def _first(value: Value) -> Value:
+    """Of several rows the first one, as everywhere where one is wanted."""
+    if isinstance(value, list):
+        return value[0] if value else None
+    return value
+
+
+def _columns(fields: JsonObject) -> JsonObject:
+    """A value that had no name in the script stands in a column that is called by its place."""
+    return {f"column{name[1:]}" if name.startswith("#") else name: value for name, value in fields.items()}
+
+
+def _with_id(row: JsonObject, row_id: Value) -> JsonObject:
+    others = {name: value for name, value in row.items() if name.lower() != "id"}
+    return {"id": like(row, "id") if row_id is None else row_id, **others}
+
+
+def _maps(run: ScriptRun, data: Value) -> list[JsonObject]:
+    rows = data if isinstance(data, list) else [] if data is None else [data]
+    if not all(isinstance(row, dict) for row in rows):
+        raise wrong_type(run, "row")
+    return rows
+
+
+def _together(run: ScriptRun, left: Value, right: Value) -> Value:
+    """Two maps as one, the second one's fields before the first one's; of rows beside a map the first one. Two lists
+    as one, without what is there."""
+    if isinstance(left, dict) or isinstance(right, dict):
+        one, other = _first(left) or {}, _first(right) or {}
+        if not isinstance(one, dict) or not isinstance(other, dict):
+            raise wrong_type(run, "rows")
+        return merged(one, other)
+    if not isinstance(left, list | None) or not isinstance(right, list | None):
+        raise wrong_type(run, "rows")
+    both = [*(left or []), *(right or [])]
+    return list({json.dumps(one, sort_keys=True, default=str): one for one in reversed(both)}.values())[::-1]
+
+
+def _names(columns: Value) -> Sequence[str] | None:
+    if columns is None:
+        return None
+    parts = columns if isinstance(columns, list) else str(columns).split(",")
+    return [str(part).strip() for part in parts]
+
+
+def _as_json(text: Value) -> JsonObject | None:
+    if isinstance(text, dict):
+        return text
+    try:
+        row = json.loads(text) if isinstance(text, str) else None
+    except (ValueError, RecursionError):
+        return None
+    return row if isinstance(row, dict) else None
+
+
+def _shown(table: Value) -> str:
+    return table if isinstance(table, str) else ""

@@ -1,0 +1,253 @@
+"""TALK, PRINT, HEAR, INPUT, ADD SUGGESTION and FORMAT … AS."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+from typing import Any
+
+import structlog
+
+from function_calls.basic.codes import RunCode, RunFault
+from function_calls.basic.functions import FUNCTIONS
+from function_calls.basic.keywords import Asks, ScriptRun, Value, basic_keyword
+from function_calls.basic.run.heard import ALIASES, KINDS, Heard, NotHeard, chosen, read
+from function_calls.basic.run.session import SUGGESTIONS, ChatWorld, EndOfRun, worded
+from function_calls.basic.values import as_number, text_of
+from function_calls.context import MessageContext
+from function_calls.spec import Choice, Message
+from services.chats.members import KnownMembers, SeveralMembers, UnknownMember, called
+from services.clock import Clock
+from services.refs import MemberRef
+from services.times import Times
+
+_LINE = "talk.line"
+"""Under which a run keeps the line that its next PRINT goes on with."""
+_LOGGED_CHARS = 1000
+_log = structlog.get_logger("scripts")
+
+
+@basic_keyword("TALK {text}", "SAY {text}", effect="idempotent")
+async def talk(run: ScriptRun, text: Value) -> None:
+    """Say something in the chat."""
+    _say(run, text_of(text))
+
+
+@basic_keyword("BEGIN TALK {text:block}", effect="idempotent")
+async def talk_block(run: ScriptRun, text: Value) -> None:
+    """Say several lines as one message."""
+    _say(run, text_of(text))
+
+
+@basic_keyword("TALK TO {to}, {text}", effect="idempotent", touches=["reaches_out"])
+async def talk_to(run: ScriptRun, to: Value, text: Value, *, members: KnownMembers) -> None:
+    """Say something to one member of this chat alone, by their name."""
+    member = await _member(run, text_of(to).strip(), members)
+    said = text_of(text)
+    if said.strip():
+        run.say(Message(said, to=member))
+
+
+@basic_keyword(
+    "PRINT [{values...} [; {second...} [; {third...} [; {fourth...}]]] [{more:semicolon}]]", effect="idempotent"
+)
+async def print_line(
+    run: ScriptRun,
+    values: Value = None,
+    second: Value = None,
+    third: Value = None,
+    fourth: Value = None,
+    more: Value = None,
+) -> None:
+    """Say values in a line: with spaces between them at commas, with none at semicolons. Behind a semicolon at its end
+    the next PRINT goes on in the same line."""
+    before, text = run.kept.pop(_LINE, ""), "".join(map(_line, (values, second, third, fourth)))
+    if not (before and run.say_on(before, text)):
+        before = ""
+        _say(run, text)
+    if more is not None:
+        run.kept[_LINE] = before + text
+
+
+@basic_keyword("LOG {values...}", "DEBUG {values...}")
+async def log_line(run: ScriptRun, values: Value) -> None:
+    """Write a line into the log of the daemon, for the author; people see nothing of it."""
+    _log.info("script_says", tool=run.tool, bot=run.bot, line=run.at.line, text=_line(values)[:_LOGGED_CHARS])
+
+
+@basic_keyword("CANCEL [{text}]", effect="idempotent")
+async def cancel(run: ScriptRun, text: Value = None) -> None:
+    """End the run, perhaps with a last word."""
+    _say(run, text_of(text))
+    raise EndOfRun
+
+
+def _say(run: ScriptRun, text: str) -> None:
+    if text.strip():
+        run.say(Message(text))
+
+
+def _line(values: Value) -> str:
+    return " ".join(map(text_of, values)) if isinstance(values, list) else text_of(values)
+
+
+async def _member(run: ScriptRun, name: str, members: KnownMembers) -> MemberRef | None:
+    """Whom `name` means: somebody who spoke in this chat, or None for all of it. Raises RunFault."""
+    context = run.context
+    if _is_here(name, context):
+        return None
+    known = await members.of(context.chat)
+    for ref in (context.sender.ref, *(one.ref for one in known)):
+        if name == ref.key:
+            return ref
+    texts = run.call.profile.texts
+    if name.count(":") >= 2:
+        raise RunFault(RunCode.NOT_ALLOWED, texts.say("basic.talk.other_chat", to=name))
+    if name.removeprefix("@").casefold() == context.sender.name.casefold():
+        return context.sender.ref
+    try:
+        return called(name, known, context.mentions, as_mention=name.startswith("@")).ref
+    except SeveralMembers as several:
+        raise RunFault(
+            RunCode.NO_SUCH_THING, texts.say("basic.talk.several", to=name, names=", ".join(several.names))
+        ) from None
+    except UnknownMember:
+        raise RunFault(RunCode.NO_SUCH_THING, texts.say("basic.talk.nobody", to=name)) from None
+
+
+def _is_here(name: str, context: MessageContext) -> bool:
+    return name.casefold() in ("", "here", "chat", "all", context.chat.key.casefold())
+
+
+MOST_RETRIES = 3
+"""How often an answer that does not fit is asked for again."""
+_MOST_BUTTONS = 20
+_MOST_CHOICES = 200
+_LABEL_CHARS = 60
+_OF_FILES = frozenset({"file", "image", "audio", "video"}) | {
+    word for word, kind in ALIASES.items() if kind in ("file", "image", "audio", "video")
+}
+_KINDS = "|".join(sorted(one.upper() for one in (*KINDS, *ALIASES)))
+_WANTED = f"[AS ( {{kind={_KINDS}}} | {{choices...}} )]"
+
+
+@basic_keyword(
+    f"HEAR {{into:variable}} ( WITH {{prompt}} {_WANTED} | {_WANTED} [WITH {{prompt}}] )",
+    f"HEAR {_WANTED} [WITH {{prompt}}]",
+    f"HEAR {{prompt:text}} [AS {{kind={_KINDS}}}]",  # no choices: in `HEAR "Name?" AS x` a variable is meant
+    effect="idempotent",
+)
+async def hear(
+    run: ScriptRun,
+    kind: Value = "text",
+    choices: Value = None,
+    prompt: Value = None,
+    *,
+    clock: Clock,
+    times: Times,
+) -> Value | Asks:
+    """Wait for what the member answers: in words, as a kind such as EMAIL, or as one of some texts. What does not fit
+    is asked for again, three times. The question may be said before, or with it: `HEAR name WITH "Your name?"`,
+    `name = HEAR "Your name?"`."""
+    if run.answer is None:
+        offered = _buttons(run, text_of(kind), _texts(run, choices))
+        return Asks(text_of(prompt), offered, takes_files=choices is None and text_of(kind).casefold() in _OF_FILES)
+    return _understood(run, text_of(kind).casefold(), _texts(run, choices), clock, times)
+
+
+@basic_keyword("INPUT {prompt} (, | ;) {into:variable}", "INPUT {into:variable}", effect="idempotent")
+async def input_line(run: ScriptRun, prompt: Value = None) -> Value | Asks:
+    """Ask and wait for the answer, as HEAR does; an answer that is a number becomes one."""
+    if run.answer is None:
+        return Asks(text_of(prompt))
+    number = as_number(run.answer)
+    return run.answer if number is None else number
+
+
+def _understood(run: ScriptRun, kind: str, choices: Sequence[str], clock: Clock, times: Times) -> Value | Asks:
+    """The answer as what was asked for, or the question once more."""
+    texts, said = run.call.profile.texts, run.answer or ""
+    kind = ALIASES.get(kind, kind)
+    heard = Heard(said, run.context.attachments, clock.now().astimezone(run.call.profile.timezone), times, texts)
+    try:
+        return chosen(choices, said) if choices else read(kind, heard)
+    except NotHeard:
+        if run.asked > MOST_RETRIES:
+            raise RunFault(RunCode.BAD_VALUE, texts.say("basic.hear.gave_up")) from None
+    key = "choice" if choices else kind
+    why = texts.say(f"basic.hear.{key}", choices=", ".join(choices[:_MOST_BUTTONS]))
+    return Asks(why, _buttons(run, kind, choices), takes_files=not choices and kind in _OF_FILES)
+
+
+def _texts(run: ScriptRun, choices: Value) -> list[str]:
+    """What may be chosen: `AS "A", "B"`, or one list of them. Raises RunFault."""
+    if choices is None:
+        return []
+    given = choices if isinstance(choices, list) else [choices]
+    if len(given) == 1 and isinstance(given[0], list):
+        given = given[0]
+    found = [text for one in given if (text := text_of(one).strip())]
+    if not found or len(found) > _MOST_CHOICES:
+        raise RunFault(RunCode.BAD_VALUE, run.call.say("basic.hear.no_choices"))
+    return list(dict.fromkeys(found))
+
+
+def _buttons(run: ScriptRun, kind: str, choices: Sequence[str]) -> tuple[Choice, ...]:
+    """What is offered to press."""
+    if choices:
+        return tuple(Choice(one[:_LABEL_CHARS], one) for one in choices[:_MOST_BUTTONS])
+    if ALIASES.get(kind.casefold(), kind.casefold()) != "boolean":
+        return ()
+    texts = run.call.profile.texts
+    return tuple(Choice(texts.say(f"questions.{one}_label"), texts.words(f"answers.{one}")[0]) for one in ("yes", "no"))
+
+
+_MOST = 12
+_MOST_CHARS = 200
+
+
+@basic_keyword("ADD SUGGESTION {kind=TOOL|TEXT} {value:word} [AS {label}]", "ADD SUGGESTION {value} [AS {label}]")
+async def add_suggestion(run: ScriptRun, value: Value, label: Value = None, kind: Value = "TEXT") -> Value:
+    """Put something to say under the last message of this run: a text, or the command of a tool."""
+    words = text_of(value).strip()
+    said = f"/{words.removesuffix('.bas')}" if kind == "TOOL" else words
+    shown = text_of(label).strip() or words
+    if not said or len(said) > _MOST_CHARS or len(shown) > _MOST_CHARS:
+        raise worded(run, RunCode.BAD_VALUE, "suggestion.length", most=_MOST_CHARS)
+    if kind == "TOOL" and not _is_command(run, said[1:].casefold()):
+        _log.warning("suggested_tool_unknown", tool=run.tool, bot=run.bot, line=run.at.line, suggested=words)
+        return None
+    kept: list[Any] = run.kept.setdefault(SUGGESTIONS, [])
+    if [said, shown] not in kept:
+        if len(kept) >= _MOST:
+            raise worded(run, RunCode.NOT_ALLOWED, "suggestion.too_many", most=_MOST)
+        kept.append([said, shown])
+    return None
+
+
+@basic_keyword("CLEAR SUGGESTIONS")
+async def clear_suggestions(run: ScriptRun) -> Value:
+    """Put nothing under the last message."""
+    run.kept.pop(SUGGESTIONS, None)
+    return None
+
+
+def _is_command(run: ScriptRun, line: str) -> bool:
+    """Whether a line that is typed leads somewhere for who is here."""
+    words = [word for spec in run.call.functions() for word in spec.commands]
+    return any(line == word or line.startswith(f"{word} ") for word in words)
+
+
+_JSON = "JSON"
+
+
+@basic_keyword("FORMAT {value} [AS {pattern:word}]")
+async def format_as(run: ScriptRun, value: Value, pattern: Value = None, *, clock: Clock, chance: Random) -> Value:
+    """A number, date or text as the pattern wants it: `FORMAT NOW() AS "yyyy-MM-dd"`, `FORMAT total AS "0.00"`; and
+    anything as JSON: `FORMAT order AS JSON`. Without a pattern it is the text that TALK would say."""
+    world = ChatWorld(clock, run.call, chance)
+    if pattern is None:
+        return FUNCTIONS["format"].run(world, [value])
+    if text_of(pattern).strip().upper() == _JSON:
+        return FUNCTIONS["tojson"].run(world, [value])
+    return FUNCTIONS["format"].run(world, [value, pattern])

@@ -1,0 +1,52 @@
+"""CREATE TASK: an entry of the chat's to-do list."""
+
+from __future__ import annotations
+
+from function_calls.basic.codes import RunCode
+from function_calls.basic.keywords import ScriptRun, Value, basic_keyword
+from function_calls.basic.run.session import worded
+from function_calls.basic.values import text_of
+from services.chats.todo import MOST_OPEN, ListFull, Priority, TodoLists
+
+_MOST_CHARS = 500
+_TASKS = "tasks"
+
+
+@basic_keyword(
+    "CREATE TASK {title} [, {assignee} [, {due} [, {project}]]]",
+    "CREATE_TASK {title} [, {assignee} [, {due} [, {project}]]]",
+    effect="once",
+    touches=("stays_here",),
+)
+async def create_task(
+    run: ScriptRun,
+    title: Value,
+    assignee: Value = None,
+    due: Value = None,
+    project: Value = None,
+    *,
+    todos: TodoLists,
+) -> Value:
+    """Put an entry on the chat's to-do list. Its value is the entry's number."""
+    words = text_of(title).strip()
+    if not words:
+        raise worded(run, RunCode.BAD_VALUE, "task.no_title")
+    facts = [text_of(one).strip() for one in (assignee, due, project)]
+    told = ", ".join(one for one in facts if one)
+    text = f"{words} ({told})" if told else words
+    if len(text) > _MOST_CHARS:
+        raise worded(run, RunCode.BAD_VALUE, "task.too_long", most=_MOST_CHARS)
+    number = run.kept[_TASKS] = run.kept.get(_TASKS, 0) + 1
+    sender = run.context.sender
+    try:
+        entry = await todos.add(
+            run.context.chat,
+            text,
+            Priority.NORMAL,
+            author=sender.ref,
+            author_name=sender.name,
+            call_key=f"{run.call.key}:task:{number}",
+        )
+    except ListFull:
+        raise worded(run, RunCode.NOT_ALLOWED, "task.full", most=MOST_OPEN) from None
+    return entry.number

@@ -1,0 +1,596 @@
+"""Block statements: IF, loops, SELECT and WITH."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal as OneOf
+from typing import NoReturn, TypeVar, cast
+
+from function_calls.basic.codes import Code, ScriptFault
+from function_calls.basic.language.expressions import Expressions, better_told, key
+from function_calls.basic.language.open_blocks import ENDING_WORDS, Ending, OpenBlocks, Opened, is_over
+from function_calls.basic.language.reading import Reading
+from function_calls.basic.language.tokens import Cursor, Kind, Token
+from function_calls.basic.nodes import (
+    At,
+    Case,
+    Expression,
+    ForEach,
+    ForTo,
+    If,
+    Literal,
+    Loop,
+    Name,
+    Select,
+    Statement,
+    With,
+)
+
+DIVIDED = ","
+"""The text of a NEXT that stands for the comma of `NEXT i, j`."""
+
+
+def with_nexts_of_their_own(tokens: Sequence[Token]) -> Sequence[Token]:
+    """The tokens, in which each loop has a NEXT of its own."""
+    if not any(_has_more(tokens, index) for index, token in enumerate(tokens) if token.value == "NEXT"):
+        return tokens
+    found: list[Token] = []
+    index = 0
+    while index < len(tokens):
+        found.append(tokens[index])
+        if tokens[index].value == "NEXT":
+            while _has_more(tokens, index):
+                comma = tokens[index + 2]
+                end = Token(Kind.LINE, "\n", None, comma.at)
+                found += [tokens[index + 1], end, Token(Kind.WORD, DIVIDED, "NEXT", comma.at)]
+                index += 2
+        index += 1
+    return found
+
+
+def _has_more(tokens: Sequence[Token], index: int) -> bool:
+    """Whether behind the word `NEXT` or the comma at `index` stand a name, a comma and another name."""
+    following = tokens[index + 1 : index + 4]
+    kinds = [token.kind for token in following]
+    return kinds == [Kind.WORD, Kind.SYMBOL, Kind.WORD] and following[1].text == ","
+
+
+One = Callable[[Cursor, list[Statement], bool], None]
+"""Reads one statement into the list; with True it stands on the line of its IF. Never raises ScriptFault."""
+Body = tuple[Statement, ...]
+Read = TypeVar("Read")
+_HEADERS = frozenset(("PARAM", "DESCRIPTION", "SUB", "FUNCTION"))
+_BEHIND_A_NAME = frozenset(("=", ".", "(", "[", "+", "-", "*", "/", "\\", "^", "&"))
+_GO = ("GOTO", "GOSUB")
+_INLINE_ENDS = frozenset(("ELSE", "ELSEIF", "ENDIF"))
+
+
+class Blocks:
+    """Reads blocks with all that they hold."""
+
+    __slots__ = ("_one", "_read", "_reading", "open")
+
+    def __init__(self, reading: Reading, read: Expressions, opened: OpenBlocks, one: One) -> None:
+        self._reading = reading
+        self._read = read
+        self._one = one
+        self.open = opened
+
+    def body(self, cursor: Cursor) -> Body:
+        """The statements up to what ends or divides an open block, or can only stand at the top of a script."""
+        found: list[Statement] = []
+        while True:
+            token = cursor.now
+            if token.kind is Kind.LINE:
+                cursor.index += 1
+            elif token.kind is Kind.END:
+                break
+            elif token.kind is not Kind.WORD:
+                self._one(cursor, found, False)
+            elif token.value in ENDING_WORDS and (ending := self.open.ending(cursor)):
+                if not self.open.is_stray(cursor, ending):
+                    break
+                self.skip_line(cursor)
+            elif token.value in _HEADERS and self._begins_anew(cursor, token):
+                break
+            else:
+                self._one(cursor, found, False)
+        return tuple(found)
+
+    def end(self, cursor: Cursor, opened: Opened) -> bool:
+        """Pass what ends the block; whether it was there. If not, that is remembered as a fault."""
+        ending = self.open.ending(cursor)
+        if not self.open.closes(ending, opened):
+            self.open.not_closed(opened)
+            return False
+        assert ending is not None
+        cursor.index += ending.words
+        if ending.kind != opened.kind:
+            # It has been told; what belongs to such an end needs no word of its own.
+            if ending.token.value == "LOOP":
+                self.skip_line(cursor)
+            elif ending.token.value == "NEXT" and not is_over(cursor):
+                cursor.index += 1
+        return True
+
+    def header(self, cursor: Cursor, read: Callable[[], Read]) -> Read | None:
+        """What `read` gives. Its fault is remembered, the rest of the line is passed, and it is None: so the block is
+        there for what ends it."""
+        try:
+            return read()
+        except ScriptFault as error:
+            fault = better_told(cursor, error.fault, self._reading)
+            self._reading.failed(fault, fault.at.line, fault.at.line)
+            self.skip_line(cursor)
+            return None
+
+    def line_end(self, cursor: Cursor, after: str) -> None:
+        """Remember a fault if the line goes on, and pass the rest of it."""
+        if not cursor.is_line_end:
+            message = f"{after} is complete before this, {cursor.found()}; what follows begins on a line of its own"
+            self._reading.fault(cursor.now.at, Code.SYNTAX, message)
+            while not cursor.is_line_end:
+                cursor.index += 1
+
+    def skip_line(self, cursor: Cursor) -> None:
+        """Pass the rest of the statement."""
+        while not cursor.is_line_end:
+            cursor.index += 1
+
+    # IF
+
+    def if_(self, cursor: Cursor, into: list[Statement]) -> None:
+        """IF on one line, or with lines of its own up to END IF."""
+        token = cursor.take()
+        begin = cursor.index
+        try:
+            condition = self._condition(cursor)
+        except ScriptFault as error:
+            fault = better_told(cursor, error.fault, self._reading)
+            self._reading.failed(fault, fault.at.line, fault.at.line)
+            cursor.index = begin
+            if not self._leads_to_lines(cursor):
+                return
+            condition = Literal(token.at, None)
+        if cursor.is_line_end and not _is_colon(cursor.now):
+            self._if_lines(cursor, token, condition, into)
+        else:
+            with self._reading.deeper(token.at):
+                self._if_line(cursor, token, condition, into)
+
+    def _condition(self, cursor: Cursor) -> Expression:
+        found = self._read.expression(cursor)
+        token = cursor.now
+        if cursor.words("THEN"):
+            return found
+        if token.value in _GO or (token.kind is Kind.LINE and cursor.ahead().value == "THEN"):
+            return found  # IF a GOTO 10, and a THEN in the next line, which is told there
+        is_over_here = token.kind in (Kind.LINE, Kind.END)
+        if not is_over_here and self._has_then(cursor):
+            cursor.fail(f"an operator is missing in the condition, {cursor.found()}")
+        message = f"THEN is missing behind the condition, {cursor.found()}"
+        if not is_over_here and token.kind not in (Kind.WORD, Kind.NUMBER):
+            cursor.fail(message)
+        # What follows is read as if it were there, so that all else of the block is in its place.
+        self._reading.fault(token.at, Code.SYNTAX, message)
+        return found
+
+    def _has_then(self, cursor: Cursor) -> bool:
+        count = 1
+        while (token := cursor.ahead(count)).kind not in (Kind.LINE, Kind.END):
+            if token.kind is Kind.WORD and token.value == "THEN":
+                return True
+            count += 1
+        return False
+
+    def _leads_to_lines(self, cursor: Cursor) -> bool:
+        """Pass the line of an IF that cannot be read; whether the statements of the IF stand in the lines behind it."""
+        then = last = -1
+        while not cursor.is_line_end:
+            last = cursor.index
+            if cursor.is_at("THEN"):
+                then = last
+            cursor.index += 1
+        return then in (-1, last) and not _is_colon(cursor.now)
+
+    def _if_line(self, cursor: Cursor, token: Token, condition: Expression, into: list[Statement]) -> None:
+        branches = [(condition, self._inline(cursor))]
+        otherwise: Body = ()
+        while cursor.now.kind is Kind.WORD:
+            if cursor.words("ELSEIF") or cursor.words("ELSE", "IF"):
+                found = self._condition(cursor)
+                branches.append((found, self._inline(cursor)))
+            elif cursor.words("ELSE"):
+                if cursor.is_line_end and not _is_colon(cursor.now):
+                    cursor.index -= 1
+                    cursor.fail("ELSE has nothing behind it on the line of its IF; put it there, or leave ELSE out")
+                otherwise = self._inline(cursor)
+                if cursor.is_at("ELSE"):
+                    cursor.fail("the IF of this line has an ELSE already", Code.MISPLACED)
+            elif cursor.words("END", "IF") or cursor.words("ENDIF"):
+                break
+            else:
+                break
+        into.append(If(token.at, tuple(branches), otherwise))
+
+    def _inline(self, cursor: Cursor) -> Body:
+        """The statements of a branch on this line."""
+        found: list[Statement] = []
+        while True:
+            token = cursor.now
+            if _is_colon(token):
+                cursor.index += 1
+            elif is_over(cursor):
+                return tuple(found)
+            else:
+                self._one(cursor, found, True)
+
+    def _if_lines(self, cursor: Cursor, token: Token, condition: Expression, into: list[Statement]) -> None:
+        branches: list[tuple[Expression, Body]] = []
+        otherwise: list[Statement] = []
+        has_else = False
+        with self.open.block("IF", token) as opened:
+            while True:
+                body = self.body(cursor)
+                if has_else:
+                    otherwise.extend(body)
+                else:
+                    branches.append((condition, body))
+                ending = self.open.ending(cursor)
+                if ending is None or ending.is_end or ending.kind != "IF":
+                    self.end(cursor, opened)
+                    break
+                self.open.divide()
+                if has_else:
+                    message = f"the IF of line {opened.at.line} has an ELSE already"
+                    self._reading.fault(ending.token.at, Code.MISPLACED, message)
+                if cursor.words("ELSEIF") or cursor.words("ELSE", "IF"):
+                    condition = self.header(cursor, lambda: self._condition(cursor)) or Literal(ending.token.at, None)
+                else:
+                    cursor.index += 1
+                    has_else = True
+        into.append(If(token.at, tuple(branches), tuple(otherwise)))
+
+    # Loops
+
+    def for_(self, cursor: Cursor, into: list[Statement]) -> None:
+        """FOR i = a TO b, and FOR EACH x IN y."""
+        token = cursor.take()
+        nothing = Literal(token.at, None)
+        if token.value == "FOREACH" or cursor.words("EACH") or cursor.ahead().value == "IN":
+            variable, of = self.header(cursor, lambda: self._each(cursor)) or ("", nothing)
+            cursor.words("DO")
+            self.line_end(cursor, "FOR EACH")
+            body = self._loop_body(cursor, token, variable)
+            into.append(ForEach(token.at, variable, of, body))
+            return
+        counting = self.header(cursor, lambda: self._counting(cursor)) or ("", nothing, nothing, None)
+        cursor.words("DO")
+        self.line_end(cursor, "FOR")
+        body = self._loop_body(cursor, token, counting[0])
+        into.append(ForTo(token.at, *counting, body))
+
+    def _each(self, cursor: Cursor) -> tuple[str, Expression]:
+        variable = self._variable(cursor, "FOR EACH item IN list")
+        if not cursor.words("IN"):
+            cursor.fail(f"IN is missing, {cursor.found()}; write FOR EACH {variable} IN list")
+        return variable, self._read.expression(cursor)
+
+    def _counting(self, cursor: Cursor) -> tuple[str, Expression, Expression, Expression | None]:
+        variable = self._variable(cursor, "FOR i = 1 TO 10, or FOR EACH item IN list")
+        if not cursor.symbol("="):
+            cursor.fail(
+                f"`=` is missing, {cursor.found()}; write FOR {variable} = 1 TO 10, or FOR EACH {variable} IN list"
+            )
+        first = self._read.expression(cursor)
+        if not cursor.words("TO"):
+            cursor.fail(f"TO is missing, {cursor.found()}; write FOR {variable} = 1 TO 10")
+        last = self._read.expression(cursor)
+        return variable, first, last, self._read.expression(cursor) if cursor.words("STEP") else None
+
+    def _variable(self, cursor: Cursor, right: str) -> str:
+        if cursor.now.kind is not Kind.WORD:
+            cursor.fail(f"the name of a variable is missing, {cursor.found()}; write {right}")
+        return cursor.take().text.lower()
+
+    def _loop_body(self, cursor: Cursor, token: Token, variable: str) -> Body:
+        with self.open.block("FOR", token, variable) as opened:
+            body = self.body(cursor)
+            ending = self.open.ending(cursor)
+            if ending and cursor.is_at("NEXT") and self._is_next_of_other(cursor, opened):
+                if not self._is_named_behind(cursor, opened):
+                    self.open.not_closed(opened)
+            elif self.end(cursor, opened) and ending and ending.token.value == "NEXT":
+                self._behind_next(cursor, opened)
+        return body
+
+    def _is_next_of_other(self, cursor: Cursor, opened: Opened) -> bool:
+        """Whether NEXT names the variable of a FOR around this one."""
+        following = cursor.ahead()
+        if following.kind is not Kind.WORD or not opened.variable or following.text.lower() == opened.variable:
+            return False
+        return any(other.kind == "FOR" and other.variable == following.text.lower() for other in self.open.stack[:-1])
+
+    def _is_named_behind(self, cursor: Cursor, opened: Opened) -> bool:
+        """Whether this is `NEXT i, j` with the inner loop behind the outer one, which is then told."""
+        behind, name = cursor.ahead(3), cursor.ahead(4)
+        if behind.text != DIVIDED or behind.value != "NEXT" or name.text.lower() != opened.variable:
+            return False
+        told = f"the inner loop ends first: write NEXT {opened.variable}, {cursor.ahead().text}"
+        self._reading.fault(cursor.now.at, Code.SYNTAX, told)
+        self.open.told = behind.at
+        return True
+
+    def _behind_next(self, cursor: Cursor, opened: Opened) -> None:
+        token = cursor.now
+        if token.kind is Kind.WORD and token.value not in _INLINE_ENDS:
+            cursor.index += 1
+            if opened.variable and token.text.lower() != opened.variable:
+                message = (
+                    f"the FOR of line {opened.at.line} gives values to {opened.variable}: write NEXT {opened.variable}"
+                )
+                self._reading.fault(token.at, Code.SYNTAX, message)
+
+    def while_(self, cursor: Cursor, into: list[Statement]) -> None:
+        """WHILE … WEND."""
+        token = cursor.take()
+        condition = self.header(cursor, lambda: self._read.expression(cursor)) or Literal(token.at, None)
+        cursor.words("DO")
+        self.line_end(cursor, "WHILE")
+        with self.open.block("WHILE", token) as opened:
+            body = self.body(cursor)
+            self.end(cursor, opened)
+        into.append(Loop(token.at, "while", condition, until=False, at_end=False, body=body))
+
+    def do(self, cursor: Cursor, into: list[Statement]) -> None:
+        """DO … LOOP with a condition before, behind or nowhere."""
+        token = cursor.take()
+        condition, until = self.header(cursor, lambda: self._loop_condition(cursor)) or (None, False)
+        self.line_end(cursor, "DO")
+        at_end = False
+        with self.open.block("DO", token) as opened:
+            body = self.body(cursor)
+            ending: Ending | None = self.open.ending(cursor)
+            if self.end(cursor, opened) and ending and ending.token.value == "LOOP":
+                behind, until_behind = self._loop_condition(cursor)
+                if behind is not None and condition is not None:
+                    told = f"the DO of line {token.at.line} has a condition already; delete one of the two"
+                    self._reading.fault(ending.token.at, Code.SYNTAX, told)
+                elif behind is not None:
+                    condition, until, at_end = behind, until_behind, True
+        into.append(Loop(token.at, "do", condition, until=until, at_end=at_end, body=body))
+
+    def _loop_condition(self, cursor: Cursor) -> tuple[Expression | None, bool]:
+        until = cursor.is_at("UNTIL")
+        if not until and not cursor.is_at("WHILE"):
+            return None, False
+        cursor.index += 1
+        return self._read.expression(cursor), until
+
+    def _begins_anew(self, cursor: Cursor, token: Token) -> bool:
+        """Whether a tool, a SUB or a FUNCTION begins here, so that no block is meant to be open any more."""
+        following = cursor.ahead()
+        if following.kind is Kind.SYMBOL and following.text in _BEHIND_A_NAME:
+            return False
+        if self.open.is_nested(cursor):
+            return False
+        outermost = self.open.stack[0] if self.open.stack else None
+        return outermost is None or token.at.column <= outermost.at.column
+
+
+def _is_colon(token: Token) -> bool:
+    """Whether this is a `:` with something behind it on the line."""
+    return token.kind is Kind.LINE and token.text == ":"
+
+
+Comparison = OneOf["=", "<>", "<", "<=", ">", ">="]
+_COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
+
+
+class Selects:
+    """Reads them."""
+
+    __slots__ = ("_blocks", "_read", "_reading")
+
+    def __init__(self, reading: Reading, read: Expressions, blocks: Blocks) -> None:
+        self._reading = reading
+        self._read = read
+        self._blocks = blocks
+
+    def select(self, cursor: Cursor, into: list[Statement]) -> None:
+        """SELECT [CASE] x, SWITCH x: up to END SELECT or END SWITCH."""
+        blocks, token = self._blocks, cursor.take()
+        if cursor.is_at("CASE") and token.value == "SELECT":
+            cursor.index += 1
+        subject = blocks.header(cursor, lambda: self._read.expression(cursor)) or Literal(token.at, None)
+        blocks.line_end(cursor, str(token.value))
+        cases: list[tuple[tuple[Case, ...], Body]] = []
+        otherwise: list[Statement] = []
+        last: At | None = None
+        with blocks.open.block("SELECT", token) as opened:
+            before = blocks.body(cursor)
+            if before:
+                message = f"this stands before the first CASE of the {token.value} in line {token.at.line}"
+                self._reading.fault(before[0].at, Code.MISPLACED, message)
+            while (ending := blocks.open.ending(cursor)) and not ending.is_end and ending.kind == "SELECT":
+                blocks.open.divide()
+                if last is not None:
+                    message = f"line {last.line} is for all else, so no other can stand behind it; put that one last"
+                    self._reading.fault(ending.token.at, Code.MISPLACED, message)
+                is_otherwise, fits = self._case(cursor)
+                body = blocks.body(cursor)
+                if is_otherwise:
+                    last = last or ending.token.at
+                    otherwise.extend(body)
+                else:
+                    cases.append((fits, body))
+            blocks.end(cursor, opened)
+        into.append(Select(token.at, subject, tuple(cases), tuple(otherwise)))
+
+    def _case(self, cursor: Cursor) -> tuple[bool, tuple[Case, ...]]:
+        """Whether it is for all else, and otherwise what it fits."""
+        is_default = cursor.words("DEFAULT")
+        if is_default or cursor.words("CASE", "ELSE") or cursor.words("CASE", "DEFAULT"):
+            cursor.words("THEN")
+            self._blocks.line_end(cursor, "DEFAULT" if is_default else "CASE ELSE")
+            return True, ()
+        cursor.index += 1
+        fits = self._blocks.header(cursor, lambda: self._fits(cursor)) or ()
+        cursor.words("THEN")
+        self._blocks.line_end(cursor, "CASE")
+        return False, fits
+
+    def _fits(self, cursor: Cursor) -> tuple[Case, ...]:
+        found = [self._fit(cursor)]
+        while cursor.symbol(","):
+            found.append(self._fit(cursor))
+        return tuple(found)
+
+    def _fit(self, cursor: Cursor) -> Case:
+        at = cursor.now.at
+        has_is = cursor.is_at("IS") and cursor.ahead().kind is Kind.SYMBOL
+        if has_is:
+            cursor.index += 1
+        if cursor.is_symbol(*_COMPARISONS):
+            operator = cursor.take().text
+            return Case(at, self._read.expression(cursor), operator=cast("Comparison", operator))
+        if has_is:
+            cursor.fail(f"a comparison is missing behind IS, {cursor.found()}; write CASE IS > 3")
+        low = self._read.expression(cursor)
+        return Case(at, low, self._read.expression(cursor)) if cursor.words("TO") else Case(at, low)
+
+
+_FAR = 300
+"""Tokens. A WITH has a dozen entries, so its end is not further away."""
+_BLOCKS = {"IF": "IF", "SELECT": "SELECT", "SWITCH": "SELECT"}
+"""What people put into a WITH, by the words with which it begins."""
+_WITH_MAPS_HEADERS = frozenset(("PARAM", "SUB", "FUNCTION", "BEGIN"))
+
+
+def _is_none(cursor: Cursor) -> bool:
+    """Whether an entry cannot begin with these words."""
+    token, following = cursor.now, cursor.ahead()
+    if following.kind in (Kind.SYMBOL, Kind.LINE, Kind.END):
+        return False
+    return token.value in _WITH_MAPS_HEADERS or (token.value != "WITH" and following.text != "=")
+
+
+def _has_end(cursor: Cursor) -> bool:
+    """Whether END WITH follows, before another WITH and not far away."""
+    for count in range(1, _FAR):
+        token, before = cursor.ahead(count), cursor.ahead(count - 1)
+        if token.kind is Kind.END or token.value in _WITH_MAPS_HEADERS:
+            return False
+        if token.value == "WITH":
+            return bool(before.value == "END")
+        if token.value == "ENDWITH" and before.kind is Kind.LINE:
+            return True
+    return False
+
+
+class WithMaps:
+    """Reads them."""
+
+    __slots__ = ("_blocks", "_read", "_reading")
+
+    def __init__(self, reading: Reading, read: Expressions, blocks: Blocks) -> None:
+        self._reading = reading
+        self._read = read
+        self._blocks = blocks
+
+    def with_(self, cursor: Cursor, into: list[Statement]) -> None:
+        """WITH target, with its entries on the lines up to END WITH."""
+        into.append(self._with(cursor))
+
+    def _with(self, cursor: Cursor) -> With:
+        blocks, token = self._blocks, cursor.take()
+        cursor.symbol(".")
+        target = blocks.header(cursor, lambda: self._read.target(cursor)) or Name(token.at, "with")
+        blocks.line_end(cursor, "WITH")
+        entries: list[tuple[str, Expression | With]] = []
+        with blocks.open.block("WITH", token) as opened:
+            while not self._is_over(cursor):
+                begin = cursor.index
+                try:
+                    entries.append(self._entry(cursor))
+                    blocks.line_end(cursor, "the entry")
+                except ScriptFault as error:
+                    self._reading.failed(error.fault, error.fault.at.line, error.fault.at.line)
+                    self._skip(cursor, begin)
+                    while cursor.now.text == ":":
+                        cursor.index += 1
+                        blocks.skip_line(cursor)
+            blocks.end(cursor, opened)
+        return With(token.at, target, tuple(entries))
+
+    def _skip(self, cursor: Cursor, begin: int) -> None:
+        """Pass the line that began at `begin`, and where it begins a block all of that: it has been told."""
+        reached, cursor.index = max(begin, cursor.index), begin
+        kind = _BLOCKS.get(str(cursor.now.value)) if cursor.now.kind is Kind.WORD else None
+        token, last = cursor.now, cursor.now
+        cursor.index = reached
+        while not cursor.is_line_end:
+            last = cursor.take()
+        if kind is None or (kind == "IF" and last.value != "THEN"):
+            return
+        depth = 1
+        for count in range(1, _FAR):
+            first, previous = cursor.ahead(count), cursor.ahead(count - 1)
+            if first.kind is Kind.END:
+                return
+            if previous.kind is not Kind.LINE or first.kind is not Kind.WORD:
+                continue
+            here, cursor.index = cursor.index, cursor.index + count
+            ending = self._blocks.open.ending(cursor)
+            cursor.index = here
+            if ending is not None and ending.is_end and ending.kind == "WITH":
+                return
+            depth += (first.value == token.value) - (ending is not None and ending.is_end and ending.kind == kind)
+            if not depth and ending is not None:
+                cursor.index += count + ending.words
+                return
+
+    def _is_over(self, cursor: Cursor) -> bool:
+        """Pass line ends. Whether the entries are over: at an end that an open block has, at the script's, or where
+        something begins that is plainly none."""
+        while True:
+            while cursor.now.kind is Kind.LINE:
+                cursor.index += 1
+            token = cursor.now
+            if token.kind is Kind.END:
+                return True
+            if token.kind is not Kind.WORD:
+                return False
+            ending = self._blocks.open.ending(cursor)
+            if ending is None:
+                return _is_none(cursor) and not _has_end(cursor)
+            if not self._blocks.open.is_stray(cursor, ending):
+                return True
+            self._blocks.skip_line(cursor)
+
+    def _entry(self, cursor: Cursor) -> tuple[str, Expression | With]:
+        if cursor.is_at("WITH") and cursor.ahead().text != "=":
+            named = cursor.ahead(2 if cursor.ahead().text == "." else 1)
+            inner = self._with(cursor)
+            if not isinstance(inner.target, Name):
+                message = "within a WITH another one names one entry, without `.` and `[…]` behind it"
+                self._reading.fault(inner.at, Code.SYNTAX, message)
+            return named.text, inner
+        cursor.symbol(".")
+        token = cursor.now
+        if token.kind not in (Kind.WORD, Kind.TEXT):
+            self._no_entry(cursor, token.text)
+        name = key(cursor)
+        if not cursor.symbol("="):
+            self._no_entry(cursor, name)
+        if cursor.is_line_end:
+            cursor.fail(f"a value is missing behind `{name} =`, {cursor.found()}")
+        return name, self._read.expression(cursor)
+
+    def _no_entry(self, cursor: Cursor, name: str) -> NoReturn:
+        hint = ""
+        if cursor.is_symbol(".", "["):
+            hint = f"; put a WITH {name} … END WITH inside of this one"
+        elif cursor.now.kind is Kind.LINE and cursor.now.text.startswith(":"):
+            hint = f"; write {name} = value"
+        cursor.fail(f"in WITH each line is `key = value`{hint}, {cursor.found()}; all else stands behind END WITH")

@@ -1,0 +1,627 @@
+"""Expressions: operators by precedence, operands, words, brackets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NoReturn, Protocol, cast
+
+from function_calls.basic.codes import Code, Fault, ScriptFault
+from function_calls.basic.language.foreign import foreign_phrase, told_of, words_at
+from function_calls.basic.language.form_parts import KeywordForms, Reads, keyword_words_of
+from function_calls.basic.language.lexer import tokens_inside
+from function_calls.basic.language.quoted import Part
+from function_calls.basic.language.reading import HIGHEST, Reading
+from function_calls.basic.language.tokens import Cursor, Inner, Kind, Token
+from function_calls.basic.nodes import (
+    Apply,
+    At,
+    Binary,
+    Expression,
+    Index,
+    IsNull,
+    ListOf,
+    Literal,
+    MapOf,
+    Member,
+    Name,
+    Operator,
+    Target,
+    Template,
+    Unary,
+)
+
+_WORD, _NUMBER, _TEXT, _SYMBOL = Kind.WORD, Kind.NUMBER, Kind.TEXT, Kind.SYMBOL
+_CONSTANTS = {"TRUE": True, "FALSE": False, "NULL": None, "NOTHING": None}
+_NO_OPERANDS = frozenset(["THEN", "ELSE", "ELSEIF", "AND", "OR", "MOD", "LIKE", "IS"])
+_NO_OPERANDS_UNLESS_VARIABLES = frozenset(["IN", "TO", "STEP", "AS"])
+_ENDS_OPERAND = _NO_OPERANDS | _NO_OPERANDS_UNLESS_VARIABLES
+_BEGIN_STATEMENTS = frozenset(["IF", "FOR", "WHILE", "WEND", "LOOP", "GOTO", "GOSUB", "ENDIF", "DIM", "LET", "RETURN"])
+"""A value of such a name would be a statement that lost its line."""
+_OF_A_KEYWORD = 5
+"""A keyword in an expression counts like so many brackets: reading its form takes that much more of the stack."""
+
+
+def _no_entries(at: At) -> Expression:
+    return MapOf(at, ())
+
+
+def _no_items(at: At) -> Expression:
+    return ListOf(at, ())
+
+
+_EMPTY = {
+    "OBJECT": _no_entries, "MAP": _no_entries, "DICTIONARY": _no_entries, "ARRAY": _no_items, "LIST": _no_items,
+}  # fmt: skip
+
+
+class Operands(Reads, Protocol):
+    """What reads the rest of an expression."""
+
+    height: int
+    """Of what was read last."""
+    highest: int
+    """Of all that was read since a keyword began."""
+
+    def compared(self, cursor: Cursor) -> Expression:
+        """What begins at the cursor, with all operators that bind closer than NOT."""
+
+    def items(self, cursor: Cursor, closer: str) -> tuple[Expression, ...]:
+        """The values in the brackets at the cursor."""
+
+    def check_height(self, height: int, at: At) -> None:
+        """Raise ScriptFault where too much stands on top of one another."""
+
+
+class WordValues:
+    """Reads them."""
+
+    __slots__ = ("_forms", "_read", "_reading", "_special", "_words")
+
+    def __init__(self, forms: KeywordForms, reading: Reading, read: Operands) -> None:
+        self._forms = forms
+        self._reading = reading
+        self._read = read
+        self._words = keyword_words_of(forms.names)
+        self._special: dict[str, Callable[[Cursor, Token], Expression | None]] = {
+            "NOT": self._not,
+            "NEW": self._new,
+            "CREATE": self._new,
+            "CALL": self._called,
+            "ERROR": self._error,
+        }
+
+    def value(self, cursor: Cursor, token: Token) -> Expression:
+        """The value that begins with the word `token` at the cursor. Raises ScriptFault."""
+        value = token.value
+        if value in _CONSTANTS:
+            cursor.index += 1
+            return Literal(token.at, _CONSTANTS[value])
+        reading = self._reading
+        name = token.text.lower()
+        following = cursor.ahead()
+        calls = following.kind is _SYMBOL and following.text == "("
+        if calls and reading.knows(name) and not (value in self._words.first and _goes_on_with_as(cursor)):
+            return self._call(cursor, token)
+        if value in self._special and (special := self._special[value](cursor, following)) is not None:
+            return special
+        if value in self._words.first and (want := self._keyword(cursor, token, following)) is not None:
+            return want
+        if value in _NO_OPERANDS or (value in _NO_OPERANDS_UNLESS_VARIABLES and name not in reading.variables):
+            cursor.fail(f"a value is missing before {value}")
+        if value in _BEGIN_STATEMENTS and name not in reading.variables:
+            if value == "IF" and following.kind not in (Kind.LINE, Kind.END):
+                cursor.fail("IF gives no value; write IIF(condition, value, otherwise)")
+            cursor.fail(f"a value is missing, where {value} stands, which begins a statement of its own")
+        if calls:
+            return self._call(cursor, token)
+        cursor.index += 1
+        if name not in reading.variables and reading.takes_none(name):
+            return Apply(token.at, name, ())
+        return Name(token.at, name)
+
+    def _call(self, cursor: Cursor, token: Token) -> Expression:
+        """`name(…)`; of a variable that is no function it is an index."""
+        cursor.index += 1
+        name = token.text.lower()
+        arguments = self._read.items(cursor, ")")
+        if not self._reading.knows(name) and name in self._reading.variables and arguments:
+            self._read.height += len(arguments)
+            self._read.check_height(self._read.height, token.at)
+            found: Expression = Name(token.at, name)
+            for index in arguments:
+                found = Index(token.at, found, index)
+            return found
+        self._reading.check_call(token.at, name, len(arguments), arguments)
+        return Apply(token.at, name, arguments)
+
+    def _keyword(self, cursor: Cursor, token: Token, following: Token) -> Expression | None:
+        """The keyword that begins at the cursor; None where the word is a variable."""
+        needs_nothing = not _begins_value(token, following)
+        if token.text.lower() in self._reading.variables and (
+            needs_nothing or not (following.kind is _TEXT or f"{token.value} {following.value}" in self._words.pairs)
+        ):
+            return None
+        index, highest = cursor.index, self._read.highest
+        self._read.highest = 0
+        try:
+            with self._reading.deeper(token.at, _OF_A_KEYWORD):
+                matched = self._forms.match(cursor, self._read, inside=True)
+        except ScriptFault as error:
+            if not needs_nothing or error.fault.code is Code.TOO_DEEP:
+                raise
+            matched = None
+        finally:
+            self._read.height, self._read.highest = self._read.highest + 2, highest
+        if matched is None:
+            cursor.index = index
+            self._read.height = 0
+            return None
+        self._read.check_height(self._read.height, token.at)
+        if matched.into is not None:
+            cursor.fail(
+                f"{matched.want.keyword} names the variable itself that it gives something; write it alone", at=token.at
+            )
+        return matched.want
+
+    def _not(self, cursor: Cursor, following: Token) -> Expression:
+        at = cursor.take().at
+        with self._reading.deeper(at):
+            operand = self._read.compared(cursor)
+        self._read.height += 1
+        return Unary(at, "not", operand)
+
+    def _new(self, cursor: Cursor, following: Token) -> Expression | None:
+        """`NEW OBJECT`, `CREATE ARRAY`."""
+        made = _EMPTY.get(following.value) if following.kind is _WORD else None
+        if made is None:
+            return None
+        at = cursor.take().at
+        cursor.index += 1
+        if cursor.is_symbol("("):
+            self._read.items(cursor, ")")
+        return made(at)
+
+    def _called(self, cursor: Cursor, following: Token) -> Expression | None:
+        """`CALL name(…)` of what the script or the language has; all other CALLs are a keyword."""
+        if following.kind is not _WORD or not self._reading.knows(following.text.lower()):
+            return None
+        cursor.index += 1
+        if cursor.ahead().kind is _SYMBOL and cursor.ahead().text == "(":
+            return self._call(cursor, following)
+        cursor.index += 1
+        self._reading.check_call(following.at, following.text.lower(), 0)
+        return Apply(following.at, following.text.lower(), ())
+
+    def _error(self, cursor: Cursor, following: Token) -> Expression | None:
+        """`ERROR MESSAGE`, what the last error said."""
+        if following.kind is not _WORD or following.value != "MESSAGE":
+            return None
+        at = cursor.take().at
+        cursor.index += 1
+        return Name(at, "error_message")
+
+
+def _goes_on_with_as(cursor: Cursor) -> bool:
+    """Whether AS stands behind the parentheses, as in `FORMAT (a + b) AS "0.00"`: that is a keyword, no call."""
+    depth, count = 0, 1
+    while (token := cursor.ahead(count)).kind not in (Kind.LINE, Kind.END):
+        if token.kind is _SYMBOL and token.text == "(":
+            depth += 1
+        elif token.kind is _SYMBOL and token.text == ")":
+            depth -= 1
+            if not depth:
+                following = cursor.ahead(count + 1)
+                return following.kind is _WORD and following.value == "AS"
+        count += 1
+    return False
+
+
+def _begins_value(word: Token, following: Token) -> bool:
+    """Whether a value could begin with the token behind a word, so that the word rather is a keyword."""
+    if following.kind is _SYMBOL:
+        touches = following.at == (word.at.line, word.at.column + len(word.text))
+        return following.text in ("(", "{", "#{") or (following.text == "[" and not touches)
+    if following.kind is _WORD:
+        return following.value not in _ENDS_OPERAND
+    return following.kind in (_TEXT, _NUMBER, Kind.BLOCK)
+
+
+Read = Callable[[Cursor], Expression]
+
+
+def items(cursor: Cursor, read: Read, closer: str, *, may_end_in_comma: bool = False) -> Iterator[Expression]:
+    """The values with commas between them from the open bracket at the cursor on; behind the last one the cursor stands
+    behind `closer`. Raises ScriptFault."""
+    opener = cursor.take()
+    while not cursor.is_symbol(closer):
+        yield read(cursor)
+        if not cursor.symbol(","):
+            break
+        if cursor.is_line_end:
+            close(cursor, opener, closer)
+        if cursor.is_symbol(closer) and not may_end_in_comma:
+            cursor.fail(f"a value is missing behind `,`, {cursor.found()}")
+    close(cursor, opener, closer)
+
+
+def entries(cursor: Cursor, read: Read) -> Iterator[tuple[str, Expression]]:
+    """The entries of the map that begins at the cursor. Raises ScriptFault."""
+    opener = cursor.take()
+    while not cursor.is_symbol("}"):
+        name = key(cursor)
+        if not cursor.symbol(":"):
+            _no_colon(cursor, opener, name)
+        yield name, read(cursor)
+        if not cursor.symbol(","):
+            break
+        if cursor.is_line_end:
+            close(cursor, opener, "}")
+    close(cursor, opener, "}")
+
+
+def key(cursor: Cursor) -> str:
+    """The key at the cursor, as written: a word, a text or a number. Raises ScriptFault."""
+    token = cursor.now
+    if token.kind not in (Kind.WORD, Kind.NUMBER, Kind.TEXT):
+        cursor.fail(f"the name of an entry is missing, {cursor.found()}")
+    parts: tuple[str | Inner, ...] = token.value if token.kind is Kind.TEXT else (token.text,)
+    if len(parts) != 1 or not isinstance(parts[0], str):
+        cursor.fail('a key cannot have `${}`; give the map this entry in a statement: map["…"] = value')
+    cursor.take()
+    return parts[0]
+
+
+def close(cursor: Cursor, opener: Token, closer: str) -> None:
+    """Pass the bracket that closes. Raises ScriptFault, at the bracket that is not closed where the statement ends."""
+    if cursor.symbol(closer):
+        return
+    is_behind = cursor.is_symbol(",") or cursor.is_at("THEN")
+    if cursor.is_line_end or (opener.text == "(" and is_behind and not _is_closed(cursor)):
+        cursor.fail(
+            f"`{opener.text}` is not closed; `{closer}` is missing before the statement ends", Code.SYNTAX, opener.at
+        )
+    if phrase := unknown_phrase(cursor):
+        cursor.fail(f"there is no keyword {phrase}", Code.UNKNOWN_STATEMENT, before(cursor).at)
+    between = "an operator" if opener.text == "(" else "a comma"
+    cursor.fail(f"`{closer}`, or {between} before the next value, is missing, {cursor.found()}")
+
+
+def _is_closed(cursor: Cursor) -> bool:
+    """Whether a parenthesis that is open at the cursor is closed in this statement."""
+    depth, count = 1, 0
+    while (token := cursor.ahead(count)).kind not in (Kind.LINE, Kind.END) and depth:
+        depth += token.kind is Kind.SYMBOL and token.text == "("
+        depth -= token.kind is Kind.SYMBOL and token.text == ")"
+        count += 1
+    return not depth
+
+
+def unknown_phrase(cursor: Cursor) -> str:
+    """The words that look like a keyword that is not known, in upper case: a word in capitals directly before the
+    cursor, with those behind it. Empty where there are none."""
+    first, words = before(cursor), list[str]()
+    if first.kind is not Kind.WORD or not first.text.isupper() or len(first.text) < 2:
+        return ""
+    while (token := cursor.ahead(len(words)) if words else cursor.now).kind is Kind.WORD and token.text.isupper():
+        words.append(token.text)
+    follows = cursor.now.kind in (Kind.TEXT, Kind.NUMBER, Kind.WORD)
+    return " ".join((str(first.value), *words[:2])) if follows else ""
+
+
+def before(cursor: Cursor) -> Token:
+    """The token before the cursor, which is not the first one."""
+    cursor.index -= 1
+    token = cursor.now
+    cursor.index += 1
+    return token
+
+
+def _no_colon(cursor: Cursor, opener: Token, name: str) -> NoReturn:
+    if cursor.is_line_end:
+        close(cursor, opener, "}")
+    hint = "; in a map write `:` and not `=`" if cursor.is_symbol("=") else ""
+    cursor.fail(f"`:` is missing behind the key {name}, {cursor.found()}{hint}")
+
+
+_WORD, _NUMBER, _TEXT, _SYMBOL = Kind.WORD, Kind.NUMBER, Kind.TEXT, Kind.SYMBOL
+_LOOSEST, _COMPARISON, _SIGN, _POWER, _CLOSEST = 1, 4, 10, 11, 12
+_SYMBOL_RANKS = {
+    "=": 4, "<>": 4, "<": 4, "<=": 4, ">": 4, ">=": 4, "&": 5, "+": 6, "-": 6, "\\": 8, "*": 9, "/": 9, "^": _POWER,
+}  # fmt: skip
+_WORD_RANKS = {"OR": 1, "AND": 2, "IN": 4, "LIKE": 4, "IS": 4, "NOT": 4, "CONTAINS": 4, "MOD": 7}
+
+
+class Expressions:
+    """Reads the expressions of one script. All methods raise ScriptFault where something cannot be understood."""
+
+    __slots__ = ("_brackets", "_reading", "_words", "height", "highest")
+
+    def __init__(self, forms: KeywordForms, reading: Reading) -> None:
+        self._reading = reading
+        self._words = WordValues(forms, reading, self)
+        self.height = 0
+        """Of the expression that was read last."""
+        self.highest = 0
+        """Of those that were read since a keyword began."""
+        self._brackets = {"(": self._group, "[": self._list, "{": self._map, "#{": self._map}
+
+    def expression(self, cursor: Cursor) -> Expression:
+        """The expression at the cursor, as long as it goes."""
+        reading = self._reading
+        reading.enter(cursor.now.at)
+        try:
+            found = self._climb(cursor, _LOOSEST)
+        finally:
+            reading.depth -= 1
+        if self.height > self.highest:
+            self.highest = self.height
+        return found
+
+    def operand(self, cursor: Cursor) -> Expression:
+        """The same up to the first operator."""
+        with self._reading.deeper(cursor.now.at):
+            found = self._climb(cursor, _CLOSEST)
+        self.highest = max(self.highest, self.height)
+        return found
+
+    def target(self, cursor: Cursor) -> Target:
+        """What can be assigned to: a variable, a member, an item; `a(1)` is `a[1]`."""
+        token = cursor.now
+        if token.kind is not _WORD:
+            cursor.fail(f"the name of a variable is missing, {cursor.found()}")
+        cursor.index += 1
+        found: Target = Name(token.at, token.text.lower())
+        count = 0
+        while cursor.now.kind is _SYMBOL:
+            symbol = cursor.now
+            if symbol.text == ".":
+                cursor.index += 1
+                found = Member(symbol.at, found, self._name(cursor))
+            elif symbol.text in ("[", "("):
+                for index in self.items(cursor, "]" if symbol.text == "[" else ")"):
+                    found = Index(symbol.at, found, index)
+                    count += 1
+            else:
+                break
+            count += 1
+            self.check_height(count, symbol.at)
+        return found
+
+    def text(self, token: Token) -> Expression:
+        """The Literal or Template of a TEXT or a BLOCK."""
+        parts = cast("tuple[Part, ...]", token.value)
+        if len(parts) == 1 and isinstance(parts[0], str):
+            return Literal(token.at, parts[0])
+        found: list[Expression] = []
+        height = 0
+        for part in parts:
+            if isinstance(part, str):
+                found.append(Literal(token.at, part))
+                continue
+            tokens, faults = tokens_inside(part)
+            if faults:
+                raise ScriptFault(*faults[0][:3])
+            cursor = Cursor(tokens)
+            if cursor.is_line_end:
+                cursor.fail("nothing stands in `${}`; the name of a variable belongs there", at=part.at)
+            found.append(self.expression(cursor))
+            height = max(height, self.height)
+            if not cursor.is_line_end:
+                cursor.fail(f"`}}` is missing, {cursor.found()}; `${{…}}` holds one value")
+        self.height = height + 1
+        return Template(token.at, tuple(found))
+
+    def compared(self, cursor: Cursor) -> Expression:
+        """What begins at the cursor, with all operators that bind closer than NOT."""
+        return self._climb(cursor, _COMPARISON)
+
+    # Operators
+
+    def _climb(self, cursor: Cursor, least: int) -> Expression:
+        """What begins at the cursor, with all operators that bind at least so closely."""
+        left = self._operand(cursor)
+        while True:
+            token = cursor.now
+            if token.kind is _SYMBOL:
+                rank = _SYMBOL_RANKS.get(token.text, 0)
+            elif token.kind is _WORD:
+                rank = _WORD_RANKS.get(token.value, 0)
+            else:
+                return left
+            if rank < least or not rank:
+                return left
+            height = self.height
+            if rank == _COMPARISON and token.kind is _WORD:
+                left = self._comparison(cursor, token, left)
+            else:
+                cursor.index += 1
+                right = self._right(cursor, token, rank)
+                operator = token.text if token.kind is _SYMBOL else token.value.lower()
+                left = Binary(token.at, cast("Operator", operator), left, right)
+            self.height = (height if height > self.height else self.height) + 1
+            if self.height > HIGHEST:
+                self.check_height(self.height, token.at)
+
+    def _right(self, cursor: Cursor, operator: Token, rank: int) -> Expression:
+        if cursor.is_line_end or (cursor.now.kind is _SYMBOL and cursor.now.text in (")", "]", "}", ",")):
+            cursor.fail(f"a value is missing behind `{operator.text}`, {cursor.found()}")
+        if rank != _POWER:
+            return self._climb(cursor, rank + 1)
+        with self._reading.deeper(operator.at):
+            return self._climb(cursor, rank)
+
+    def _comparison(self, cursor: Cursor, token: Token, left: Expression) -> Expression:
+        """`IN` and `LIKE`, both also with NOT, CONTAINS, and IS."""
+        cursor.index += 1
+        if token.value == "IS":
+            return self._is_null(cursor, token, left)
+        operator = token
+        if token.value == "NOT":
+            operator = cursor.now
+            if not cursor.words("IN") and not cursor.words("LIKE"):
+                cursor.fail("an operator is missing before NOT: AND NOT, OR NOT, or NOT IN, NOT LIKE", at=token.at)
+        right = self._right(cursor, operator, _COMPARISON)
+        if operator.value == "CONTAINS":
+            self._reading.check_call(token.at, "contains", 2)
+            return Apply(token.at, "contains", (left, right))
+        found = Binary(token.at, cast("Operator", operator.value.lower()), left, right)
+        return Unary(token.at, "not", found) if token.value == "NOT" else found
+
+    def _is_null(self, cursor: Cursor, token: Token, left: Expression) -> Expression:
+        negated = cursor.words("NOT")
+        if not cursor.words("NULL") and not cursor.words("NOTHING"):
+            cursor.fail("behind IS stands NULL or NOT NULL; to compare values write `=` or `<>`", at=token.at)
+        return IsNull(token.at, left, negated)
+
+    # Operands
+
+    def _operand(self, cursor: Cursor) -> Expression:
+        token = cursor.now
+        kind = token.kind
+        self.height = 0
+        if kind is _WORD:
+            found = self._words.value(cursor, token)
+        elif kind is _TEXT:
+            cursor.index += 1
+            found = self.text(token)
+        elif kind is _NUMBER:
+            cursor.index += 1
+            found = Literal(token.at, token.value)
+        elif kind is _SYMBOL and token.text in self._brackets:
+            found = self._brackets[token.text](cursor)
+        elif kind is _SYMBOL and token.text in ("-", "+"):
+            return self._signed(cursor, token)
+        else:
+            cursor.fail(f"a value is missing, {cursor.found()}")
+        following = cursor.now
+        if following.kind is _SYMBOL and following.text in (".", "["):
+            return self._members(cursor, found)
+        return found
+
+    def _signed(self, cursor: Cursor, token: Token) -> Expression:
+        cursor.index += 1
+        with self._reading.deeper(token.at):
+            operand = self._climb(cursor, _SIGN)
+        if token.text == "+":
+            return operand
+        if isinstance(operand, Literal) and isinstance(operand.value, int | float) and operand.value is not True:
+            return Literal(token.at, -operand.value)
+        self.height += 1
+        return Unary(token.at, "-", operand)
+
+    def _members(self, cursor: Cursor, found: Expression) -> Expression:
+        while cursor.now.kind is _SYMBOL and cursor.now.text in (".", "["):
+            symbol, height, links = cursor.now, self.height, 1
+            if symbol.text == ".":
+                cursor.index += 1
+                word = cursor.now
+                name = self._name(cursor)
+                if cursor.is_symbol("("):
+                    arguments = (found, *self.items(cursor, ")"))
+                    self._reading.check_call(word.at, name.lower(), len(arguments))
+                    found = Apply(word.at, name.lower(), arguments)
+                else:
+                    self.height = 0
+                    found = Member(symbol.at, found, name)
+            else:
+                for index in self.items(cursor, "]"):
+                    found = Index(symbol.at, found, index)
+                    links += 1
+                links -= 1
+            self.height = max(height, self.height) + links
+            self.check_height(self.height, symbol.at)
+        return found
+
+    # Brackets
+
+    def _group(self, cursor: Cursor) -> Expression:
+        opener = cursor.take()
+        found = self.expression(cursor)
+        close(cursor, opener, ")")
+        return found
+
+    def _list(self, cursor: Cursor) -> Expression:
+        at, height = cursor.now.at, 0
+        found: list[Expression] = []
+        for item in items(cursor, self.expression, "]", may_end_in_comma=True):
+            found.append(item)
+            height = max(height, self.height)
+        self.height = height + 1
+        return ListOf(at, tuple(found))
+
+    def _map(self, cursor: Cursor) -> Expression:
+        at, height = cursor.now.at, 0
+        found: list[tuple[str, Expression]] = []
+        for entry in entries(cursor, self.expression):
+            found.append(entry)
+            height = max(height, self.height)
+        self.height = height + 1
+        return MapOf(at, tuple(found))
+
+    def items(self, cursor: Cursor, closer: str) -> tuple[Expression, ...]:
+        """Arguments, or what stands in an index."""
+        at, height = cursor.now.at, 0
+        found: list[Expression] = []
+        for item in items(cursor, self.expression, closer):
+            found.append(item)
+            height = max(height, self.height)
+        if not found and closer == "]":
+            cursor.fail("an index is missing between `[` and `]`", at=at)
+        self.height = height + 1
+        return tuple(found)
+
+    def _name(self, cursor: Cursor) -> str:
+        if cursor.now.kind is not _WORD:
+            cursor.fail(f"a name is missing behind `.`, {cursor.found()}")
+        return cursor.take().text
+
+    def check_height(self, height: int, at: At) -> None:
+        if height > HIGHEST:
+            told = (
+                f"more than {HIGHEST} operators or members follow one another here; divide this into several statements"
+            )
+            raise ScriptFault(at, Code.TOO_DEEP, told)
+
+
+_BEGINS_VALUE = (Kind.TEXT, Kind.NUMBER, Kind.WORD)
+_NO_VALUES = frozenset(
+    ("AND", "OR", "NOT", "THEN", "ELSE", "TO", "IN", "IS", "AS", "STEP", "MOD", "LIKE", "WITH", "BY")
+)
+_LONGEST_SHOWN = 30
+
+
+def better_told(cursor: Cursor, fault: Fault, reading: Reading) -> Fault:
+    """What is wrong at the cursor, in words that help; `fault` itself where the word before the cursor says no more."""
+    if fault.code is not Code.SYNTAX or fault.at != cursor.now.at:
+        return fault
+    return mistaken_word(cursor, reading) or fault
+
+
+def mistaken_word(cursor: Cursor, reading: Reading) -> Fault | None:
+    """What the word before the cursor was mistaken for, if a value stands at the cursor."""
+    if not cursor.index or cursor.now.kind not in _BEGINS_VALUE or cursor.now.value in _NO_VALUES:
+        return None
+    word = before(cursor)
+    if word.kind is not Kind.WORD or word.text.lower() in reading.variables:
+        return None
+    if word.value == "IF":
+        if cursor.ahead(-2).value == "END":
+            return None
+        return Fault(word.at, Code.SYNTAX, "IF gives no value; write IIF(condition, value, otherwise)")
+    if (most := reading.functions.get(word.text.lower(), (0, 0))[1]) != 0:
+        shown = cursor.now.text.splitlines()[0]
+        shown = shown if len(shown) <= _LONGEST_SHOWN and most == 1 else "…"
+        name = str(word.value)
+        return Fault(word.at, Code.SYNTAX, f"{name} takes its values in parentheses: {name}({shown})")
+    for back in (1, 2):
+        # MERGE PDF is read as the keyword MERGE first, and fails behind its second word.
+        first = cursor.ahead(-back)
+        if back > cursor.index or first.kind is not Kind.WORD:
+            break
+        cursor.index -= back
+        words = words_at(cursor)
+        cursor.index += back
+        phrase = foreign_phrase(words, reading.keywords)
+        if len(phrase.split()) >= back:
+            return Fault(first.at, Code.UNKNOWN_STATEMENT, told_of(phrase))
+    return None

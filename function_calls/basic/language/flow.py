@@ -1,0 +1,150 @@
+"""Statements that say where a script goes on: EXIT, CONTINUE, GOTO, RETURN, ON ERROR, THROW, ASSERT and the like."""
+
+from __future__ import annotations
+
+from typing import Literal as OneOf
+from typing import cast
+
+from function_calls.basic.codes import Code
+from function_calls.basic.language.expressions import Expressions
+from function_calls.basic.language.open_blocks import LOOPS, PROCEDURES, Labels, OpenBlocks, is_over
+from function_calls.basic.language.reading import Reading
+from function_calls.basic.language.tokens import Cursor, Kind
+from function_calls.basic.nodes import Assert, Continue, Goto, Leave, OnError, Return, Statement, Stop, Throw
+
+_LEAVES = {
+    "FOR": frozenset(("FOR",)),
+    "DO": frozenset(("DO", "WHILE")),
+    "WHILE": frozenset(("DO", "WHILE")),
+    "SUB": PROCEDURES,
+    "FUNCTION": PROCEDURES,
+    "SELECT": frozenset(("SELECT",)),
+    "SWITCH": frozenset(("SELECT",)),
+    "LOOP": LOOPS,
+}
+"""The words behind EXIT, and the blocks that they leave."""
+_AGAIN = frozenset(("FOR", "DO", "WHILE", "LOOP"))
+_SAME = {"SWITCH": "select"}
+
+
+class Flow:
+    """Reads them."""
+
+    __slots__ = ("_labels", "_open", "_read", "_reading")
+
+    def __init__(self, reading: Reading, read: Expressions, opened: OpenBlocks, labels: Labels) -> None:
+        self._reading = reading
+        self._read = read
+        self._open = opened
+        self._labels = labels
+
+    def exit(self, cursor: Cursor, into: list[Statement]) -> None:
+        """EXIT of a block; alone it is the end of the run."""
+        token = cursor.take()
+        word = str(cursor.now.value)
+        if is_over(cursor):
+            into.append(Stop(token.at))
+            return
+        if cursor.now.kind is not Kind.WORD or word not in _LEAVES:
+            cursor.fail(
+                f"behind EXIT stands one of {', '.join(_LEAVES)}, or nothing to end the script, {cursor.found()}"
+            )
+        cursor.index += 1
+        if self._open.innermost(_LEAVES[word]) is None:
+            self._reading.fault(token.at, Code.MISPLACED, f"EXIT {word} stands in no {word}")
+        what = _SAME.get(word, word.lower())
+        into.append(Leave(token.at, cast("OneOf['for', 'do', 'while', 'sub', 'function', 'select', 'loop']", what)))
+
+    def break_(self, cursor: Cursor, into: list[Statement]) -> None:
+        """BREAK leaves the innermost loop, or the SWITCH if that is further inside: there it ends a case in the
+        languages that have one."""
+        token = cursor.take()
+        innermost = self._open.innermost(LOOPS | {"SELECT"})
+        if innermost is not None and innermost.written == "SWITCH":
+            into.append(Leave(token.at, "select"))
+            return
+        if self._open.innermost(LOOPS) is None:
+            self._reading.fault(token.at, Code.MISPLACED, "BREAK stands in no loop")
+        into.append(Leave(token.at, "loop"))
+
+    def continue_(self, cursor: Cursor, into: list[Statement]) -> None:
+        """CONTINUE [FOR | DO | WHILE]."""
+        token = cursor.take()
+        word = ""
+        if cursor.now.kind is Kind.WORD and cursor.now.value in _AGAIN:
+            word = str(cursor.take().value)
+        if self._open.innermost(_LEAVES[word or "LOOP"]) is None:
+            told = f"CONTINUE {word} stands in no {word}" if word else "CONTINUE stands in no loop"
+            self._reading.fault(token.at, Code.MISPLACED, told)
+        into.append(Continue(token.at, cast("OneOf['for', 'do', 'while', 'loop']", word.lower() or "loop")))
+
+    def return_(self, cursor: Cursor, into: list[Statement]) -> None:
+        """RETURN [value]."""
+        token = cursor.take()
+        into.append(Return(token.at, None if is_over(cursor) else self._read.expression(cursor)))
+
+    def stop(self, cursor: Cursor, into: list[Statement]) -> None:
+        """END, STOP."""
+        token = cursor.take()
+        if not is_over(cursor):
+            cursor.fail(
+                f"{token.value} ends the script and stands alone; {token.value} {cursor.now.text} ends nothing",
+                Code.STRAY_END,
+                token.at,
+            )
+        into.append(Stop(token.at))
+
+    def goto(self, cursor: Cursor, into: list[Statement]) -> None:
+        """GOTO, GOSUB."""
+        token = cursor.take()
+        label = self.label(cursor, str(token.value))
+        into.append(Goto(token.at, label, token.value == "GOSUB"))
+
+    def label(self, cursor: Cursor, what: str) -> str:
+        """The label that `what` goes to."""
+        token = cursor.now
+        name = label_name(cursor)
+        self._labels.wanted(token.at, name, what, self._open.outermost if what == "ON ERROR GOTO" else self._open.path)
+        return name
+
+    def on(self, cursor: Cursor, into: list[Statement]) -> bool:
+        """ON ERROR …; whether it is that and no keyword such as ON INSERT OF."""
+        if not cursor.is_at("ON", "ERROR"):
+            return False
+        token = cursor.now
+        cursor.index += 2
+        if cursor.words("RESUME", "NEXT"):
+            into.append(OnError(token.at, resume=True))
+        elif cursor.words("GOTO"):
+            is_off = cursor.now.kind is Kind.NUMBER and cursor.now.value == 0
+            if is_off:
+                cursor.index += 1
+            into.append(OnError(token.at, resume=False, label="" if is_off else self.label(cursor, "ON ERROR GOTO")))
+        else:
+            cursor.fail(f"behind ON ERROR stands RESUME NEXT, GOTO 0 or GOTO and a label, {cursor.found()}")
+        return True
+
+    def throw(self, cursor: Cursor, into: list[Statement]) -> None:
+        """THROW e, ERROR e."""
+        token = cursor.take()
+        if is_over(cursor):
+            cursor.fail(f'what is wrong is missing behind {token.value}; write {token.value} "what is wrong"')
+        into.append(Throw(token.at, self._read.expression(cursor)))
+
+    def assert_(self, cursor: Cursor, into: list[Statement]) -> None:
+        """ASSERT condition [, message]."""
+        token = cursor.take()
+        condition = self._read.expression(cursor)
+        into.append(Assert(token.at, condition, self._read.expression(cursor) if cursor.symbol(",") else None))
+
+
+def label_name(cursor: Cursor) -> str:
+    """The name of a label at the cursor, in lower case; a number without zeros before it. Raises ScriptFault."""
+    token = cursor.now
+    if token.kind is Kind.NUMBER and isinstance(token.value, int):
+        cursor.index += 1
+        return str(token.value)
+    if token.kind is not Kind.WORD:
+        cursor.fail(f"a label is missing, {cursor.found()}; it is a name or a line's number")
+    cursor.index += 1
+    return token.text.lower()

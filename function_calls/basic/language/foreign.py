@@ -1,0 +1,108 @@
+"""Statements that other languages have and this one has not: what is told to authors who write one."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
+
+from function_calls.basic.language.tokens import Cursor, Kind
+
+_NOTHING = ""
+_BY_CLOCK = "SET SCHEDULE runs a script by the clock"
+_FUNCTION = "write a function in Python for it, and CALL that"
+_CATCH = "write ON ERROR RESUME NEXT before it, and IF ERROR THEN behind it"
+_SAY = "to say something, write TALK"
+_FILES = "READ and WRITE are for files, FIND and SAVE for tables"
+_KNOWLEDGE = "READ a file and give its text to LLM, or SET CONTEXT"
+_PERSON = "let the script TALK to whom it concerns, or CREATE TASK"
+_NOT_NEEDED = "delete this line"
+_OTHERS = "TALK TO says something to one member or chat"
+_TABLE = "tables need no making: delete these lines, and SAVE a row"
+FOREIGN: Mapping[str, str] = MappingProxyType(
+    {
+        **dict.fromkeys(("ON INSERT OF", "ON UPDATE OF", "ON DELETE OF", "ON INSERT", "ON UPDATE"), _BY_CLOCK),
+        **dict.fromkeys(("ON EVENT", "ON TIMEOUT", "ON MESSAGE", "ON SCHEDULE", "SCHEDULE IN"), _BY_CLOCK),
+        **dict.fromkeys(("ON DELETE", "ON EMAIL", "ON FORM SUBMIT", "ON CHANGE", "WEBHOOK"), _BY_CLOCK),
+        **dict.fromkeys(("USE KB", "ADD KB", "CLEAR KB", "THINK KB", "SET KB"), _KNOWLEDGE),
+        **dict.fromkeys(("USE WEBSITE", "ADD WEBSITE"), "GET reads a page"),
+        "USE MODEL": "which model answers stands in the settings",
+        **dict.fromkeys(("SEND SMS", "SEND TEMPLATE"), _NOTHING),
+        **dict.fromkeys(("SEND MESSAGE", "SEND WHATSAPP", "SEND TO"), _OTHERS),
+        **dict.fromkeys(("TABLE", "BEGIN TABLE", "NEW TABLE", "CREATE TABLE"), _TABLE),
+        "ADD SWITCHER": "ADD SUGGESTION offers something to choose",
+        "SET USER": "a script runs for the member who has called it",
+        "UPLOAD": "WRITE keeps a file, SEND FILE sends one",
+        **dict.fromkeys(("COMPRESS", "EXTRACT", "GENERATE PDF", "MERGE PDF", "SCORE LEAD"), _FUNCTION),
+        **dict.fromkeys(("QRCODE", "QR CODE", "BARCODE"), _FUNCTION),
+        **dict.fromkeys(("RUN PYTHON", "RUN JS", "RUN JAVASCRIPT", "RUN BASH", "SHELL", "EXEC", "SYSTEM"), _FUNCTION),
+        **dict.fromkeys(("CREATE SITE", "BOOK", "SOAP"), _FUNCTION),
+        **dict.fromkeys(("DELEGATE", "ADD BOT", "USE BOT"), "CALL runs another script"),
+        "BROADCAST": _OTHERS,
+        **dict.fromkeys(("TRANSFER", "TRANSFER TO", "TRANSFER CONVERSATION", "ESCALATE"), _PERSON),
+        "ADD MEMBER": "members are added in the chat itself",
+        "CREATE DRAFT": "SEND MAIL sends one",
+        "QUERY": "FIND reads the rows of a table",
+        **dict.fromkeys(("OPEN", "CLOSE", "LOAD"), _FILES),
+        **dict.fromkeys(("POKE", "PEEK", "CLS", "LOCATE", "BEEP", "RESTORE", "DATA"), _NOTHING),
+        **dict.fromkeys(("IMPORT", "INCLUDE", "REQUIRE"), "CALL runs another script or a function"),
+        **dict.fromkeys(("TRY", "CATCH", "FINALLY", "EXCEPT", "END TRY"), _CATCH),
+        "REPEAT": "write DO … LOOP UNTIL condition",
+        "UNTIL": "write DO … LOOP UNTIL condition",
+        **dict.fromkeys(("OPTION EXPLICIT", "OPTION BASE", "OPTION"), _NOT_NEEDED),
+        **dict.fromkeys(("VAR", "STATIC", "GLOBAL", "LOCAL", "PUBLIC", "PRIVATE"), "write name = value"),
+        "DEF": "write FUNCTION name(a) … END FUNCTION",
+        "ELIF": "write ELSEIF condition THEN",
+        **dict.fromkeys(("MSGBOX", "ALERT", "ECHO", "WRITELN", "PUTS", "PRINTF", "COUT", "CONSOLE", "DOCUMENT"), _SAY),
+    }
+)
+"""By the words with which they begin, each with what there is instead, empty where there is nothing."""
+_COMPANIONS: Mapping[str, str] = MappingProxyType(
+    {
+        **dict.fromkeys(("CATCH", "FINALLY", "EXCEPT", "END TRY"), "TRY"),
+        "UNTIL": "REPEAT",
+        "TABLE": "TABLE",
+        **dict.fromkeys(("END ON",), "ON EVENT"),
+        "END SCHEDULE": "SCHEDULE IN",
+    }
+)
+"""What belongs to a statement that has been told before, and needs no word of its own."""
+_BEYOND_A_KEYWORD = frozenset(("MERGE PDF",))
+"""Those that begin with a keyword of this language."""
+_MOST_WORDS = 3
+
+
+def foreign_phrase(words: Sequence[str], keywords: Collection[str]) -> str:
+    """The longest beginning of `words`, in upper case, that only another language knows; empty where there is none.
+    What is among `keywords` is one of this language, as those of an operator are."""
+    if words and "_" in words[0] and words[0] not in keywords:
+        # CREATE_DRAFT is as often written as CREATE DRAFT.
+        words = [*words[0].split("_"), *words[1:]]
+    for count in range(min(len(words), _MOST_WORDS), 0, -1):
+        phrase = " ".join(words[:count])
+        if phrase in keywords:
+            return ""
+        if phrase in FOREIGN:
+            return phrase if phrase in _BEYOND_A_KEYWORD or words[0] not in keywords else ""
+    return ""
+
+
+def told_of(phrase: str) -> str:
+    """What is said of a phrase of FOREIGN."""
+    instead = FOREIGN[phrase]
+    return f"{phrase} is not supported here{'; ' if instead else ''}{instead}"
+
+
+def belongs_to(phrase: str) -> str:
+    """The phrase with which the statement of this one begins: TRY for CATCH. Empty where it stands alone."""
+    return _COMPANIONS.get(phrase, "")
+
+
+def words_at(cursor: Cursor) -> list[str]:
+    """The words at the cursor, in upper case, as far as they may name a statement."""
+    words: list[str] = []
+    while len(words) < _MOST_WORDS:
+        token = cursor.ahead(len(words)) if words else cursor.now
+        if token.kind is not Kind.WORD:
+            break
+        words.append(str(token.value))
+    return words

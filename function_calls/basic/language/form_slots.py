@@ -1,0 +1,623 @@
+"""Slots of keyword forms: words, table names, columns, assignments and conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Protocol
+
+from function_calls.basic.codes import Code, ScriptFault
+from function_calls.basic.language.filter_texts import filter_text
+from function_calls.basic.language.form_parts import SlotKind
+from function_calls.basic.language.tokens import Cursor, Kind, Token
+from function_calls.basic.nodes import (
+    Apply,
+    At,
+    Binary,
+    Expression,
+    Index,
+    ListOf,
+    Literal,
+    MapOf,
+    Member,
+    Name,
+    OfRow,
+    Target,
+    Template,
+)
+
+_SIGNS = frozenset({"=", "<>", "<", "<=", ">", ">="})
+_WORDS = frozenset({"LIKE", "ILIKE", "CONTAINS", "IN", "BETWEEN", "IS"})
+_JOINS = frozenset({"AND", "OR"})
+_STOPS = _WORDS | _JOINS | {"NOT"}
+_TURNED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_OPENS, _CLOSES = frozenset({"(", "[", "{", "#{"}), frozenset({")", "]", "}"})
+_GO_ON = _SIGNS | {"+", "-", "*", "/", "\\", "^", "&", ".", "["}
+_HIGHEST = 60
+"""Of a tree, with what stands in its values. Whoever walks it goes as deep."""
+_MEANT = 'a condition compares columns with values, as in `status = "open" AND age > 18`'
+_MOST_GROUPS = 30
+_TOO_HIGH = "this condition holds too much within one another; divide it"
+
+ReadExpression = Callable[[Cursor], Expression]
+
+
+def condition_at(cursor: Cursor, read: ReadExpression) -> Expression:
+    """The condition at the cursor, which then stands behind it: `["and", ["status", "=", "open"], ["or", …]]`, with
+    `["not", …]` alike. The outermost is always "and" or "or"; IS NULL is `=` with NULL, the value of IN is a list or
+    what gives one, that of BETWEEN a list of two. What compares nothing, such as a text that holds a condition, stays
+    the filter that it is. `read` gives the expression at a cursor. Raises ScriptFault."""
+    found = _Reader(cursor, read).whole()
+    if isinstance(found, _Bare):
+        return filter_text(found.value)
+    condition = found if _is_joined(found) else _list(found.at, "and", found)
+    if _height(condition) > _HIGHEST:
+        raise ScriptFault(condition.at, Code.TOO_DEEP, _TOO_HIGH)
+    return condition
+
+
+@dataclass(frozen=True, slots=True)
+class _Bare:
+    """A value that nothing compares."""
+
+    value: Expression
+
+
+@dataclass(slots=True)
+class _Group:
+    """What stands between parentheses, or the whole condition."""
+
+    at: At
+    either: list[Expression | _Bare] = field(default_factory=list)
+    """What OR joins, up to the last OR."""
+    both: list[Expression | _Bare] = field(default_factory=list)
+    """What AND joins behind that."""
+    negations: list[At] = field(default_factory=list)
+    """The NOTs before what comes next."""
+
+    def add(self, part: Expression | _Bare) -> None:
+        while self.negations:
+            part = _list(self.negations.pop(), "not", _compared(part))
+        self.both.append(part)
+
+    def next_or(self) -> None:
+        """What AND has joined is one side of an OR."""
+        self.either.append(_all("and", self.at, self.both))
+        self.both = []
+
+    def result(self) -> Expression | _Bare:
+        self.next_or()
+        return _all("or", self.at, self.either)
+
+
+class _Reader:
+    """Reads one condition. Conditions may stand within one another, so parentheses take nothing of the stack."""
+
+    def __init__(self, cursor: Cursor, read: ReadExpression) -> None:
+        self._cursor = cursor
+        self._read = read
+
+    def whole(self) -> Expression | _Bare:
+        """The condition, or the value that compares nothing."""
+        groups = [_Group(self._cursor.now.at)]
+        while True:
+            self._open(groups)
+            part = self._comparison()
+            while not self._goes_on(groups[-1], part):
+                part = groups.pop().result()
+                if not groups:
+                    return part
+                self._cursor.expect(")", "a condition in parentheses")
+
+    def _open(self, groups: list[_Group]) -> None:
+        """Pass what may stand before a comparison."""
+        while True:
+            at = self._cursor.now.at
+            if self._cursor.words("NOT"):
+                groups[-1].negations.append(at)
+            elif self._is_group():
+                if len(groups) > _MOST_GROUPS:
+                    self._cursor.fail(_TOO_HIGH, Code.TOO_DEEP)
+                self._cursor.take()
+                groups.append(_Group(self._cursor.now.at))
+            else:
+                return
+
+    def _goes_on(self, group: _Group, part: Expression | _Bare) -> bool:
+        """Add `part`; whether something is joined to it."""
+        group.add(part)
+        if self._cursor.words("OR"):
+            group.next_or()
+            return True
+        return self._cursor.words("AND")
+
+    def _is_group(self) -> bool:
+        """Whether the parenthesis here holds a condition, and not the beginning of a value."""
+        if not self._cursor.is_symbol("("):
+            return False
+        count = self._operand_length(stops=False)
+        behind = self._cursor.ahead(count) if count else self._cursor.now
+        return behind.kind is not Kind.SYMBOL or behind.text not in _GO_ON
+
+    def _comparison(self) -> Expression | _Bare:
+        cursor, at = self._cursor, self._cursor.now.at
+        left = self._operand()
+        negation = (
+            "not " if cursor.is_at("NOT") and cursor.ahead().value in _WORDS - {"IS"} and cursor.words("NOT") else ""
+        )
+        token = cursor.now
+        if token.kind is Kind.SYMBOL and token.text in _SIGNS:
+            cursor.take()
+            return _turned(at, left, token.text, self._operand())
+        if token.kind is not Kind.WORD or token.value not in _WORDS:
+            return _Bare(left)
+        cursor.take()
+        operator = str(token.value).lower()
+        if operator == "is":
+            operator = "<>" if cursor.words("NOT") else "="
+            if not cursor.words("NULL"):
+                cursor.fail(f"NULL or NOT NULL is missing behind IS, {cursor.found()}")
+            return _list(at, _column(left), operator, Literal(at, None))
+        value = self._range() if operator == "between" else self._members() if operator == "in" else self._operand()
+        return _list(at, _column(left), negation + operator.removeprefix("i" if operator == "ilike" else ""), value)
+
+    def _range(self) -> Expression:
+        at, low = self._cursor.now.at, self._operand()
+        if not self._cursor.words("AND"):
+            self._cursor.fail(f"AND is missing behind BETWEEN, {self._cursor.found()}; write BETWEEN 1 AND 9")
+        return ListOf(at, (low, self._operand()))
+
+    def _members(self) -> Expression:
+        cursor, at = self._cursor, self._cursor.now.at
+        if not cursor.is_symbol("("):
+            return self._operand()
+        cursor.take()
+        items = [self._read(cursor)]
+        while cursor.symbol(","):
+            items.append(self._read(cursor))
+        cursor.expect(")", "the values of IN")
+        return ListOf(at, tuple(items))
+
+    def _operand(self) -> Expression:
+        """The expression that ends before the next comparison, AND or OR of this condition."""
+        cursor = self._cursor
+        length = self._operand_length(stops=True)
+        if not length:
+            cursor.fail(f"a value is missing, {cursor.found()}; {_MEANT}")
+        tokens = [cursor.now, *(cursor.ahead(count) for count in range(1, length))]
+        at = cursor.ahead(length).at
+        inner = Cursor([*tokens, Token(Kind.LINE, "\n", None, at), Token(Kind.END, "", None, at)])
+        found = self._read(inner)
+        cursor.index += inner.index
+        return found
+
+    def _operand_length(self, *, stops: bool) -> int:
+        """How many tokens there are up to what ends an operand; without `stops` only the bracket here."""
+        depth, count = 0, 0
+        while True:
+            token = self._cursor.ahead(count) if count else self._cursor.now
+            if token.kind in (Kind.LINE, Kind.END):
+                return count
+            if token.kind is Kind.SYMBOL:
+                depth += (token.text in _OPENS) - (token.text in _CLOSES)
+                if depth < 0:
+                    return count
+            count += 1
+            if depth == 0 and (not stops or _stops(self._cursor.ahead(count))):
+                return count if not stops or not _stops_at_once(self._cursor.now) else 0
+
+
+def _turned(at: At, left: Expression, operator: str, right: Expression) -> Expression:
+    """A comparison; the column may stand on the right of a value that is written out."""
+    if isinstance(left, Literal | Template) and isinstance(right, Name):
+        return _list(at, _column(right), _TURNED[operator], left)
+    return _list(at, _column(left), operator, right)
+
+
+def _stops(token: Token) -> bool:
+    if token.kind is Kind.SYMBOL:
+        return token.text in _SIGNS or token.text == ","
+    return token.kind is Kind.WORD and token.value in _STOPS
+
+
+def _stops_at_once(token: Token) -> bool:
+    """Whether no operand begins with this. A function may be called as an operator is: `CONTAINS(name, "x")`."""
+    return (token.kind is Kind.SYMBOL and _stops(token)) or (token.kind is Kind.WORD and token.value in _JOINS)
+
+
+def _compared(part: Expression | _Bare) -> Expression:
+    """A part of a condition; alone, a column has to be TRUE."""
+    if not isinstance(part, _Bare):
+        return part
+    value = part.value
+    if isinstance(value, Name | Member) or (isinstance(value, Apply) and not value.arguments):
+        return _list(value.at, _column(value), "=", Literal(value.at, True))
+    raise ScriptFault(value.at, Code.SYNTAX, _MEANT)
+
+
+def _all(word: str, at: At, parts: list[Expression | _Bare]) -> Expression | _Bare:
+    return parts[0] if len(parts) == 1 else _list(at, word, *map(_compared, parts))
+
+
+def _height(node: Expression) -> int:
+    """How many lists and operators stand within one another."""
+    highest = 0
+    left: list[tuple[object, int]] = [(node, 1)]
+    while left:
+        one, depth = left.pop()
+        if isinstance(one, tuple):
+            left += [(inner, depth) for inner in one]
+        elif is_dataclass(one):
+            highest = max(highest, depth)
+            left += [(getattr(one, name.name), depth + 1) for name in fields(one)]
+    return highest
+
+
+def _is_joined(condition: Expression) -> bool:
+    first = condition.items[0] if isinstance(condition, ListOf) else None
+    return isinstance(first, Literal) and first.value in ("and", "or")
+
+
+def _column(expression: Expression) -> Expression:
+    return Literal(expression.at, _name_of(expression))
+
+
+def _name_of(expression: Expression) -> str:
+    names: list[str] = []
+    of = expression
+    while isinstance(of, Member):
+        names.append(of.name)
+        of = of.of
+    if isinstance(of, Name):
+        names.append(of.name)
+    elif isinstance(of, Literal) and isinstance(of.value, str) and not names:
+        return of.value
+    elif isinstance(of, Apply) and not names:
+        # `LOWER(name)` is of a column; without arguments it is a column that is called as a function is.
+        inside = ", ".join(map(_name_of, of.arguments))
+        return f"{of.name}({inside})" if of.arguments else of.name
+    else:
+        raise ScriptFault(expression.at, Code.SYNTAX, _MEANT)
+    return ".".join(reversed(names))
+
+
+def _list(at: At, *items: Expression | str) -> ListOf:
+    return ListOf(at, tuple(Literal(at, one) if isinstance(one, str) else one for one in items))
+
+
+_IN_WORDS = frozenset("./\\-:*#@&")
+"""Signs that belong to a word where no space is around them: `bot.gbdialog/weather.bas`, `follow-up`."""
+_FORM_SLOTS_GO_ON = frozenset({"+", "&", "*", "/", "\\", "^", "(", "["})
+"""Behind a word, these make it the beginning of an expression."""
+_GLUE = ("_", "-", ":", ".", "/", "#", " ", "@", "|")
+"""A name of which more follows ends in one of these."""
+_DECLARES = frozenset({"PARAM", "EACH", "FOR", "HEAR"})
+_DEFINES = frozenset({"SUB", "FUNCTION"})
+_BEFORE_ASSIGNMENT = frozenset({"LET", "SET", "CONST", "THEN", "ELSE"})
+
+
+class Reads(Protocol):
+    """What reads the expressions in a statement; all raise ScriptFault."""
+
+    def expression(self, cursor: Cursor) -> Expression:
+        """The expression that begins here, as long as it goes."""
+
+    def operand(self, cursor: Cursor) -> Expression:
+        """The same up to the first operator."""
+
+    def target(self, cursor: Cursor) -> Target:
+        """What can be assigned to."""
+
+    def text(self, token: Token) -> Expression:
+        """The Literal or Template of a TEXT or BLOCK."""
+
+
+class Absent(Exception):
+    """The slot could take nothing where the cursor stands."""
+
+    def __init__(self, what: str = "") -> None:
+        super().__init__(what)
+        self.what = what
+        """What is missing; empty: what the slot takes."""
+
+
+@dataclass(slots=True)
+class Slots:
+    """Reads slots where the cursor stands. What was read once as an expression is not read again when another form is
+    tried, so the effort does not grow with the depth of a statement."""
+
+    cursor: Cursor
+    read: Reads
+    starts: Container[str]
+    """The first words of all keywords."""
+    known: dict[int, tuple[Expression, int]]
+    """What begins at an index, and where it ends."""
+    conditions: dict[int, tuple[Expression, int]] = field(default_factory=dict)
+    """The same of conditions."""
+
+    def value(self) -> Expression:
+        """An expression. Raises Absent where none begins, ScriptFault where one goes wrong behind its beginning."""
+        cursor, index = self.cursor, self.cursor.index
+        if index in self.known:
+            expression, cursor.index = self.known[index]
+            return expression
+        if not self._may_begin():
+            raise Absent
+        begin = cursor.now.at
+        opens = cursor.is_symbol("(", "[", "{", "#{")
+        try:
+            expression = self.read.expression(cursor)
+        except ScriptFault as error:
+            # A bracket that is not closed is told where it stands, though it is read up to the end of the line.
+            is_open = opens and cursor.index > index and (cursor.is_line_end or cursor.is_symbol(","))
+            if error.fault.at > begin or error.fault.code is not Code.SYNTAX or is_open:
+                raise
+            cursor.index = index
+            raise Absent from None
+        self.known[index] = expression, cursor.index
+        return expression
+
+    def quoted(self) -> Expression:
+        """A value that begins with a text in quotes."""
+        if self.cursor.now.kind is not Kind.TEXT:
+            raise Absent
+        return self.value()
+
+    def values(self) -> Expression:
+        """One or more, with commas between them."""
+        at = self.cursor.now.at
+        items = [self.value()]
+        while self.cursor.symbol(","):
+            items.append(self.value())
+        return ListOf(at, tuple(items))
+
+    def one_of(self, words: tuple[str, ...]) -> Expression:
+        """One of `words`, which may be quoted, in upper case."""
+        token = self.cursor.now
+        if token.kind is Kind.WORD and token.value in words:
+            self.cursor.take()
+            return Literal(token.at, token.value)
+        if token.kind is Kind.TEXT:
+            text = self.read.text(token)
+            if isinstance(text, Literal) and str(text.value).upper() in words:
+                self.cursor.take()
+                return Literal(token.at, str(text.value).upper())
+        raise Absent
+
+    def word(self, *, before: Container[str]) -> Expression:
+        """A word as it is written. `before`: the signs that the form has next, before which the value ends."""
+        token = self.cursor.now
+        if token.kind is Kind.TEXT and "=" in before:
+            self.cursor.take()
+            return self.read.text(token)
+        if token.kind not in (Kind.WORD, Kind.NUMBER):
+            return self.value()
+        index = self.cursor.index
+        text = self._run()
+        if self.cursor.is_symbol(*_FORM_SLOTS_GO_ON) and self.cursor.now.text not in before:
+            self.cursor.index = index
+            return self.value()
+        return Literal(token.at, text)
+
+    def semicolon(self) -> Expression:
+        """TRUE where one stands."""
+        at = self.cursor.now.at
+        if not self.cursor.symbol(";"):
+            raise Absent
+        return Literal(at, value=True)
+
+    def key(self) -> Expression:
+        """A value under whose name something is kept. A text is the whole of it where an operator follows, so that
+        `"visits" + 1` counts up what is kept under `visits`; but a text that ends in the middle of a name, `"visits_" +
+        user`, is the beginning of one."""
+        token = self.cursor.now
+        if token.kind is not Kind.TEXT:
+            return self.read.operand(self.cursor) if self.cursor.is_symbol("(") else self.value()
+        text = self.read.text(token)
+        is_whole = not isinstance(text, Literal) or not str(text.value).endswith(_GLUE)
+        behind = self.cursor.ahead()
+        joins = behind.kind is Kind.SYMBOL and behind.text in ("+", "&")
+        if (joins and not is_whole) or (behind.kind is Kind.SYMBOL and behind.text in (".", "[")):
+            return self.value()
+        self.cursor.take()
+        return text
+
+    def name(self, *, before_names: bool = False) -> Expression:
+        """The name of a table: a bare word means itself, unless the script has set a variable of that name.
+        `before_names`: the form has columns in parentheses next."""
+        token, after = self.cursor.now, self.cursor.ahead()
+        if token.kind is not Kind.WORD:
+            return self.value()
+        goes_on = after.kind is Kind.SYMBOL and (after.text in _FORM_SLOTS_GO_ON or after.text == ".")
+        goes_on = goes_on and not (before_names and after.text == "(")
+        if goes_on or names_a_value(self.cursor, str(token.value), self.starts):
+            return self.value()
+        self.cursor.take()
+        return Literal(token.at, token.text)
+
+    def assignments(self, *, of_rows: bool = False) -> Expression:
+        """`a = 1, b = 2`, or `a AS 1, b AS 2`, as a map. `of_rows`: names in the values may be columns."""
+        cursor, at = self.cursor, self.cursor.now.at
+        entries: list[tuple[str, Expression]] = []
+        while True:
+            token = cursor.now
+            if token.kind not in (Kind.WORD, Kind.TEXT) or cursor.ahead().text.upper() not in ("=", "AS"):
+                raise Absent
+            key = self._key(cursor.take())
+            cursor.take()
+            value = self._assigned()
+            entries.append((key, OfRow(value.at, value) if of_rows else value))
+            if not cursor.symbol(","):
+                return MapOf(at, tuple(entries))
+
+    def condition(self) -> Expression:
+        """`["and", ["column", "=", value], …]`; what is no comparison, such as a text, as it is."""
+        cursor, index = self.cursor, self.cursor.index
+        if index in self.conditions:
+            condition, cursor.index = self.conditions[index]
+            return condition
+        if not self._may_begin():
+            raise Absent
+        condition = condition_at(cursor, self.read.expression)
+        self.conditions[index] = condition, cursor.index
+        return condition
+
+    def block(self) -> Expression:
+        """What stands between BEGIN … and END …."""
+        cursor = self.cursor
+        if cursor.now.kind is Kind.LINE and cursor.ahead().kind is Kind.BLOCK:
+            cursor.take()
+        if cursor.now.kind is not Kind.BLOCK:
+            raise Absent
+        return self.read.text(cursor.take())
+
+    def target(self) -> Target:
+        """What receives the result."""
+        if self.cursor.now.kind is not Kind.WORD:
+            raise Absent
+        return self.read.target(self.cursor)
+
+    def _may_begin(self) -> bool:
+        return not (self.cursor.is_line_end or self.cursor.is_symbol(",", ")", "]", "}", "="))
+
+    def _assigned(self) -> Expression:
+        try:
+            return self.value()
+        except Absent:
+            raise Absent("a value") from None
+
+    def _key(self, token: Token) -> str:
+        if token.kind is Kind.WORD:
+            return token.text
+        text = self.read.text(token)
+        if not isinstance(text, Literal):
+            raise ScriptFault(token.at, Code.SYNTAX, "a column's name cannot have `${}`")
+        return str(text.value)
+
+    def _run(self) -> str:
+        """The tokens from here on that no space separates."""
+        token = self.cursor.take()
+        text, ends = token.text, token
+        while True:
+            token = self.cursor.now
+            touches = token.at == (ends.at.line, ends.at.column + len(ends.text))
+            fits = token.kind in (Kind.WORD, Kind.NUMBER) or (token.kind is Kind.SYMBOL and token.text in _IN_WORDS)
+            if not touches or not fits:
+                return text
+            ends = self.cursor.take()
+            text += ends.text
+
+
+def names_a_value(cursor: Cursor, word: str, starts: Container[str]) -> bool:
+    """Whether something before the cursor gives the variable `word`, in upper case, what can name a table. The rows of
+    a keyword cannot: behind `customers = FIND customers` the word goes on to mean the table."""
+    if cursor.given is None:
+        cursor.given = _given(cursor, starts)
+    return cursor.given.get(word, cursor.index) < cursor.index
+
+
+def _given(cursor: Cursor, starts: Container[str]) -> dict[str, int]:
+    """Where each variable first gets such a value. The cursor stands where it stood."""
+    here, cursor.index = cursor.index, 0
+    found: dict[str, int] = {}
+    previous: Token | None = None
+    is_header = False
+    while cursor.now.kind is not Kind.END:
+        token = cursor.take()
+        if previous is None or previous.kind is Kind.LINE:
+            is_header = token.kind is Kind.WORD and token.value in _DEFINES
+        if token.kind is Kind.WORD and (is_header or _is_set(previous, cursor, starts)):
+            found.setdefault(token.value, cursor.index - 1)
+        previous = token
+    cursor.index = here
+    return found
+
+
+def _is_set(previous: Token | None, cursor: Cursor, starts: Container[str]) -> bool:
+    """Whether the word between `previous` and the cursor is given such a value there."""
+    if previous is not None and previous.kind is Kind.WORD and previous.value in _DECLARES:
+        return True
+    begins = previous is None or previous.kind is Kind.LINE or previous.value in _BEFORE_ASSIGNMENT
+    if not begins or not cursor.is_symbol("="):
+        return False
+    value = cursor.ahead()
+    return value.kind is not Kind.WORD or value.value not in starts
+
+
+def columns_in(slots: Slots, kind: SlotKind) -> Expression:
+    """What a slot of this kind takes where the cursor stands. Raises as the other slots do."""
+    match kind:
+        case SlotKind.NAMED:
+            return _named(slots)
+        case SlotKind.NAMES:
+            return _names(slots)
+        case SlotKind.ROW:
+            return _row(slots)
+        case _:
+            return _pair(slots)
+
+
+def _named(slots: Slots) -> MapOf:
+    """One or more values, under the names by which the script knows them: that of the variable, the last one of
+    `a.b`, the text in `a["b"]`; what has none is `#1`, `#2` by its place. A name that comes again gets `_2`."""
+    at = slots.cursor.now.at
+    entries: dict[str, Expression] = {}
+    while True:
+        value = slots.value()
+        name = known = _form_columns_name_of(value) or f"#{len(entries) + 1}"
+        count = 1
+        while name in entries:
+            count += 1
+            name = f"{known}_{count}"
+        entries[name] = value
+        if not slots.cursor.symbol(","):
+            return MapOf(at, tuple(entries.items()))
+
+
+def _form_columns_name_of(value: Expression) -> str:
+    if isinstance(value, Name | Member):
+        return value.name
+    if isinstance(value, Index) and isinstance(value.index, Literal) and isinstance(value.index.value, str):
+        return value.index.value
+    return ""
+
+
+def _names(slots: Slots) -> ListOf:
+    """Bare words, or texts, in parentheses."""
+    cursor, at = slots.cursor, slots.cursor.now.at
+    if not cursor.symbol("("):
+        raise Absent
+    names: list[Expression] = []
+    while True:
+        token = cursor.now
+        if token.kind not in (Kind.WORD, Kind.TEXT):
+            raise Absent("a column's name")
+        names.append(
+            Literal(token.at, cursor.take().text) if token.kind is Kind.WORD else slots.read.text(cursor.take())
+        )
+        if not cursor.symbol(","):
+            break
+    if not cursor.symbol(")"):
+        raise Absent("`)`")
+    return ListOf(at, tuple(names))
+
+
+def _row(slots: Slots) -> ListOf:
+    """Values in parentheses."""
+    cursor, at = slots.cursor, slots.cursor.now.at
+    if not cursor.symbol("("):
+        raise Absent
+    values = [slots.value()]
+    while cursor.symbol(","):
+        values.append(slots.value())
+    if not cursor.symbol(")"):
+        raise Absent("`)`")
+    return ListOf(at, tuple(values))
+
+
+def _pair(slots: Slots) -> ListOf:
+    """`key = value` as a list of the two; where the value compares something itself, it needs parentheses."""
+    expression = slots.value()
+    if not isinstance(expression, Binary) or expression.operator != "=":
+        raise Absent
+    return ListOf(expression.at, (expression.left, expression.right))

@@ -1,0 +1,525 @@
+"""Keyword forms: their notation, `SEND MAIL {to}, {subject} [, {files}]`, and statements that match one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import NamedTuple, NoReturn
+
+from function_calls.basic.codes import Code
+from function_calls.basic.language.filter_texts import filter_text
+from function_calls.basic.language.form_parts import (
+    Either,
+    Exactly,
+    Fork,
+    Form,
+    LiteralCheck,
+    Maybe,
+    Node,
+    Part,
+    Slot,
+    SlotKind,
+    Step,
+    first_of,
+    linked,
+    required_of,
+    slots_of,
+    usages_of,
+    words_of,
+)
+from function_calls.basic.language.form_slots import Absent, Reads, Slots, columns_in
+from function_calls.basic.language.tokens import Cursor, Kind, Token
+from function_calls.basic.nodes import At, Expression, Literal, Target, Want
+from function_calls.basic.values import some_of
+
+_PART = re.compile(
+    r"\s*(?:\{(?P<slot>[^{}]*)\}|(?P<word>\w+)|(?P<sign>[\[\]()|,=;])|\"(?P<bracket>[()])\"|(?P<other>\S))"
+)
+_SLOT = re.compile(
+    r"(?P<name>[a-z_][a-z0-9_]*)(?:(?P<list>\.\.\.|…)|:(?P<kind>\w+)|=(?P<words>[A-Z0-9_]+(?:\|[A-Z0-9_]+)*))?"
+)
+_WORD = re.compile(r"[A-Z][A-Z0-9_]*")
+
+
+class BadForm(ValueError):
+    """A form that cannot be understood; says what is wrong with it, for whoever writes keywords."""
+
+
+_WRITTEN = frozenset(SlotKind) - {SlotKind.VALUE, SlotKind.LIST, SlotKind.ONE_OF}
+_TAKES_COMPARISONS = (SlotKind.VALUE, SlotKind.TEXT, SlotKind.LIST, SlotKind.NAME, SlotKind.CONDITION, SlotKind.FILTER)
+_COMMA, _EQUALS = ",", "="
+
+
+@lru_cache(maxsize=512)  # the same keywords are read for the compiler and for the runs, and again at every change
+def form_of(text: str) -> Form:
+    """The form that `text` describes. Raises BadForm."""
+    lead, parts = _Reader(text).whole()
+    node = linked(parts)
+    slots = tuple(slots_of(parts))
+    if twice := _filled_twice(parts):
+        raise BadForm(f"form `{text}`: {{{twice}}} would be filled twice")
+    _check(text, slots, node)
+    return Form(
+        text,
+        lead,
+        parts,
+        node,
+        tuple(dict.fromkeys(slot.name for slot in slots)),
+        required_of(parts),
+        frozenset(words_of(parts)),
+    )
+
+
+class _Reader:
+    """Reads one form."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._found = [match for match in _PART.finditer(text) if match.group().strip()]
+        self._at = 0
+
+    def whole(self) -> tuple[tuple[str, ...], tuple[Part, ...]]:
+        parts = self._parts()
+        if self._at < len(self._found):
+            self._bad(f"`{self._sign()}` closes nothing")
+        lead: list[str] = []
+        for part in parts:
+            if not (isinstance(part, Exactly) and part.is_word):
+                break
+            lead.append(part.text)
+        if not lead:
+            self._bad("it has to begin with a word in upper case, the keyword's name")
+        return tuple(lead), parts[len(lead) :]
+
+    def _sign(self) -> str:
+        return self._found[self._at].group("sign") or "" if self._at < len(self._found) else ""
+
+    def _parts(self) -> tuple[Part, ...]:
+        """Up to a sign that closes or separates, which is not passed, or the form's end."""
+        parts: list[Part] = []
+        while self._at < len(self._found) and self._sign() not in ("]", ")", "|"):
+            parts.append(self._part())
+        return tuple(parts)
+
+    def _part(self) -> Part:
+        found = self._found[self._at]
+        self._at += 1
+        if (inside := found.group("slot")) is not None:
+            return self._slot(inside.strip())
+        if word := found.group("word"):
+            if not _WORD.fullmatch(word):
+                self._bad(f"`{word}`: words of the statement stand in upper case, what it is given in {{braces}}")
+            return Exactly(word, True)
+        if bracket := found.group("bracket"):
+            return Exactly(bracket, False)
+        sign = found.group("sign")
+        if sign == "[":
+            return Maybe(self._group("[", "]"))
+        if sign == "(":
+            return Either(self._branches("(", ")"))
+        if sign is None:
+            self._bad(f"`{found.group('other')}` is nothing that a form can hold")
+        return Exactly(sign, False)
+
+    def _group(self, opened: str, closed: str) -> tuple[Part, ...]:
+        branches = self._branches(opened, closed)
+        return branches[0] if len(branches) == 1 else (Either(branches),)
+
+    def _branches(self, opened: str, closed: str) -> tuple[tuple[Part, ...], ...]:
+        branches: list[tuple[Part, ...]] = []
+        while True:
+            branches.append(self._parts())
+            ends = self._sign()
+            if ends not in (closed, "|"):
+                self._bad(f"`{opened}` is not closed")
+            if not branches[-1]:
+                self._bad(f"there is nothing before `{ends}`")
+            self._at += 1
+            if ends == closed:
+                return tuple(branches)
+
+    def _slot(self, inside: str) -> Slot:
+        match = _SLOT.fullmatch(inside)
+        if match is None:
+            self._bad(
+                f"`{{{inside}}}` is no slot: write {{name}}, {{name...}}, {{name:kind}} or {{name=A|B}}, with the name "
+                f"in lower case and the words in upper case"
+            )
+        name = match["name"]
+        if match["list"]:
+            return Slot(name, SlotKind.LIST)
+        if match["words"]:
+            return Slot(name, SlotKind.ONE_OF, tuple(match["words"].split("|")))
+        kind = match["kind"]
+        if kind is None:
+            return Slot(name, SlotKind.VALUE)
+        if kind not in _WRITTEN:
+            self._bad(f"`{kind}` is no kind of a slot; there are {', '.join(sorted(_WRITTEN))}")
+        return Slot(name, SlotKind(kind))
+
+    def _bad(self, why: str) -> NoReturn:
+        raise BadForm(f"form `{self._text}`: {why}")
+
+
+def _filled_twice(parts: Sequence[Part]) -> str:
+    """A slot that one statement would fill twice; empty where there is none."""
+    filled: set[str] = set()
+    for part in parts:
+        branches = part.branches if isinstance(part, Either) else (part.parts,) if isinstance(part, Maybe) else ()
+        for branch in branches:
+            if twice := _filled_twice(branch):
+                return twice
+        here = {slot.name for slot in slots_of((part,))}
+        if here & filled:
+            return min(here & filled)
+        filled |= here
+    return ""
+
+
+def _check(text: str, slots: Sequence[Slot], node: Node) -> None:
+    """Refuse what could never be matched as its author means it."""
+    if len({slot.name for slot in slots if slot.kind is SlotKind.VARIABLE}) > 1:
+        raise BadForm(f"form `{text}`: only one slot can be a variable that receives the result")
+    open_nodes, seen = [node], set()
+    while open_nodes:
+        node = open_nodes.pop()
+        if node is None or id(node) in seen:
+            continue
+        seen.add(id(node))
+        if isinstance(node, Fork):
+            open_nodes += node.ways
+            continue
+        open_nodes.append(node.after)
+        if isinstance(node.part, Slot):
+            _check_what_follows(
+                text, node.part, {part.text for part in first_of(node.after) if isinstance(part, Exactly)}
+            )
+
+
+def _check_what_follows(text: str, slot: Slot, signs: set[str]) -> None:
+    if slot.kind in (SlotKind.LIST, SlotKind.NAMED, SlotKind.ASSIGNMENTS, SlotKind.CHANGES) and _COMMA in signs:
+        raise BadForm(
+            f"form `{text}`: behind {{{slot.name}}}, which takes all that commas separate, no comma can stand"
+        )
+    if slot.kind in _TAKES_COMPARISONS and _EQUALS in signs:
+        raise BadForm(
+            f"form `{text}`: {{{slot.name}}} would take the `=` behind it for a comparison, which "
+            f"{{{slot.name}:word}} does not"
+        )
+
+
+_ENDS = frozenset({"ELSE", "ELSEIF", "END", "ENDIF"})
+"""Where a statement on the line of its IF is over."""
+_OPERATORS = frozenset({"AND", "OR", "NOT", "IN", "IS", "LIKE", "MOD", "XOR"})
+_NOT_AFTER_NAMES = _OPERATORS - {"NOT"} | {"THEN", "TO", "STEP", "AS", "ELSE"}
+_BEGINS_VALUE = frozenset({"(", "{", "#{", "["})
+_MOST_MISSING = 3
+_LONGEST = 238
+"""Of what is said of one mistake, in characters."""
+
+
+class Matched(NamedTuple):
+    """A statement that has the form of a keyword."""
+
+    want: Want
+    into: Target | None
+    """What receives the result, where the form has a slot for that."""
+
+
+class _Way(NamedTuple):
+    """A form, by words that it can begin with."""
+
+    words: tuple[str, ...]
+    form: Form
+
+
+class Forms:
+    """All forms, found by the first word of a statement."""
+
+    def __init__(self, forms: Iterable[Form]) -> None:
+        forms = tuple(forms)
+        self.names: tuple[str, ...] = tuple(dict.fromkeys(form.name for form in forms))
+        """Of the keywords, each once: `SEND MAIL`."""
+        single: dict[str, list[Form]] = {}
+        for form in forms:
+            if len(form.lead) == 1:
+                single.setdefault(form.name.lower(), []).append(form)
+        alone = {form.name.lower() for form in forms if not form.required}
+        self.usages = {name: usages_of(found, _LONGEST) for name, found in single.items() if name not in alone}
+        """How the keywords of one word are written that cannot stand alone, by their names in lower case."""
+        ways: dict[str, list[_Way]] = {}
+        # The longest beginning wins; among equals the order in which they were given.
+        for form in sorted(forms, key=lambda form: -len(form.lead)):
+            ways.setdefault(form.lead[0], []).append(_Way(form.lead, form))
+            if len(form.lead) > 1:
+                joined = "_".join(form.lead)
+                ways.setdefault(joined, []).append(_Way((joined,), form))
+        self._ways = {word: tuple(found) for word, found in ways.items()}
+
+    def match(self, cursor: Cursor, read: Reads, *, inside: bool) -> Matched | None:
+        """The keyword that begins at the cursor, which then stands behind it; None where none does, with the cursor
+        where it was. `inside`: within an expression, where it ends at what cannot belong to it. First words that are
+        joined by `_` mean the same: `CREATE_TASK`.
+        Raises ScriptFault where a keyword begins and goes on in none of its forms."""
+        token = cursor.now
+        if token.kind is not Kind.WORD:
+            return None
+        ways = self._ways.get(token.value)
+        if ways is None:
+            return None
+        here = [way for way in ways if cursor.is_at(*way.words) and not (inside and _is_name(cursor, way))]
+        return _Matching(cursor, read, Slots(cursor, read, self._ways, {}), inside).first_of(here) if here else None
+
+
+def _is_name(cursor: Cursor, way: _Way) -> bool:
+    """Whether the one word of the keyword is a variable here: `weather.temperature`, `list[0]`, `total = count`."""
+    if len(way.form.lead) > 1 or not way.form.required:
+        return False
+    word, after = cursor.now, cursor.ahead()
+    if after.kind is Kind.WORD:
+        return after.value in _NOT_AFTER_NAMES
+    if after.kind is not Kind.SYMBOL:
+        return after.kind in (Kind.LINE, Kind.END)
+    return after.text not in _BEGINS_VALUE or (after.text == "[" and _touch(word, after))
+
+
+def _touch(first: Token, second: Token) -> bool:
+    return second.at == At(first.at.line, first.at.column + len(first.text))
+
+
+class _Matching:
+    """One statement being matched against the forms that begin as it does."""
+
+    def __init__(self, cursor: Cursor, read: Reads, slots: Slots, inside: bool) -> None:
+        self._cursor = cursor
+        self._read = read
+        self._slots = slots
+        self._inside = inside
+        self._in_parentheses = False
+        self._filled: list[tuple[str, Expression]] = []
+        self._into: Target | None = None
+        self._form = ""
+        """The name of the form that is tried."""
+        self._furthest = -1
+        self._furthest_form = ""
+        self._expected: list[str] = []
+
+    def first_of(self, ways: Sequence[_Way]) -> Matched:
+        """The statement in the form that fits: the one with the longest beginning, and inside of an expression the one
+        that takes the most."""
+        cursor, start = self._cursor, self._cursor.index
+        best: Matched | None = None
+        checks: Mapping[str, LiteralCheck] = {}
+        ends, lead = start, 0
+        for way in ways:
+            if best is not None and len(way.form.lead) < lead:
+                break
+            cursor.index = start
+            at = cursor.now.at
+            if not self._fits(way):
+                continue
+            if best is None or cursor.index > ends:
+                best = Matched(Want(at, way.form.name, tuple(self._filled)), self._into)
+                checks = way.form.checks
+                ends, lead = cursor.index, len(way.form.lead)
+            if not self._inside:
+                break
+        if best is None:
+            cursor.index = self._furthest
+            self._fail(ways)
+        cursor.index = ends
+        for name, given in best.want.arguments:
+            if name in checks and isinstance(given, Literal) and (wrong := checks[name](given.value)):
+                cursor.fail(wrong, Code.BAD_ARGUMENT, given.at)
+        return best
+
+    def _fits(self, way: _Way) -> bool:
+        self._cursor.index += len(way.words)
+        self._form = way.form.name
+        self._filled, self._into = [], None
+        self._in_parentheses = _has_parentheses(self._cursor, way.form, self._inside)
+        if self._in_parentheses:
+            self._cursor.take()
+        return self._goes(way.form.node)
+
+    def _goes(self, node: Node) -> bool:
+        """Whether the statement goes on like `node`, up to its end. If not, the cursor stands anywhere. Keywords may
+        stand within one another, so this takes little of the stack: what else could be tried is kept in a list."""
+        others: list[tuple[Node, int, int, Target | None]] = []
+        while True:
+            if isinstance(node, Fork):
+                state = self._cursor.index, len(self._filled), self._into
+                others += [(way, *state) for way in reversed(node.ways[1:])]
+                node = node.ways[0]
+            elif node is not None and self._takes(node):
+                node = node.after
+            elif node is None and self._ends():
+                return True
+            elif not others:
+                return False
+            else:
+                node, self._cursor.index, filled, self._into = others.pop()
+                del self._filled[filled:]
+
+    def _takes(self, step: Step) -> bool:
+        part = step.part
+        if isinstance(part, Exactly):
+            passes = self._cursor.words if part.is_word else self._cursor.symbol
+            return passes(part.text) or self._misses(f"`{part.text}`")
+        try:
+            if part.kind is SlotKind.VARIABLE:
+                self._into = self._slots.target()
+            else:
+                self._filled.append((part.name, self._filling(part, step.after)))
+        except Absent as absent:
+            return self._misses(absent.what or _called(part))
+        return True
+
+    def _filling(self, slot: Slot, after: Node) -> Expression:
+        match slot.kind:
+            case SlotKind.VALUE:
+                return self._slots.value()
+            case SlotKind.TEXT | SlotKind.LIST:
+                return self._slots.quoted() if slot.kind is SlotKind.TEXT else self._slots.values()
+            case SlotKind.ONE_OF:
+                return self._slots.one_of(slot.words)
+            case SlotKind.WORD:
+                signs = {part.text for part in first_of(after) if isinstance(part, Exactly) and not part.is_word}
+                return self._slots.word(before=signs)
+            case SlotKind.NAME:
+                return self._slots.name(before_names=_is_before(after, SlotKind.NAMES))
+            case SlotKind.SEMICOLON | SlotKind.KEY:
+                return self._slots.key() if slot.kind is SlotKind.KEY else self._slots.semicolon()
+            case SlotKind.ASSIGNMENTS | SlotKind.CHANGES:
+                return self._slots.assignments(of_rows=slot.kind is SlotKind.CHANGES)
+            case SlotKind.CONDITION | SlotKind.FILTER:
+                is_text = slot.kind is SlotKind.FILTER
+                return filter_text(self._slots.value()) if is_text else self._slots.condition()
+            case SlotKind.NAMED | SlotKind.NAMES | SlotKind.ROW | SlotKind.PAIR:
+                return columns_in(self._slots, slot.kind)
+            case _:
+                return self._slots.block()
+
+    def _ends(self) -> bool:
+        cursor = self._cursor
+        if self._in_parentheses:
+            if not cursor.symbol(")"):
+                return self._misses("`)`")
+            if self._inside:
+                return True
+        if self._inside:
+            return not cursor.is_symbol(":") or self._misses("")
+        return _is_over(cursor.now) or self._misses("")
+
+    def _misses(self, expected: str) -> bool:
+        """Remember what would have to stand here, if no other form got further. False."""
+        index = self._cursor.index
+        if index > self._furthest:
+            self._furthest, self._furthest_form, self._expected = index, self._form, []
+        if index == self._furthest and expected not in self._expected:
+            self._expected.append(expected)
+        return False
+
+    def _fail(self, ways: Sequence[_Way]) -> NoReturn:
+        cursor, name = self._cursor, self._furthest_form
+        missing = [one for one in self._expected if one]
+        if "" in self._expected or not missing:
+            told = f"{name} is over before this, {cursor.found()}{_quotes(cursor)}; write "
+        else:
+            told = f"{name}: {' or '.join(missing[:_MOST_MISSING])} is missing, {cursor.found()}; write "
+        cursor.fail(told + usages_of([way.form for way in ways if way.form.name == name], _LONGEST - len(told)))
+
+
+def _quotes(cursor: Cursor) -> str:
+    """A hint where words of a text may stand without quotes, or two texts without `+`."""
+    is_word, is_text = cursor.now.kind is Kind.WORD, cursor.now.kind is Kind.TEXT
+    cursor.index -= 1
+    is_behind_text = cursor.now.kind is Kind.TEXT
+    cursor.index += 1
+    return "; texts stand in quotes, and `+` joins them" if is_word or (is_text and is_behind_text) else ""
+
+
+def _is_before(after: Node, kind: SlotKind) -> bool:
+    return isinstance(after, Step) and isinstance(after.part, Slot) and after.part.kind is kind
+
+
+def _called(slot: Slot) -> str:
+    """What the slot takes, for whoever left it out."""
+    match slot.kind:
+        case SlotKind.ONE_OF:
+            few = some_of(slot.words)
+            return " or ".join(f"`{word}`" for word in few) if few == slot.words else f"a word such as `{few[0]}`"
+        case SlotKind.VARIABLE:
+            return "a variable"
+        case SlotKind.ASSIGNMENTS | SlotKind.CHANGES:
+            return "`column = value`"
+        case SlotKind.CONDITION:
+            return "a condition"
+        case SlotKind.PAIR:
+            return "`name = value`"
+        case SlotKind.SEMICOLON:
+            return "`;`"
+        case SlotKind.NAMES:
+            return "`(column, …)`"
+        case SlotKind.ROW:
+            return "`(value, …)`"
+        case SlotKind.BLOCK:
+            return "the text of the block"
+        case _:
+            return slot.name.rstrip("_") or slot.name
+
+
+def _is_over(token: Token) -> bool:
+    return token.kind in (Kind.LINE, Kind.END) or (token.kind is Kind.WORD and token.value in _ENDS)
+
+
+def _has_parentheses(cursor: Cursor, form: Form, inside: bool) -> bool:
+    """Whether the parenthesis at the cursor holds all that the keyword is given. Otherwise it is a part of the first
+    value: `TALK (a + b) * 2`."""
+    if not cursor.is_symbol("("):
+        return False
+    behind, has_comma = _behind_parenthesis(cursor)
+    if behind is None:
+        return False
+    if has_comma:
+        return True
+    if not inside:
+        return _is_over(behind)
+    if behind.kind is Kind.WORD and behind.value in form.words:
+        return False
+    word = cursor.index - 1
+    return _follows(cursor, word) or not _goes_on(behind)
+
+
+def _behind_parenthesis(cursor: Cursor) -> tuple[Token | None, bool]:
+    """The token behind the `)` that belongs to the `(` at the cursor, None where there is none in this statement; and
+    whether commas stand directly between them."""
+    depth, count, has_comma = 0, 0, False
+    while True:
+        token = cursor.ahead(count) if count else cursor.now
+        if token.kind in (Kind.LINE, Kind.END):
+            return None, has_comma
+        if token.kind is Kind.SYMBOL:
+            if token.text in ("(", "[", "{", "#{"):
+                depth += 1
+            elif token.text in (")", "]", "}"):
+                depth -= 1
+                if not depth:
+                    return cursor.ahead(count + 1), has_comma
+            has_comma = has_comma or (token.text == "," and depth == 1)
+        count += 1
+
+
+def _follows(cursor: Cursor, index: int) -> bool:
+    """Whether no space is between the token at `index` and the cursor's."""
+    here, now = cursor.index, cursor.now
+    cursor.index = index
+    word, cursor.index = cursor.now, here
+    return _touch(word, now)
+
+
+def _goes_on(token: Token) -> bool:
+    if token.kind is Kind.WORD:
+        return token.value in _OPERATORS
+    return token.kind is Kind.SYMBOL and token.text not in (")", "]", "}")

@@ -1,0 +1,278 @@
+"""The header of a script: PARAM and DESCRIPTION, as they are written. What they mean is told in `definitions.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NoReturn, cast
+
+from function_calls.basic.codes import Code, ScriptFault
+from function_calls.basic.language.form_slots import Reads
+from function_calls.basic.language.param_types import type_named
+from function_calls.basic.language.tokens import Cursor, Inner, Kind, Token
+from function_calls.basic.nodes import At, Expression, ListOf, Literal, MapOf, Param, Unary
+from services.refs import JsonValue
+
+_CLAUSES = frozenset({"AS", "LIKE", "DESCRIPTION", "OPTIONAL", "REQUIRED", "DEFAULT", "ENUM"})
+_CONSTANTS = {"TRUE": True, "FALSE": False, "NULL": None}
+
+
+def read_param(cursor: Cursor, read: Reads) -> Param:
+    """The PARAM at the cursor, which then stands at the end of its line. Raises ScriptFault with BAD_PARAM."""
+    return _ParamReader(cursor, read).param()
+
+
+def read_description(cursor: Cursor, read: Reads) -> tuple[str, At]:
+    """The text of the DESCRIPTION at the cursor, and where the statement stands; empty where it has none. The cursor
+    then stands at the end of its line. Raises ScriptFault with BAD_PARAM."""
+    at = cursor.take().at
+    text = "" if cursor.is_line_end else _described(cursor)
+    if not cursor.is_line_end:
+        cursor.fail(
+            f'the text of DESCRIPTION is over here, {cursor.found()}; put all of it between quotes: DESCRIPTION "…"',
+            Code.BAD_PARAM,
+        )
+    return text, at
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """A value as it was written."""
+
+    value: JsonValue
+    raw: str
+
+    def of(self, type_name: str) -> JsonValue:
+        """A number where the type wants a text is what the author typed: `01234`, `1.50`."""
+        kind = type_named(type_name)
+        is_number = isinstance(self.value, int | float) and not isinstance(self.value, bool)
+        return self.raw if is_number and kind is not None and type_name and kind.is_text else self.value
+
+
+@dataclass(slots=True)
+class _ParamReader:
+    """Reads one PARAM, its clauses in any order."""
+
+    cursor: Cursor
+    read: Reads
+    name: str = ""
+    seen: set[str] = field(default_factory=set)
+    type: str = ""
+    type_at: At | None = None
+    choices: list[_Written] = field(default_factory=list)
+    like: _Written | None = None
+    default: _Written | None = None
+    description: str = ""
+
+    def param(self) -> Param:
+        at = self.cursor.take().at
+        self._read_name()
+        clauses = {
+            "AS": self._read_type,
+            "LIKE": self._read_like,
+            "DEFAULT": self._read_default,
+            "ENUM": self._read_enum,
+            "DESCRIPTION": self._read_description,
+        }
+        while not self.cursor.is_line_end:
+            token = self.cursor.now
+            word = str(token.value) if token.kind is Kind.WORD else ""
+            if word not in _CLAUSES:
+                self._bad(f"PARAM {self.name} cannot go on like this, {self.cursor.found()}")
+            if word in self.seen:
+                self._bad(f"PARAM {self.name} has {word} twice")
+            self.seen.add(word)
+            self.cursor.take()
+            if word in clauses:
+                clauses[word]()
+        if {"OPTIONAL", "REQUIRED"} <= self.seen:
+            self._bad(f"PARAM {self.name} cannot be both OPTIONAL and REQUIRED")
+        return Param(
+            at,
+            self.name,
+            self.type,
+            self.type_at,
+            choices=tuple(one.of(self.type) for one in self.choices),
+            like=self.like.of(self.type) if self.like else None,
+            has_like=self.like is not None,
+            description=self.description,
+            optional="OPTIONAL" in self.seen,
+            default=self.default.of(self.type) if self.default else None,
+            has_default=self.default is not None,
+        )
+
+    def _read_name(self) -> None:
+        cursor, token = self.cursor, self.cursor.now
+        if cursor.is_line_end:
+            self._bad(f"PARAM has no name, {cursor.found()}")
+        if token.kind is not Kind.WORD:
+            joined = _text_of(_touching(cursor))
+            self._bad(f"`{joined}` is no name: it begins with a letter and has letters, digits and `_`", token.at)
+        after = cursor.ahead()
+        if token.value in ("AS", "LIKE") or (token.value in _CLAUSES and after.kind is Kind.TEXT):
+            self._bad(f"PARAM has no name before {token.value}")
+        self.name = token.text
+        if after.at == _behind(token) and after.kind not in (Kind.LINE, Kind.END, Kind.TEXT):
+            joined = _text_of(_touching(cursor))
+            self._bad(f"`{joined}` is no name: it has letters, digits and `_` only", token.at)
+        cursor.take()
+
+    def _read_type(self) -> None:
+        cursor, token = self.cursor, self.cursor.now
+        self.type_at = token.at
+        if token.kind is Kind.WORD and token.value == "ENUM":
+            return
+        if token.kind is Kind.TEXT or cursor.is_symbol("["):
+            self._read_literals()
+        elif token.kind is not Kind.WORD or token.value in _CLAUSES:
+            self._bad(f"the type of PARAM {self.name} is missing behind AS, {cursor.found()}")
+        else:
+            self.type = cursor.take().text.lower()
+
+    def _read_literals(self) -> None:
+        """`AS "easy", "hard"`. One text alone, with spaces in it, is what the parameter is, not what it may be."""
+        self._read_choices("AS")
+        only = self.choices[0].value if len(self.choices) == 1 else None
+        if isinstance(only, str) and len(only.split()) > 1:
+            self.choices, self.description = [], only
+
+    def _read_like(self) -> None:
+        self.like = self._value("LIKE")
+
+    def _read_default(self) -> None:
+        self.cursor.symbol("=")
+        self.default = self._value("DEFAULT")
+
+    def _read_enum(self) -> None:
+        self._read_choices("ENUM")
+
+    def _read_description(self) -> None:
+        if self.cursor.is_line_end or (self.cursor.now.kind is Kind.WORD and self.cursor.now.value in _CLAUSES):
+            self._bad(f"the text is missing behind DESCRIPTION of PARAM {self.name}, {self.cursor.found()}")
+        self.description = _described(self.cursor)
+
+    def _read_choices(self, behind: str) -> None:
+        if self.choices:
+            self._bad(f"PARAM {self.name} has its choices twice")
+        cursor = self.cursor
+        closed = "]" if cursor.symbol("[") else ")" if cursor.symbol("(") else ""
+        while True:
+            if cursor.is_symbol(",", "]", ")"):
+                self._bad(f"a choice is missing, {cursor.found()}")
+            self.choices.append(self._value(behind, *(",", closed)))
+            if not cursor.symbol(","):
+                break
+        if closed and not cursor.symbol(closed):
+            self._bad(f"`{closed}` is missing behind the choices of PARAM {self.name}, {cursor.found()}")
+
+    def _value(self, behind: str, *ends: str) -> _Written:
+        """What stands behind a word of the header: a text, a number, true or false, a list, a map, or words without
+        quotes up to the next clause or one of `ends`."""
+        cursor, token = self.cursor, self.cursor.now
+        if token.kind is Kind.TEXT:
+            self._check_quotes(token, behind)
+            return _Written(_joined_texts(cursor), "")
+        if cursor.is_symbol("[", "{", "#{"):
+            try:
+                return _Written(self._constant(self.read.operand(cursor)), "")
+            except ScriptFault as error:
+                if error.fault.code is Code.TOO_DEEP:
+                    raise
+                raise self._fault(error.fault.message, error.fault.at) from None
+        found: list[Token] = []
+        while not (cursor.is_line_end or (cursor.now.kind is Kind.WORD and cursor.now.value in _CLAUSES)):
+            if cursor.is_symbol(*ends):
+                break
+            found.append(cursor.take())
+        if not found:
+            self._bad(f"a value is missing behind {behind} of PARAM {self.name}, {cursor.found()}")
+        raw = _text_of(found)
+        return _Written(_plain(found, raw), raw)
+
+    def _check_quotes(self, token: Token, behind: str) -> None:
+        """Raises ScriptFault for `Ann"`, which has lost its first quote and is read as words without quotes."""
+        if token.text.endswith('"') and token.text.count('"') == 1 and len(token.text) > 1:
+            self._bad(f"a quote is missing before {token.text} behind {behind} of PARAM {self.name}", token.at)
+
+    def _constant(self, expression: Expression) -> JsonValue:
+        if isinstance(expression, Literal):
+            return expression.value
+        if isinstance(expression, ListOf):
+            return [self._constant(one) for one in expression.items]
+        if isinstance(expression, MapOf):
+            return {key: self._constant(one) for key, one in expression.entries}
+        if isinstance(expression, Unary) and expression.operator == "-":
+            value = self._constant(expression.operand)
+            if isinstance(value, int | float):
+                return -value
+        raise ScriptFault(expression.at, Code.SYNTAX, f"PARAM {self.name} can only have values that are written out")
+
+    def _bad(self, why: str, at: At | None = None) -> NoReturn:
+        raise self._fault(why, at)
+
+    def _fault(self, why: str, at: At | None = None) -> ScriptFault:
+        name = self.name or "city"
+        right = f'write it like this: PARAM {name} AS string LIKE "an example" DESCRIPTION "what it is"'
+        return ScriptFault(at or self.cursor.now.at, Code.BAD_PARAM, f"{why}; {right}")
+
+
+def _plain(found: Sequence[Token], raw: str) -> JsonValue:
+    """The value of what has no quotes."""
+    first, last = found[0], found[-1]
+    if len(found) == 1 and first.kind is Kind.NUMBER:
+        return first.value
+    if len(found) == 1 and first.kind is Kind.WORD and first.value in _CONSTANTS:
+        return _CONSTANTS[first.value]
+    if len(found) == 2 and first.text in ("-", "+") and last.kind is Kind.NUMBER:
+        return -last.value if first.text == "-" else last.value
+    return raw
+
+
+def _described(cursor: Cursor) -> str:
+    """The text of a DESCRIPTION, on one line."""
+    if cursor.now.kind in (Kind.TEXT, Kind.BLOCK):
+        text = _joined_texts(cursor)
+    else:
+        found: list[Token] = []
+        while not cursor.is_line_end:
+            found.append(cursor.take())
+        text = _text_of(found)
+    return " ".join(text.split())
+
+
+def _joined_texts(cursor: Cursor) -> str:
+    """`"a"`, and `"a" + "b"`. A header is read when nothing has a value yet, so `${…}` is only text there."""
+    text = _literal(cursor.take())
+    while cursor.is_symbol("+", "&") and cursor.ahead().kind is Kind.TEXT:
+        cursor.take()
+        text += _literal(cursor.take())
+    return text
+
+
+def _literal(token: Token) -> str:
+    parts = cast("tuple[str | Inner, ...]", token.value)
+    return "".join(part if isinstance(part, str) else f"${{{part.source}}}" for part in parts)
+
+
+def _behind(token: Token) -> At:
+    return At(token.at.line, token.at.column + len(token.text))
+
+
+def _touching(cursor: Cursor) -> list[Token]:
+    """The tokens from the cursor on that no space separates."""
+    found = [cursor.now]
+    while True:
+        token = cursor.ahead(len(found))
+        if token.kind in (Kind.LINE, Kind.END) or token.at != _behind(found[-1]):
+            return found
+        found.append(token)
+
+
+def _text_of(tokens: Sequence[Token]) -> str:
+    """The tokens with the spaces that were between them."""
+    text, ends = "", None
+    for token in tokens:
+        gap = token.at.column - ends.column if ends is not None and ends.line == token.at.line else 1
+        text += " " * max(gap, 0) + token.text if ends is not None else token.text
+        ends = _behind(token)
+    return text

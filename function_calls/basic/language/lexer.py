@@ -1,0 +1,513 @@
+"""Lexer: from script text to tokens, in one pass."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, NamedTuple
+from unicodedata import category, decimal, normalize
+
+from function_calls.basic.codes import Code, Fault
+from function_calls.basic.language.comments import FORBIDDEN, MEANT, QUOTES, begins_text, forbidden, out_of_place
+from function_calls.basic.language.quoted import Quoted, goes_on, goes_on_with_rows, parts_of, quoted
+from function_calls.basic.language.tokens import Inner, Kind, Token
+from function_calls.basic.nodes import At
+from services.refs import JsonValue
+
+
+class Scanned:
+    """Of one text."""
+
+    __slots__ = ("_faulty", "base", "brackets", "faults", "line", "text", "tokens")
+
+    def __init__(self, text: str, line: int, base: int) -> None:
+        self.text = text
+        self.faults: list[Fault] = []
+        self.tokens: list[Token] = []
+        self.brackets: list[str] = []
+        """Those that are open."""
+        self.line = line
+        self.base = base
+        """What is taken from an offset in this line to have its column."""
+        self._faulty: set[int] = set()
+
+    def at(self, offset: int) -> At:
+        """The place of an offset in this line or behind it."""
+        lines = self.text.count("\n", max(self.base + 1, 0), offset)
+        if not lines:
+            return At(self.line, offset - self.base)
+        return At(self.line + lines, offset - self.text.rfind("\n", 0, offset))
+
+    def put(self, kind: Kind, piece: str, value: JsonValue, start: int) -> None:
+        """A token that begins at `start` in this line."""
+        self.tokens.append(Token(kind, piece, value, At(self.line, start - self.base)))
+
+    def go(self, start: int, end: int) -> int:
+        """Go on behind `end`, over the lines that end before it."""
+        lines = self.text.count("\n", start, end)
+        if lines:
+            self.line += lines
+            self.base = self.text.rfind("\n", start, end)
+        return end
+
+    def line_end(self, offset: int) -> int:
+        """Where the line ends that the offset is in."""
+        end = self.text.find("\n", offset)
+        return len(self.text) if end < 0 else end
+
+    def fault(self, at: At, code: Code, message: str) -> None:
+        """Something is wrong here. Of a line only the first fault counts."""
+        if at.line not in self._faulty:
+            self._faulty.add(at.line)
+            self.faults.append(Fault(at, code, message))
+
+    def drop_forbidden(self) -> None:
+        """Put a space where a character stands that no script may hold."""
+        if not FORBIDDEN.search(self.text):
+            return
+        for number, line in enumerate(self.text.split("\n"), 1):
+            if found := FORBIDDEN.search(line):
+                self.fault(At(number, found.start() + 1), Code.BAD_CHARACTER, forbidden(found.group()))
+        self.text = FORBIDDEN.sub(" ", self.text)
+
+    def is_behind_word(self, offset: int) -> bool:
+        """Whether the last token is a word that ends at the offset."""
+        last = self.tokens[-1] if self.tokens else None
+        if last is None or last.kind is not Kind.WORD:
+            return False
+        return self.at(offset) == (last.at.line, last.at.column + len(last.text))
+
+
+_EXAMPLE_END = re.compile(r"[ \t](?:(?:DESCRIPTION|OPTIONAL|REQUIRED|DEFAULT|ENUM|LIKE|AS)\b|'|//|\#)", re.IGNORECASE)
+_DESCRIPTION_END = re.compile(r"[ \t](?:OPTIONAL|REQUIRED|DEFAULT|ENUM|LIKE)\b")
+_ONE_VALUE = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$|[^\W\d]\w*$")
+_OWN_READING = ("'", '"', "`", "[", "{", "#", "(", "“", "„", "”", "‘", "«", "「", "＂")
+"""What begins a value that is read as everywhere."""
+
+_NOT_PROSE = re.compile(
+    r"""[ \t]*(?: $ | [A-Z_]{2,}\b | '| // | \# | (?i:REM)\b | \d+[ \t] )  # blank, a keyword, a comment, a number
+      | [^"=\n]*["=]                                                        # a text or an assignment
+      | [ \t]*[\w.]+\(                                                      # a call
+      | .*\b(?i:THEN)[ \t]*$""",
+    re.VERBOSE | re.MULTILINE,
+)
+_CLOSED_LATER = re.compile(
+    r'[^"\n]*\n(?:(?![ \t]*(?:PARAM\b|DESCRIPTION\b|\n))[^"\n]*\n)*?[^"\n]*"(?=[ \t]*$)', re.IGNORECASE | re.MULTILINE
+)
+_MARK = ("=", ".", "(", ",", ")", "]", "}", ":", "+=", "-=", "*=", "/=", "&=", "^=")
+_HAS_END_TABLE = re.compile(r"^[ \t]*END[ \t]+TABLE\b", re.IGNORECASE | re.MULTILINE)
+
+
+class Raw(NamedTuple):
+    """A text without quotes, from `start` to `end` in the script."""
+
+    text: str
+    start: int
+    end: int
+
+
+def description(text: str, position: int) -> Raw | None:
+    """What stands behind a DESCRIPTION of its own that ends at `position`, unless that is a text on one line.
+
+    Without quotes it goes to the line's end, and over the lines that follow as long as these read like prose: not
+    blank, not begun with a word in capitals, and without a quote or `=`. In quotes it may end in a later line. None
+    where it is to be read as everywhere."""
+    line = _line(text, position)
+    if line.text.startswith('"') and '"' not in line.text[1:]:
+        closed = _CLOSED_LATER.match(text, line.start + 1)
+        if closed:
+            parts = closed.group()[:-1].splitlines()
+            return Raw(" ".join(part.strip() for part in parts).strip(), line.start, closed.end())
+    if line.text.startswith(_OWN_READING):
+        return None
+    words, end = _prose(text, line)
+    return Raw(" ".join(words), line.start, end) if words else None
+
+
+def _prose(text: str, line: Raw) -> tuple[list[str], int]:
+    """This line and those behind it that read like prose, and where they end."""
+    words = [line.text] if line.text else []
+    end = line.end
+    while (following := text.find("\n", end)) >= 0 and not _NOT_PROSE.match(text, following + 1):
+        line = _line(text, following + 1)
+        words.append(line.text)
+        end = line.end
+    return words, end
+
+
+def param_description(text: str, position: int) -> Raw | None:
+    """What stands without quotes behind the DESCRIPTION of a PARAM; None where quotes begin, or nothing is there."""
+    return _up_to(_DESCRIPTION_END, text, position)
+
+
+def example(text: str, position: int) -> Raw | None:
+    """What stands behind LIKE of a PARAM, where it is neither in quotes nor one number or word."""
+    raw = _up_to(_EXAMPLE_END, text, position)
+    return None if raw is None or _ONE_VALUE.match(raw.text) else raw
+
+
+def _up_to(last: re.Pattern[str], text: str, position: int) -> Raw | None:
+    line = _line(text, position)
+    if line.text.startswith(_OWN_READING):
+        return None
+    found = last.search(text, line.start, line.end)
+    words = text[line.start : found.start() if found else line.end].rstrip()
+    return Raw(words, line.start, line.start + len(words)) if words else None
+
+
+def _line(text: str, position: int) -> Raw:
+    """The rest of the line without the blanks around it."""
+    end = text.find("\n", position)
+    rest = text[position : len(text) if end < 0 else end].rstrip()
+    words = rest.lstrip()
+    return Raw(words, position + len(rest) - len(words), position + len(rest))
+
+
+def is_named_otherwise(text: str, position: int) -> bool:
+    """Whether the word that ends at `position` is a name and begins no statement: `begin = 1`, `begin.x`."""
+    return _line(text, position).text.startswith(_MARK)
+
+
+def has_end_table(text: str, position: int) -> bool:
+    """Whether END TABLE follows."""
+    return _HAS_END_TABLE.search(text, position) is not None
+
+
+def block_end(text: str, position: int, word: str) -> re.Match[str] | None:
+    """The line that ends the block BEGIN `word`, from `position` on: END and the same word. SYSTEM PROMPT may end with
+    either of its words."""
+    last = r"(?:SYSTEM[ \t]+)?PROMPT|SYSTEM" if word == "SYSTEM" else re.escape(word)
+    return re.compile(rf"^[ \t]*END[ \t]+(?:{last})[ \t]*(?:(?:'|//|\#|REM\b).*)?$", re.I | re.M).search(text, position)
+
+
+_TOKEN = re.compile(
+    r"""[ \t\xa0\u3000]*(?:
+      (?P<word>[^\W\d]\w*)\$?
+    | (?P<symbol><>|<=|>=|!=|==|[,=<>+\-*\\^]|/(?!/)|\.(?![0-9])|\?\.(?![0-9]))
+    | (?P<plain>"[^"\\$\n]*"(?!"))
+    | (?P<newline>\n(?:[ \t]*\n)*)
+    | (?P<bracket>[()\[\]{}]|\#\{)
+    | (?P<number>(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)
+    | (?P<comment>(?://|\#).*)
+    | (?P<quote>["'`])
+    | (?P<mark>[:;%]|&&?|\|\|?|\?\??|!)
+    | (?P<end>\Z)
+    | (?P<other>.)
+    )""",
+    re.VERBOSE,
+)
+_WORD, _NUMBER, _TEXT, _SYMBOL, _LINE = Kind.WORD, Kind.NUMBER, Kind.TEXT, Kind.SYMBOL, Kind.LINE
+_ONE_SPELLING = {"!=": "<>", "==": "=", "?.": "."}
+_CLOSES = {")": "(", "]": "[", "}": "{"}
+_SPECIAL = frozenset(
+    ["_", "REM", "DESCRIPTION", "PARAM", "LIKE", "BEGIN", "TABLE", "HTTP", "HTTPS", "WS", "WSS", "FTP", "FTPS"]
+)
+_URL = re.compile(r"://[^\s,\"'`()\[\]{}<>]+")
+_REST_OF_LINE_IS_COMMENT = re.compile(r"[ \t]*(?:(?:'|//|#|REM\b).*)?(?:\n(?:[ \t]*\n)*|\Z)", re.IGNORECASE)
+_NOTHING_MORE = re.compile(r"[ \t]*(?:\n|\Z|'|//|#)")
+_BLOCK_BEGINS = re.compile(r"[ \t]+([^\W\d]\w*)")
+_TYPOGRAPHIC_ENDS = {'"': re.compile('[^“”„‟«»「」『』＂〝〞"\n]*'), "'": re.compile("[^‘’‚‛＇'\n]*")}
+_FOREIGN = {"&&": "AND", "||": "OR", "|": "OR", "!": "NOT"}
+_TYPED = re.compile(
+    r"(?:^|:|\b(?:LET|FOR|THEN|ELSE|CONST))[ \t]*(?!\d)(\w+(?:%(?=[ \t])|[!#]))[ \t]*=(?!=)",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""A name that says its type, `n% = 5`; `n%=5` could also be a slip for `n = n % 5`."""
+_FAR = 100
+"""No bracket closes one that so many others are within."""
+_MOST_DIGITS = 300
+"""More are no number that anybody counts with."""
+
+
+def tokens_of(text: str) -> tuple[list[Token], list[Fault]]:
+    """The tokens of a script, the last one END, and what is wrong with its characters: one fault a line at the most.
+
+    Never raises. A line with a fault keeps the tokens that can be made of it, with what the author must have meant,
+    so that an IF with a typographic quote still begins its block."""
+    made = Scanned(as_lines(text), 1, -1)
+    made.drop_forbidden()
+    _Lexer(made).run()
+    return made.tokens, made.faults
+
+
+def as_lines(text: str) -> str:
+    """The text without a byte order mark, and with `\\n` at the end of each line."""
+    return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+
+
+def tokens_inside(inner: Inner) -> tuple[list[Token], list[Fault]]:
+    """The same for what stands in `${…}`, with its places in the script."""
+    made = Scanned(inner.source, inner.at.line, -inner.at.column)
+    made.brackets.append("{")
+    _Lexer(made).run()
+    return made.tokens, made.faults
+
+
+class _Lexer:
+    __slots__ = (
+        "_block", "_brackets", "_made", "_no_end_table", "_no_inner_before", "_param", "_text", "_tokens",
+    )  # fmt: skip
+
+    def __init__(self, made: Scanned) -> None:
+        self._made = made
+        self._text = made.text
+        self._tokens = made.tokens
+        self._brackets = made.brackets
+        self._param = False
+        """Whether a PARAM is being read."""
+        self._block: tuple[str, At] | None = None
+        """The word behind the BEGIN whose lines begin with the next one, and where that BEGIN stands."""
+        self._no_inner_before = 0
+        self._no_end_table = False
+
+    def run(self) -> None:
+        text, append, match, rare = self._text, self._tokens.append, _TOKEN.match, self._rare
+        new = tuple.__new__  # what NamedTuple would call: a third of the time goes into making tokens
+        typed = {name.upper() for name in _TYPED.findall(text)}
+        position, line, base = 0, self._made.line, self._made.base
+        while True:
+            found = match(text, position)
+            assert found is not None
+            kind = found.lastgroup
+            assert kind is not None
+            piece: str = found[kind]
+            position = found.end()
+            if kind == "word":
+                start = found.start(kind)
+                value = piece.upper()
+                if typed and value + text[position : position + 1] in typed:
+                    position += 1
+                if value in _SPECIAL and (moved := self._special(piece, value, start)) >= 0:
+                    position, line, base = moved, self._made.line, self._made.base
+                else:
+                    append(new(Token, (_WORD, piece, value, new(At, (line, start - base)))))
+            elif kind == "symbol":
+                at = new(At, (line, position - len(piece) - base))
+                append(new(Token, (_SYMBOL, _ONE_SPELLING.get(piece, piece), None, at)))
+            elif kind == "plain":
+                at = new(At, (line, position - len(piece) - base))
+                append(new(Token, (_TEXT, piece, (piece[1:-1],), at)))
+            elif kind == "end":
+                break
+            elif kind != "comment":
+                position = rare[kind](self, piece, position - len(piece), position)
+                line, base = self._made.line, self._made.base
+        if self._block:
+            self._read_block(len(text))
+        self._made.put(Kind.END, "", None, len(text))
+
+    # Words that are more than names
+
+    def _begins_statement(self) -> bool:
+        tokens = self._tokens
+        if not tokens or tokens[-1].kind is _LINE:
+            return True
+        return tokens[-1].kind is _NUMBER and (len(tokens) == 1 or tokens[-2].kind is _LINE)
+
+    def _special(self, piece: str, value: str, start: int) -> int:
+        """What a word begins that is not read as others: where to go on, or -1 if it is a word like any other."""
+        end = start + len(piece)
+        if value == "_":
+            found = _REST_OF_LINE_IS_COMMENT.match(self._text, end)
+            return self._made.go(start, found.end()) if found else -1
+        if value == "REM":
+            return self._made.line_end(end) if self._begins_statement() or self._is_remark(start, end) else -1
+        if self._param and self._tokens[-1].value == "PARAM":
+            return -1
+        if value == "LIKE":
+            return self._raw(piece, value, start, example(self._text, end)) if self._param else -1
+        if value == "DESCRIPTION" and self._param:
+            return self._raw(piece, value, start, param_description(self._text, end))
+        if value.startswith(("HTTP", "WS", "FTP")):
+            url = _URL.match(self._text, end)
+            return self._raw("", "", start, Raw(piece + url.group(), start, url.end())) if url else -1
+        if self._begins_statement() and not is_named_otherwise(self._text, end):
+            return self._statement(piece, value, start)
+        return -1
+
+    def _is_remark(self, start: int, end: int) -> bool:
+        """Whether a REM within a statement is one, as in `x = 1 REM …`, and no key or member."""
+        if self._brackets:
+            before = self._text[max(self._made.base + 1, 0) : start]
+            return not before.strip() and not is_named_otherwise(self._text, end)
+        return self._tokens[-1].text != "."
+
+    def _statement(self, piece: str, value: str, start: int) -> int:
+        end = start + len(piece)
+        if value == "DESCRIPTION":
+            return self._raw(piece, value, start, description(self._text, end))
+        if value == "PARAM":
+            self._param = True
+        elif found := _BLOCK_BEGINS.match(self._text, end):
+            word = "TABLE" if value == "TABLE" else found.group(1).upper()
+            if value == "BEGIN" or self._has_end_table(end):
+                self._block = word, self._made.at(start)
+        return -1
+
+    def _has_end_table(self, position: int) -> bool:
+        if not self._no_end_table:
+            self._no_end_table = not has_end_table(self._text, position)
+        return not self._no_end_table
+
+    def _raw(self, piece: str, value: str, start: int, raw: Raw | None) -> int:
+        if raw is None:
+            return -1
+        if piece:
+            self._made.put(_WORD, piece, value, start)
+        self._tokens.append(Token(_TEXT, raw.text, (raw.text,), self._made.at(raw.start)))
+        return self._made.go(start, raw.end)
+
+    # Everything but words
+
+    def _newline(self, piece: str, start: int, end: int) -> int:
+        if self._block:
+            return self._read_block(start)
+        last = self._tokens[-1] if self._tokens else None
+        if last is None or last.kind is _LINE:
+            if last and last.text == ":":
+                self._tokens[-1] = last._replace(text=":\n")
+        elif not (
+            goes_on(last, self._text, end, self._brackets, piece.count("\n") > 1)
+            or (not self._brackets and goes_on_with_rows(self._tokens, self._text, end))
+        ):
+            self._made.put(_LINE, "\n", None, start)
+            self._brackets.clear()
+            self._param = False
+        return self._made.go(start, end)
+
+    def _read_block(self, start: int) -> int:
+        assert self._block is not None
+        word, begin = self._block
+        self._block = None
+        self._brackets.clear()
+        first = min(start + 1, len(self._text))
+        found = block_end(self._text, first, word)
+        if found is None:
+            self._made.fault(
+                begin, Code.NOT_CLOSED, f"the block that begins here has no END {word} on a line of its own"
+            )
+        raw = self._text[first : found.start() if found else len(self._text)].removesuffix("\n")
+        parts = parts_of(raw, lambda offset: self._made.at(first + offset))
+        if parts.wrong:
+            self._made.fault(self._made.at(first + parts.wrong_at), Code.OPEN_TEXT, parts.wrong)
+        self._tokens.append(Token(Kind.BLOCK, raw, parts.parts, self._made.at(first)))
+        return self._made.go(start, found.end() if found else len(self._text))
+
+    def _bracket(self, piece: str, start: int, end: int) -> int:
+        self._made.put(_SYMBOL, piece, None, start)
+        opener = _CLOSES.get(piece)
+        if opener is None:
+            self._brackets.append(piece.removeprefix("#"))
+        elif opener in self._brackets[-_FAR:]:
+            while self._brackets.pop() != opener:
+                pass
+        return end
+
+    def _number(self, piece: str, start: int, end: int) -> int:
+        value: JsonValue = 0
+        if len(piece) <= _MOST_DIGITS:
+            value = int(piece) if piece.isdigit() else float(piece)
+        if len(piece) > _MOST_DIGITS or value == float("inf"):
+            self._made.fault(
+                self._made.at(start), Code.SYNTAX, "the number that begins here is too long; put it in quotes"
+            )
+            value = 0
+        self._made.put(_NUMBER, piece, value, start)
+        return end
+
+    def _quote(self, piece: str, start: int, end: int) -> int:
+        if piece == "'" and (not self._tokens or self._tokens[-1].kind is _LINE):
+            return self._made.line_end(end)
+        found = quoted(self._text, start, self._made.at, self._no_inner_before)
+        if piece == "'":
+            closed = -1 if found.wrong_at == start else found.end
+            if not begins_text(self._tokens, self._text, start, closed):
+                return self._made.line_end(end)
+        return self._quoted(piece, start, found)
+
+    def _quoted(self, quote: str, start: int, found: Quoted) -> int:
+        if found.wrong:
+            self._made.fault(self._made.at(found.wrong_at), Code.OPEN_TEXT, found.wrong)
+            if found.wrong_at != start:
+                self._no_inner_before = len(self._text) if quote == "`" else self._made.line_end(start)
+        self._made.put(_TEXT, self._text[start : found.end], found.parts, start)
+        return self._made.go(start, found.end)
+
+    def _mark(self, piece: str, start: int, end: int) -> int:
+        if piece == "%":
+            self._made.put(_WORD, piece, "MOD", start)
+        elif piece == ":" and not self._brackets and self._text.startswith("=", end):
+            pass  # `x := 1` gives a value as `x = 1` does
+        elif piece == ":" and not self._brackets:
+            if self._tokens and self._tokens[-1].kind is not _LINE:
+                self._made.put(_LINE, piece, None, start)
+                self._param = False
+        elif piece in (":", "&"):
+            self._made.put(_SYMBOL, piece, None, start)
+        elif piece == ";":
+            if self._brackets or not _NOTHING_MORE.match(self._text, end) or self._is_print():
+                self._made.put(_SYMBOL, piece, None, start)
+        else:
+            self._made.fault(self._made.at(start), Code.BAD_CHARACTER, out_of_place(piece))
+            if piece in _FOREIGN:
+                self._made.put(_WORD, piece, _FOREIGN[piece], start)
+        return end
+
+    def _is_print(self) -> bool:
+        """Whether the statement is a PRINT, of which `;` at its end says that the next one goes on in its line."""
+        for token in reversed(self._tokens):
+            if token.kind is _LINE:
+                return False
+            if token.value == "PRINT":
+                return True
+        return False
+
+    def _other(self, piece: str, start: int, end: int) -> int:
+        """A character that is none of the language's."""
+        if category(piece).startswith("M") and self._made.is_behind_word(start):
+            return self._longer_word(end)
+        self._made.fault(self._made.at(start), Code.BAD_CHARACTER, out_of_place(piece))
+        meant = MEANT.get(piece, "")
+        if piece in QUOTES:
+            closing = _TYPOGRAPHIC_ENDS[meant].match(self._text, end)
+            last = closing.end() if closing else end
+            self._made.put(_TEXT, self._text[start:last], (self._text[end:last],), start)
+            return min(last + 1, self._made.line_end(end))
+        if meant == "#":
+            return self._made.line_end(end)
+        if meant and meant in "()[]{}":
+            return self._bracket(meant, start, end)
+        if meant and meant in ":;%&":
+            return self._mark(meant, start, end)
+        digit = decimal(piece, None)
+        if meant or digit is not None:
+            self._made.put(_SYMBOL if meant else _NUMBER, meant or piece, digit, start)
+        return end
+
+    def _longer_word(self, end: int) -> int:
+        """Take the letters and marks up to where the last word really ends: scripts whose vowels are marks, accents
+        that are characters of their own."""
+        word = self._tokens.pop()
+        start = word.at.column + self._made.base
+        while end < len(self._text) and (
+            self._text[end].isalnum() or self._text[end] == "_" or _is_mark(self._text[end])
+        ):
+            end += 1
+        whole = normalize("NFC", self._text[start:end])
+        self._made.put(_WORD, whole, whole.upper(), start)
+        return end
+
+    # With the class, since a lexer that held its own methods would be garbage that counting references does not find,
+    # with all its tokens.
+    _rare: ClassVar[Mapping[str, Callable[[Any, str, int, int], int]]] = {
+        "newline": _newline,
+        "bracket": _bracket,
+        "number": _number,
+        "quote": _quote,
+        "mark": _mark,
+        "other": _other,
+    }
+
+
+def _is_mark(character: str) -> bool:
+    return category(character).startswith("M")

@@ -1,0 +1,537 @@
+"""Open blocks at the parser's position, the words that end or divide them, and misspellings of these words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import MappingProxyType
+from typing import NamedTuple
+
+from function_calls.basic.codes import Code, Fault, ScriptFault
+from function_calls.basic.language.reading import Reading
+from function_calls.basic.language.scopes import is_assignment
+from function_calls.basic.language.tokens import Cursor, Kind, Token
+from function_calls.basic.nodes import At
+
+Path = tuple[int, ...]
+"""The blocks around a statement, from the outermost one inwards, each with a number of its own."""
+
+
+class _Place(NamedTuple):
+    at: At
+    path: Path
+
+
+class _Going(NamedTuple):
+    at: At
+    """Of the label's name."""
+    label: str
+    what: str
+    path: Path
+
+
+class Labels:
+    """Collected while a script is read."""
+
+    __slots__ = ("_goings", "_places", "_reading")
+
+    def __init__(self, reading: Reading) -> None:
+        self._reading = reading
+        self._places: dict[str, _Place] = {}
+        self._goings: list[_Going] = []
+
+    def stands(self, at: At, name: str, path: Path) -> None:
+        """A label stands here."""
+        first = self._places.setdefault(name, _Place(at, path))
+        if first.at != at:
+            message = f"the label {name} stands in line {first.at.line} already; give one of them another name"
+            self._reading.fault(at, Code.DUPLICATE_NAME, message)
+
+    def wanted(self, at: At, name: str, what: str, path: Path) -> None:
+        """GOTO, GOSUB or ON ERROR GOTO goes to it."""
+        self._goings.append(_Going(at, name, what, path))
+
+    @contextmanager
+    def of_their_own(self) -> Iterator[None]:
+        """A SUB or FUNCTION begins, and lasts."""
+        outside = self._places, self._goings
+        self._places, self._goings = {}, []
+        try:
+            yield
+            self.settle()
+        finally:
+            self._places, self._goings = outside
+
+    def settle(self) -> None:
+        """All of the SUB, FUNCTION or tool has been read: remember what goes nowhere, and begin anew."""
+        for going in self._goings:
+            place = self._places.get(going.label)
+            if place is None:
+                self._unknown(going)
+            elif place.path != going.path[: len(place.path)]:
+                message = (
+                    f"{going.what} {going.label} goes into a block from outside: the label in line {place.at.line} "
+                    "stands within an IF, a loop or a SELECT; put it behind or before that"
+                )
+                self._reading.fault(going.at, Code.MISPLACED, message)
+        self._places.clear()
+        self._goings.clear()
+
+    def _unknown(self, going: _Going) -> None:
+        hint = self._reading.nearest.hint((going.label,), self._places)
+        message = (
+            f"there is no label {going.label} here{hint}; a label is a line's number, or `{going.label}:` on a line"
+        )
+        self._reading.fault(going.at, Code.UNKNOWN_LABEL, message)
+
+
+_ENDS = {
+    "NEXT": "FOR",
+    "WEND": "WHILE",
+    "LOOP": "DO",
+    "ENDIF": "IF",
+    "ENDFOR": "FOR",
+    "ENDWHILE": "WHILE",
+    "ENDSELECT": "SELECT",
+    "ENDSWITCH": "SELECT",
+    "ENDWITH": "WITH",
+    "ENDSUB": "SUB",
+    "ENDFUNCTION": "FUNCTION",
+}
+_ENDS_BEHIND_END = {
+    word: word if word != "SWITCH" else "SELECT"
+    for word in ("IF", "FOR", "WHILE", "SELECT", "SWITCH", "WITH", "SUB", "FUNCTION")
+}
+_OPENS = {
+    **{word: word for word in ("IF", "FOR", "WHILE", "DO", "SELECT", "WITH", "SUB", "FUNCTION")},
+    "FOREACH": "FOR",
+    "SWITCH": "SELECT",
+}
+_DIVIDES = {"ELSE": "IF", "ELSEIF": "IF", "CASE": "SELECT", "DEFAULT": "SELECT"}
+ENDING_WORDS = frozenset({*_ENDS, *_DIVIDES, "END"})
+"""With these a line may begin that ends or divides a block."""
+WRITTEN = {
+    "IF": "END IF",
+    "FOR": "NEXT",
+    "WHILE": "WEND",
+    "DO": "LOOP",
+    "SELECT": "END SELECT",
+    "WITH": "END WITH",
+    "SUB": "END SUB",
+    "FUNCTION": "END FUNCTION",
+}
+"""How the end of each kind of block is written."""
+_FAMILIES = (frozenset(("FOR", "WHILE", "DO")), frozenset(("SUB", "FUNCTION")))
+LOOPS = _FAMILIES[0]
+PROCEDURES = _FAMILIES[1]
+
+
+_MOST_LOOKINGS = 20
+"""Of one script: how often all that follows is looked through for the end of a block."""
+
+
+class TooManyBlocks(Exception):
+    """Blocks stand too deep within one another; what follows cannot be told apart any more."""
+
+
+class Opened(NamedTuple):
+    """A block."""
+
+    kind: str
+    """A key of WRITTEN."""
+    at: At
+    number: int
+    written: str
+    """Its first word as the author has it: SWITCH, FOR."""
+    variable: str = ""
+    """Of a FOR."""
+
+
+class Ending(NamedTuple):
+    """The words that end or divide a block."""
+
+    kind: str
+    words: int
+    is_end: bool
+    token: Token
+
+    @property
+    def written(self) -> str:
+        """They, for a message."""
+        return str(self.token.value) if self.words == 1 else f"END {self.kind}"
+
+
+class OpenBlocks:
+    """From the outermost one inwards."""
+
+    __slots__ = ("_count", "_lookings", "_reading", "_suspects", "_wrong", "stack", "told")
+
+    def __init__(self, reading: Reading) -> None:
+        self._reading = reading
+        self._count = 0
+        self._lookings = 0
+        self._wrong: At | None = None
+        """Where the words stand that end the innermost block, though they are those of another kind."""
+        self._suspects: dict[tuple[str, int], At] = {}
+        self.stack: list[Opened] = []
+        self.told: At | None = None
+        """An end of which is told already that it ends nothing."""
+
+    @contextmanager
+    def block(self, kind: str, token: Token, variable: str = "") -> Iterator[Opened]:
+        """A block of this kind begins with `token`, and lasts. Raises TooManyBlocks."""
+        try:
+            self._reading.enter(token.at)
+        except ScriptFault as error:
+            # Values in the first lines of blocks are a level deeper, and have been told before.
+            while self._reading.faults and self._reading.faults[-1].code is Code.TOO_DEEP:
+                self._reading.faults.pop()
+            self._reading.failed(error.fault, token.at.line, token.at.line)
+            raise TooManyBlocks from None
+        self._count += 1
+        opened = Opened(kind, token.at, self._count, str(token.value), variable)
+        self.stack.append(opened)
+        try:
+            yield opened
+        finally:
+            self.stack.pop()
+            self._reading.depth -= 1
+
+    def divide(self) -> None:
+        """Another part of the innermost block begins: no GOTO leads from one into the other."""
+        self._count += 1
+        self.stack[-1] = self.stack[-1]._replace(number=self._count)
+
+    @property
+    def path(self) -> Path:
+        """The blocks that are open."""
+        return tuple(opened.number for opened in self.stack)
+
+    @property
+    def outermost(self) -> Path:
+        """Those around all that stands in the same SUB, FUNCTION or script."""
+        return tuple(opened.number for opened in self.stack if opened.kind in PROCEDURES)
+
+    def innermost(self, kinds: frozenset[str]) -> Opened | None:
+        """The innermost open block of these kinds, in the same SUB or FUNCTION."""
+        for opened in reversed(self.stack):
+            if opened.kind in kinds:
+                return opened
+            if opened.kind in PROCEDURES:
+                return None
+        return None
+
+    def ending(self, cursor: Cursor) -> Ending | None:
+        """The words at the cursor that end or divide a block, whether or not it is open."""
+        token = cursor.now
+        if token.kind is not Kind.WORD or token.value not in ENDING_WORDS:
+            return None
+        following = cursor.ahead()
+        if token.value == "END":
+            kind = _ENDS_BEHIND_END.get(following.value) if following.kind is Kind.WORD else None
+            return Ending(kind, 2, True, token) if kind else None
+        if following.kind is Kind.SYMBOL and following.text in ("=", ".", "[") and not self._is_case(token):
+            return None
+        if token.value in _ENDS:
+            return Ending(_ENDS[token.value], 1, True, token)
+        return Ending(_DIVIDES[token.value], 1, False, token)
+
+    def _is_case(self, token: Token) -> bool:
+        return token.value == "CASE" and bool(self.stack) and self.stack[-1].kind == "SELECT"
+
+    def is_stray(self, cursor: Cursor, ending: Ending) -> bool:
+        """Whether no open block can be meant by the words at the cursor, which is then a fault. Words that end another
+        kind of block than the innermost one, whose own end does not come any more, are a fault too, but end it."""
+        kinds = [opened.kind for opened in self.stack]
+        if ending.token.at == self.told:
+            return True
+        if not ending.is_end or not kinds or ending.kind == kinds[-1]:
+            if ending.kind not in kinds:
+                self._stray(ending)
+            return ending.kind not in kinds
+        if self._is_wrong(cursor, ending, kinds):
+            innermost = self.stack[-1]
+            message = (
+                f"{ending.written} ends {_a(ending.kind)}, but here the {innermost.written} of line "
+                f"{innermost.at.line} is open: write {WRITTEN[innermost.kind]}"
+            )
+            self._reading.fault(ending.token.at, Code.SYNTAX, message)
+            self._wrong = ending.token.at
+            return False
+        if ending.kind in kinds:
+            return False
+        self._stray(ending)
+        return True
+
+    def _is_wrong(self, cursor: Cursor, ending: Ending, kinds: list[str]) -> bool:
+        """Whether the words at the cursor were written for the end of the innermost block."""
+        is_open = ending.kind in kinds
+        if not is_open and any({kinds[-1], ending.kind} <= family for family in _FAMILIES):
+            return True
+        if self._lookings >= _MOST_LOOKINGS:
+            return False
+        self._lookings += 1
+        if _count(cursor, kinds[-1]) >= kinds.count(kinds[-1]):
+            return False
+        return not is_open or _count(cursor, ending.kind) >= kinds.count(ending.kind)
+
+    def is_nested(self, cursor: Cursor) -> bool:
+        """Whether a SUB or FUNCTION that begins at the cursor stands within another one, as both have an end."""
+        if self.innermost(PROCEDURES) is None or cursor.now.value not in PROCEDURES:
+            return False
+        self._lookings += 1
+        return self._lookings <= _MOST_LOOKINGS and _count(cursor, "SUB") > 1
+
+    def skip_procedure(self, cursor: Cursor) -> None:
+        """Pass the SUB or FUNCTION at the cursor with all that stands in it; without an end only its first line."""
+        self._lookings += 1
+        if self._lookings <= _MOST_LOOKINGS:
+            cursor.index += next(ends_ahead(cursor, "SUB"), 0)
+        while not cursor.is_line_end:
+            cursor.index += 1
+
+    def closes(self, ending: Ending | None, opened: Opened) -> bool:
+        """Whether this ends `opened`, the innermost block."""
+        if ending is None or not ending.is_end:
+            return False
+        if ending.token.at == self._wrong:
+            return True
+        if ending.kind == opened.kind:
+            if ending.token.at.column < opened.at.column and ending.token.at.line > opened.at.line:
+                # Its indentation says that it was meant for a block around this one.
+                self._suspects[opened.kind, ending.token.at.column] = opened.at
+            return True
+        return not any(ending.kind == other.kind for other in self.stack)
+
+    def not_closed(self, opened: Opened) -> None:
+        """Remember the fault, at the block that most likely is the one without an end."""
+        at = self._suspects.get((opened.kind, opened.at.column), opened.at)
+        at = at if at > opened.at else opened.at
+        message = f"the {opened.written} in line {at.line} has no {WRITTEN[opened.kind]}"
+        self._reading.fault(at, Code.NOT_CLOSED, message)
+
+    def _stray(self, ending: Ending) -> None:
+        written = ending.written
+        if ending.is_end:
+            message = (
+                f"{written} ends {_a(ending.kind)}, but none is open here; delete it, or look where "
+                f"its {ending.kind} is"
+            )
+            self._reading.fault(ending.token.at, Code.STRAY_END, message)
+            return
+        hint = "; behind an IF that has its statement on the same line, ELSE stands on that line too"
+        message = f"{written} stands in no {ending.kind}{hint if ending.kind == 'IF' else ''}"
+        self._reading.fault(ending.token.at, Code.MISPLACED, message)
+
+
+def is_over(cursor: Cursor) -> bool:
+    """Whether the statement is over, also before an ELSE on the same line."""
+    token = cursor.now
+    if token.kind is Kind.WORD and token.value in ENDING_WORDS:
+        return token.value in ("ELSE", "ELSEIF", "ENDIF") or cursor.is_at("END", "IF")
+    return cursor.is_line_end
+
+
+def ends_ahead(cursor: Cursor, kind: str) -> Iterator[int]:
+    """How far from the cursor each block of this kind ends that begins before or at it; those of a SUB and a FUNCTION
+    are of one kind."""
+    kinds = PROCEDURES if kind in PROCEDURES else frozenset((kind,))
+    count, depth, begins = 1, 0, False
+    while (token := cursor.ahead(count)).kind is not Kind.END:
+        following = cursor.ahead(count + 1)
+        if begins and token.kind is Kind.WORD and following.text not in ("=", "."):
+            word = str(token.value)
+            ends = _ENDS_BEHIND_END.get(str(following.value)) if word == "END" else _ENDS.get(word)
+            if ends in kinds and not depth:
+                yield count
+            elif ends in kinds:
+                depth -= 1
+            elif _OPENS.get(word) in kinds and (word != "IF" or _has_lines(cursor, count)):
+                depth += 1
+        if token.kind is not Kind.NUMBER:
+            begins = token.kind is Kind.LINE
+        count += 1
+
+
+def _count(cursor: Cursor, kind: str) -> int:
+    return sum(1 for _ in ends_ahead(cursor, kind))
+
+
+def _has_lines(cursor: Cursor, count: int) -> bool:
+    """Whether the IF so many tokens ahead has its statements on lines of their own."""
+    while (token := cursor.ahead(count)).kind not in (Kind.LINE, Kind.END):
+        if token.kind is Kind.WORD and token.value == "THEN":
+            behind = cursor.ahead(count + 1)
+            return behind.kind is Kind.LINE and behind.text != ":"
+        count += 1
+    return True
+
+
+def _a(kind: str) -> str:
+    return f"{'an' if kind == 'IF' else 'a'} {kind}"
+
+
+_MISSPELT_ENDS = (
+    "ENDIF", "ENDFOR", "ENDWHILE", "ENDSELECT", "ENDSWITCH", "ENDWITH", "ENDSUB", "ENDFUNCTION", "WEND", "LOOP", "NEXT",
+)  # fmt: skip
+_OPENERS = ("IF", "FOR", "FOREACH", "WHILE", "SELECT", "SWITCH", "WITH", "SUB", "FUNCTION", "DO")
+_DIVIDERS = ("ELSE", "ELSEIF", "CASE", "DEFAULT")
+_MEANT = (*_OPENERS, *_DIVIDERS, *_MISSPELT_ENDS)
+_ENDED = ("IF", "FOR", "WHILE", "SELECT", "SWITCH", "WITH", "SUB", "FUNCTION")
+"""What stands behind END."""
+_SHORTEST, _LONGEST = 2, 12
+_CONDITIONS = frozenset(("IF", "ELSEIF"))
+_NO_VALUES = frozenset(("AND", "OR", "NOT", "IN", "IS", "LIKE", "MOD", "IF", "ELSEIF", "CONTAINS"))
+_MOST = 20
+"""Of one script; whoever misspells more has been told enough."""
+_ENDS_OF: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "WHILE": ("WEND", "ENDWHILE", "WHILE"),
+        "DO": ("LOOP",),
+        "SELECT": ("ENDSELECT", "SELECT"),
+        "SWITCH": ("ENDSWITCH", "SWITCH"),
+        "WITH": ("ENDWITH", "WITH"),
+        "SUB": ("ENDSUB", "SUB"),
+        "FUNCTION": ("ENDFUNCTION", "FUNCTION"),
+    }
+)
+"""A word behind the opener that makes it likely."""
+
+
+def mended(tokens: Sequence[Token], knows: Callable[[Token], bool]) -> tuple[list[Token], list[Fault]]:
+    """The tokens with the right words, and a fault for each wrong one. `knows`: whether a word means something."""
+    found = _Mending(tokens, knows)
+    found.run()
+    return found.tokens, found.faults
+
+
+class _Mending:
+    __slots__ = ("_knows", "_words", "faults", "tokens")
+
+    def __init__(self, tokens: Sequence[Token], knows: Callable[[Token], bool]) -> None:
+        self.tokens = list(tokens)
+        self.faults: list[Fault] = []
+        self._knows = knows
+        self._words = {token.value for token in tokens if token.kind is Kind.WORD}
+
+    def run(self) -> None:
+        begins = True
+        for index, token in enumerate(self.tokens):
+            if len(self.faults) >= _MOST:
+                return
+            if begins and token.kind is Kind.WORD:
+                self._begins(index, token)
+                begins = False
+            elif token.kind is not Kind.NUMBER:
+                begins = token.kind is Kind.LINE
+
+    def _begins(self, index: int, token: Token) -> None:
+        """A statement begins here."""
+        if token.value == "END":
+            self._behind_end(index + 1)
+        elif token.value in _CONDITIONS or (token.value == "ELSE" and self.tokens[index + 1].value == "IF"):
+            self._then(index + 1)
+        elif not self._knows(token) and not is_assignment(self.tokens, index):
+            if _is_near(str(token.value), "END") and self.tokens[index + 1].value in _ENDED:
+                self._mend(index, "END", f"END {self.tokens[index + 1].value}")
+                return
+            for word in _MEANT:
+                if _is_near(str(token.value), word) and self._fits(index, word):
+                    shown = f"END {word[3:]}" if word.startswith("END") else word
+                    self._mend(index, word, shown)
+                    if word in _CONDITIONS:
+                        self._then(index + 1)
+                    return
+
+    def _behind_end(self, index: int) -> None:
+        token = self.tokens[index]
+        if token.kind is not Kind.WORD or token.value in _ENDED or self.tokens[index + 1].kind is Kind.SYMBOL:
+            return
+        for word in _ENDED:
+            if _is_near(str(token.value), word) and word in self._words:
+                self._mend(index, word, f"END {word}", index - 1)
+                return
+
+    def _then(self, index: int) -> None:
+        """Behind the word of a condition: mend the THEN of the line if it is misspelt."""
+        wrong = 0
+        while (token := self.tokens[index]).kind not in (Kind.LINE, Kind.END):
+            if token.value == "THEN":
+                return
+            before = self.tokens[index - 1]
+            is_behind_value = before.kind in (Kind.NUMBER, Kind.TEXT, Kind.WORD) or before.text in (")", "]")
+            if not wrong and token.kind is Kind.WORD and is_behind_value and before.value not in _NO_VALUES:
+                wrong = index if _is_near(str(token.value), "THEN") else 0
+            index += 1
+        if wrong:
+            self._mend(wrong, "THEN", "THEN")
+
+    def _mend(self, index: int, word: str, shown: str, at: int = -1) -> None:
+        token = self.tokens[index]
+        first = self.tokens[at if at >= 0 else index]
+        written = f"{first.value} {token.value}" if first is not token else str(token.value)
+        message = f"there is no statement {written}; did you mean {shown}?"
+        if word == "THEN":
+            message = f"THEN is missing, where `{token.text}` stands; did you mean THEN?"
+        self.faults.append(Fault(first.at, Code.UNKNOWN_STATEMENT, message))
+        self.tokens[index] = token._replace(text=word, value=word)
+
+    def _fits(self, index: int, word: str) -> bool:
+        """Whether what follows can stand behind `word`."""
+        following = self.tokens[index + 1]
+        is_alone = following.kind in (Kind.LINE, Kind.END)
+        if word in _OPENERS and word != "DO":
+            return not is_alone and self._opens(index, word)
+        match word:
+            case "NEXT":
+                return is_alone or (
+                    following.kind is Kind.WORD and self.tokens[index + 2].kind in (Kind.LINE, Kind.END)
+                )
+            case "LOOP":
+                return is_alone or following.value in ("WHILE", "UNTIL")
+            case "DO":
+                return (is_alone or following.value in ("WHILE", "UNTIL")) and "LOOP" in self._words
+            case "ELSE":
+                return (is_alone or following.value == "IF") and "IF" in self._words
+            case "ELSEIF":
+                return self._has_then(index)
+            case "CASE" | "DEFAULT":
+                return is_alone is (word == "DEFAULT") and bool({"SELECT", "SWITCH"} & self._words)
+            case _:
+                return is_alone
+
+    def _opens(self, index: int, word: str) -> bool:
+        """Whether a block that begins with `word` can go on as this line does."""
+        following = self.tokens[index + 1]
+        if word == "IF":
+            return self._has_then(index)
+        if word in ("FOR", "FOREACH"):
+            behind = self.tokens[index + 2]
+            is_counting = following.kind is Kind.WORD and (behind.text == "=" or behind.value == "IN")
+            return is_counting or following.value == "EACH"
+        if word in ("SUB", "FUNCTION", "WITH") and following.kind is not Kind.WORD:
+            return False
+        return (word == "SELECT" and following.value == "CASE") or self._has_end(word)
+
+    def _has_end(self, word: str) -> bool:
+        return any(one in self._words for one in _ENDS_OF[word])
+
+    def _has_then(self, index: int) -> bool:
+        while (token := self.tokens[index]).kind not in (Kind.LINE, Kind.END):
+            if token.value == "THEN":
+                return True
+            index += 1
+        return False
+
+
+def _is_near(written: str, word: str) -> bool:
+    """Whether one letter is wrong, missing or too many, or two are exchanged."""
+    if not _SHORTEST <= len(written) <= _LONGEST or abs(len(written) - len(word)) > 1 or written == word:
+        return False
+    same = 0
+    while same < min(len(written), len(word)) and written[same] == word[same]:
+        same += 1
+    left, right = written[same:], word[same:]
+    if left[1:] == right[1:] or left[1:] == right or left == right[1:]:
+        return True
+    return left[:2] == right[1::-1] and left[2:] == right[2:]

@@ -1,0 +1,282 @@
+"""The types of parameters: what a model is told of each, and which examples and defaults fit it."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from types import MappingProxyType
+
+from services.refs import JsonObject, JsonValue
+
+STRICT_TYPES = ("string", "number", "boolean")
+"""Those of the strict profile."""
+_NUMBER = re.compile(r"[+-]?(\d{1,30}(\.\d{0,30})?|\.\d{1,30})([eE][+-]?\d{1,3})?")
+_INTEGER = re.compile(r"[+-]?\d{1,18}")
+_BARE_KEY = re.compile(r"([{,]\s*)([A-Za-z_]\w*)\s*:")
+_TRUTH = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+_CLOCK = "^([01]?[0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9])?$"
+
+
+class DoesNotFit(ValueError):
+    """A value that is none of its type."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParamType:
+    """One type."""
+
+    schema: Mapping[str, JsonValue]
+    """Its JSON Schema, to which a parameter adds description, choices and so on."""
+    read: Callable[[JsonValue], JsonValue]
+    """A written value as one of this type. Raises DoesNotFit."""
+    wanted: str
+    """What a value is, for an author: `a number such as 9.99`."""
+
+    @property
+    def is_text(self) -> bool:
+        """Whether values are texts, so that `01234` keeps its zero."""
+        return self.schema.get("type") == "string"
+
+
+def type_named(name: str) -> ParamType | None:
+    """The type of that name in lower case; `""`, which a PARAM without AS has, is a text."""
+    return _TYPES.get(name or "string")
+
+
+def type_names() -> tuple[str, ...]:
+    """All names, the usual ones first."""
+    return tuple(_TYPES)
+
+
+def nearest_type(name: str, known: Sequence[str]) -> str:
+    """The type of `known` that `name` is nearly called; empty where none is."""
+    near = difflib.get_close_matches(name, known, n=1)
+    return near[0] if near else ""
+
+
+def type_of_choices(choices: Sequence[JsonValue]) -> ParamType:
+    """The type of literal choices: that which all of them have."""
+    for name in ("boolean", "integer", "number", "string"):
+        if all(_json_type(one) in (name, "integer" if name == "number" else name) for one in choices):
+            return _TYPES[name]
+    return _TYPES["any"]
+
+
+def _json_type(value: JsonValue) -> str:
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, int):
+        return "integer"
+    return "number" if isinstance(value, float) else "string" if isinstance(value, str) else ""
+
+
+def _text(value: JsonValue) -> JsonValue:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return str(value)
+    raise DoesNotFit
+
+
+def _number(value: JsonValue) -> JsonValue:
+    if isinstance(value, str) and _NUMBER.fullmatch(value.strip()):
+        text = value.strip()
+        value = int(text) if _INTEGER.fullmatch(text) else float(text)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise DoesNotFit
+    return value
+
+
+def _integer(value: JsonValue) -> JsonValue:
+    number = _number(value)
+    if isinstance(number, float):
+        if not number.is_integer():
+            raise DoesNotFit
+        return int(number)
+    return number
+
+
+def _boolean(value: JsonValue) -> JsonValue:
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str) and value.strip().lower() in _TRUTH:
+        return _TRUTH[value.strip().lower()]
+    raise DoesNotFit
+
+
+def _map(value: JsonValue) -> JsonValue:
+    return _of_json(value, dict)
+
+
+def _list(value: JsonValue) -> JsonValue:
+    return _of_json(value, list)
+
+
+def _of_json(value: JsonValue, kind: type) -> JsonValue:
+    """JSON in a text too, also as authors write it within quotes: `"{name: 'Ann'}"`."""
+    if isinstance(value, str):
+        decoded = _decoded(value)
+        value = _decoded(_BARE_KEY.sub(r'\1"\2":', value.replace("'", '"'))) if decoded is None else decoded
+    if not isinstance(value, kind):
+        raise DoesNotFit
+    return value
+
+
+def _decoded(text: str) -> JsonValue:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _any(value: JsonValue) -> JsonValue:
+    return value
+
+
+def _date(value: JsonValue) -> JsonValue:
+    text = _text(value)
+    try:
+        if len(text) != len("2026-01-31"):
+            raise DoesNotFit
+        date.fromisoformat(text)
+    except ValueError:
+        raise DoesNotFit from None
+    return text
+
+
+def _moment(value: JsonValue) -> JsonValue:
+    text = _text(value)
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        raise DoesNotFit from None
+    if len(text) <= len("2026-01-31"):
+        raise DoesNotFit
+    return text
+
+
+def _fitting(pattern: str) -> Callable[[JsonValue], JsonValue]:
+    compiled = re.compile(pattern)
+
+    def read(value: JsonValue) -> JsonValue:
+        text = _text(value)
+        if not compiled.search(text):
+            raise DoesNotFit
+        return text
+
+    return read
+
+
+def _simple(kind: str, read: Callable[[JsonValue], JsonValue], wanted: str, **more: str) -> ParamType:
+    return ParamType({"type": kind, **more}, read, wanted)
+
+
+def _patterned(pattern: str, wanted: str, **more: str) -> ParamType:
+    return ParamType({"type": "string", **more, "pattern": pattern}, _fitting(pattern), wanted)
+
+
+def _as_written(text: str) -> JsonValue:
+    return text
+
+
+def _not_told(text: str) -> JsonValue:
+    return None
+
+
+def _parts(text: str) -> JsonValue:
+    """`red, green` as a list."""
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+LOOSE_EXAMPLES: Mapping[str, Callable[[str], JsonValue]] = MappingProxyType(
+    {
+        **dict.fromkeys(("date", "time", "hour", "datetime"), _as_written),
+        **dict.fromkeys(("money", "currency", "percent"), _not_told),
+        **dict.fromkeys(("array", "list"), _parts),
+    }
+)
+"""What models are told of an example that people write though it is none of the type, such as `tomorrow` or
+`R$ 150,00`, by the names of the types; None: nothing."""
+
+
+def _types() -> dict[str, ParamType]:
+    text = _simple("string", _text, "a text")
+    number = _simple("number", _number, "a number such as 9.99")
+    integer = _simple("integer", _integer, "a whole number such as 3")
+    boolean = _simple("boolean", _boolean, "true or false")
+    money = _simple("number", _number, "an amount such as 9.99, without a sign of its currency")
+    items: JsonObject = {}
+    # Some providers refuse an array that does not say what its items are.
+    array = ParamType({"type": "array", "items": items}, _list, 'a list such as ["a", "b"]')
+    hash_map = _simple("object", _map, 'a map such as {"a": 1}')
+    clock = _patterned(_CLOCK, "a time such as 14:30")
+    moment = _simple("string", _moment, "a date and time such as 2026-01-31T14:30", format="date-time")
+    phone = _patterned(r"^[+]?[0-9(][0-9 ().\-/]{2,30}$", "a phone number such as +1 555 123 4567")
+    # `format: uri` would refuse what people paste: addresses with letters of other scripts.
+    url = _patterned(r"^[A-Za-z][A-Za-z0-9+.\-]*://\S+$", "an address such as https://example.com/page")
+    digits = "[0-9A-Fa-f]"
+    return {
+        "string": text,
+        "number": number,
+        "boolean": boolean,
+        "text": text,
+        "integer": integer,
+        "int": integer,
+        "float": number,
+        "decimal": number,
+        "double": number,
+        "bool": boolean,
+        "money": money,
+        "currency": money,
+        "percent": _simple("number", _number, "a number such as 12.5, without a sign"),
+        "date": _simple("string", _date, "a date such as 2026-01-31", format="date"),
+        "time": clock,
+        "hour": clock,
+        "datetime": moment,
+        "name": text,
+        "email": _patterned_email(),
+        "phone": phone,
+        "mobile": phone,
+        "url": url,
+        "uuid": _patterned(
+            f"^{digits}{{8}}-{digits}{{4}}-{digits}{{4}}-{digits}{{4}}-{digits}{{12}}$",
+            "a UUID such as 123e4567-e89b-12d3-a456-426614174000",
+            format="uuid",
+        ),
+        "zipcode": _patterned("^[0-9A-Za-z][0-9A-Za-z -]{1,10}[0-9A-Za-z]$", "a postal code such as 10115"),
+        "color": text,
+        "colour": text,
+        "language": text,
+        "login": text,
+        "file": text,
+        "image": text,
+        "audio": text,
+        "video": text,
+        "document": text,
+        "qrcode": text,
+        "cpf": _patterned(r"^[0-9]{3}\.?[0-9]{3}\.?[0-9]{3}-?[0-9]{2}$", "a CPF such as 123.456.789-09"),
+        "cnpj": _patterned(
+            r"^[0-9]{2}\.?[0-9]{3}\.?[0-9]{3}/?[0-9]{4}-?[0-9]{2}$", "a CNPJ such as 12.345.678/0001-95"
+        ),
+        "object": hash_map,
+        "map": hash_map,
+        "array": array,
+        "list": array,
+        "any": ParamType({}, _any, "anything"),
+    }
+
+
+def _patterned_email() -> ParamType:
+    return _simple(
+        "string", _fitting(r"^[^@\s]+@[^@\s]+\.[^@\s]+$"), "an address such as ann@example.com", format="email"
+    )
+
+
+_TYPES = _types()

@@ -1,0 +1,375 @@
+"""Parser: from script text to its tree, with all syntax errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib import import_module
+from types import MappingProxyType
+from typing import NamedTuple, cast
+
+from function_calls.basic.codes import Code, Fault, ScriptFault
+from function_calls.basic.language.blocks import Blocks, with_nexts_of_their_own
+from function_calls.basic.language.comments import comments_above, name_above
+from function_calls.basic.language.expressions import Expressions
+from function_calls.basic.language.form_parts import KeywordForms, keyword_words_of
+from function_calls.basic.language.lexer import as_lines, tokens_of
+from function_calls.basic.language.open_blocks import Labels, TooManyBlocks, mended
+from function_calls.basic.language.reading import Arity, Reading
+from function_calls.basic.language.scopes import Survey, survey
+from function_calls.basic.language.statements import LANGUAGE, Statements
+from function_calls.basic.language.tokens import Cursor, Kind, Token
+from function_calls.basic.nodes import At, Define, Goto, If, Param, Return, Script, Select, Statement, Stop, Throw, Unit
+
+
+class Procedures:
+    """Reads them, and knows those that were read."""
+
+    __slots__ = ("_blocks", "_labels", "_lines", "_reading", "found")
+
+    def __init__(self, reading: Reading, blocks: Blocks, labels: Labels) -> None:
+        self._reading = reading
+        self._blocks = blocks
+        self._labels = labels
+        self._lines: dict[str, int] = {}
+        self.found: list[Define] = []
+
+    def define(self, cursor: Cursor) -> None:
+        """Read the SUB or FUNCTION at the cursor. What is wrong with it is remembered."""
+        token = cursor.take()
+        name, parameters = self._blocks.header(cursor, lambda: self._header(cursor, token)) or ("", ())
+        self._blocks.line_end(cursor, str(token.value))
+        if name in self._lines:
+            message = (
+                f"`{name}` is a SUB or FUNCTION in line {self._lines[name]} already; give one of them another name"
+            )
+            self._reading.fault(token.at, Code.DUPLICATE_NAME, message)
+        elif name:
+            self._lines[name] = token.at.line
+        with self._blocks.open.block(str(token.value), token) as opened, self._labels.of_their_own():
+            body = self._blocks.body(cursor)
+            has_end = self._blocks.end(cursor, opened)
+        if has_end:
+            self._blocks.line_end(cursor, "the end of the block")
+        if name:
+            self.found.append(Define(token.at, name, parameters, body))
+
+    def _header(self, cursor: Cursor, token: Token) -> tuple[str, tuple[str, ...]]:
+        if cursor.now.kind is not Kind.WORD:
+            cursor.fail(f"the name is missing behind {token.value}, {cursor.found()}; write {token.value} greet(name)")
+        name = cursor.take().text.lower()
+        parameters: list[str] = []
+        if cursor.is_symbol("("):
+            opener = cursor.take()
+            while not cursor.is_symbol(")"):
+                self._parameter(cursor, opener.at, parameters)
+                if not cursor.symbol(","):
+                    break
+            if cursor.is_line_end:
+                cursor.fail(f"`(` is not closed behind {token.value} {name}", at=opener.at)
+            cursor.expect(")", f"the parameters of {name}")
+        self._type(cursor)
+        return name, tuple(parameters)
+
+    def _parameter(self, cursor: Cursor, opener: At, parameters: list[str]) -> None:
+        if cursor.is_at("BYVAL") or cursor.is_at("BYREF"):
+            cursor.index += 1
+        token = cursor.now
+        if cursor.is_line_end:
+            cursor.fail("`(` is not closed", at=opener)
+        if token.kind is not Kind.WORD:
+            cursor.fail(f"a parameter is a name, {cursor.found()}")
+        cursor.index += 1
+        name = token.text.lower()
+        if name in parameters:
+            cursor.fail(f"there are two parameters {token.text}", Code.DUPLICATE_NAME, token.at)
+        parameters.append(name)
+        self._type(cursor)
+        if cursor.is_symbol("="):
+            cursor.fail("a parameter has no value of its own; give it one in the first line of the body")
+
+    def _type(self, cursor: Cursor) -> None:
+        """AS type says nothing here: values know what they are."""
+        if cursor.words("AS"):
+            if cursor.now.kind is not Kind.WORD:
+                cursor.fail(f"a type is missing behind AS, {cursor.found()}")
+            cursor.index += 1
+
+
+_WRITTEN: Mapping[str, str] = MappingProxyType(
+    {
+        "IF": "IF condition THEN … ELSE … END IF",
+        "ELSE": "IF condition THEN … ELSE … END IF",
+        "ELSEIF": "IF condition THEN … ELSEIF … END IF",
+        "FOR": "FOR i = 1 TO 10 … NEXT, or FOR EACH item IN list … NEXT",
+        "FOREACH": "FOR EACH item IN list … NEXT",
+        "WHILE": "WHILE condition … WEND",
+        "DO": "DO … LOOP UNTIL condition",
+        "SWITCH": "SELECT CASE value … CASE 1 … END SELECT",
+        "SELECT": "SELECT CASE value … CASE 1 … END SELECT",
+        "FUNCTION": "FUNCTION name(a, b) … END FUNCTION",
+        "SUB": "SUB name(a, b) … END SUB",
+        "TRY": "ON ERROR RESUME NEXT before it, and IF ERROR THEN behind it",
+    }
+)
+"""By the first word of the statement."""
+_GO_ON = frozenset(("ELSE", "ELSEIF", "WHILE", "CATCH", "FINALLY"))
+"""What may stand behind `}`, with more of the same statement."""
+_OPENS = frozenset(("{", "#{"))
+
+
+def without_braces(tokens: Sequence[Token]) -> tuple[list[Token], list[Fault]]:
+    """The tokens without such blocks, and a fault for each."""
+    kept: list[Token] = []
+    faults: list[Fault] = []
+    begins, index = True, 0
+    while index < len(tokens):
+        token = tokens[index]
+        if begins and token.kind is Kind.WORD and token.value in _WRITTEN and (brace := _brace_of(tokens, index)):
+            told = f"blocks do not stand in braces here; write {_WRITTEN[token.value]}, each part on lines of its own"
+            faults.append(Fault(token.at, Code.SYNTAX, told))
+            index = _behind(tokens, brace)
+            continue
+        begins = token.kind is Kind.LINE
+        kept.append(token)
+        index += 1
+    return kept, faults
+
+
+def _brace_of(tokens: Sequence[Token], index: int) -> int:
+    """Where the brace is that opens the block of the statement at `index`; 0 where none does. A map that begins a
+    line's end, as in `IF x = {`, stands behind an operator."""
+    first = tokens[index]
+    behind = tokens[index + 1]
+    if behind.kind is Kind.SYMBOL and behind.text not in ("(", "{"):
+        return 0
+    if first.value == "ELSE" and behind.value != "IF" and behind.text != "{":
+        return 0
+    while tokens[index].kind not in (Kind.LINE, Kind.END) and tokens[index].at.line == first.at.line:
+        if tokens[index].value == "THEN" and tokens[index + 1].text != "{":
+            return 0
+        if tokens[index].text == "{" and tokens[index].kind is Kind.SYMBOL:
+            ends_line = tokens[index + 1].kind is Kind.LINE or tokens[index + 1].at.line > first.at.line
+            before = tokens[index - 1]
+            if (ends_line or _holds_statements(tokens, index)) and (
+                before.kind in (Kind.WORD, Kind.NUMBER, Kind.TEXT) or before.text in (")", "]")
+            ):
+                return index if before.value not in ("IN", "TO") else 0
+        index += 1
+    return 0
+
+
+def _holds_statements(tokens: Sequence[Token], brace: int) -> bool:
+    """Whether a brace within a line opens a block, as in `if (x) { TALK "a" }`, and not a map."""
+    first, second = tokens[brace + 1], tokens[brace + 2] if brace + 2 < len(tokens) else tokens[-1]
+    return first.kind is Kind.WORD and second.text not in (":", ",", "}") and bool(_closed(tokens, brace))
+
+
+def _behind(tokens: Sequence[Token], brace: int) -> int:
+    """Where it goes on behind the block that begins with this brace, and those that belong to it; at the end of the
+    line where it has no end."""
+    while closed := _closed(tokens, brace):
+        following = closed + 1
+        while tokens[following].kind is Kind.LINE and tokens[following + 1].value in _GO_ON - {"WHILE"}:
+            if not _brace_of(tokens, following + 1):
+                break
+            following += 1
+        if tokens[following].value not in _GO_ON:
+            return following
+        brace = following
+        while tokens[brace].kind not in (Kind.LINE, Kind.END) and tokens[brace].text not in _OPENS:
+            brace += 1
+        if tokens[brace].text != "{":
+            break
+    return _line_end(tokens, brace)
+
+
+def _closed(tokens: Sequence[Token], brace: int) -> int:
+    depth = 0
+    for index in range(brace, len(tokens)):
+        if tokens[index].kind is Kind.SYMBOL:
+            depth += (tokens[index].text in _OPENS) - (tokens[index].text == "}")
+            if not depth:
+                return index
+    return 0
+
+
+def _line_end(tokens: Sequence[Token], index: int) -> int:
+    while tokens[index].kind not in (Kind.LINE, Kind.END):
+        index += 1
+    return index
+
+
+ReadParam = Callable[[Cursor, Expressions], Param]
+ReadDescription = Callable[[Cursor, Expressions], tuple[str, At]]
+_MOST_FAULTS = 100
+
+
+class Parsed(NamedTuple):
+    """What came of a text."""
+
+    script: Script
+    """At least one unit, also of an empty file. With faults it is what could be understood."""
+    faults: tuple[Fault, ...]
+    """In the order of the script, none twice."""
+
+
+class Header(NamedTuple):
+    """What reads PARAM and DESCRIPTION; the cursor stands at these words. Both raise ScriptFault."""
+
+    read_param: ReadParam
+    read_description: ReadDescription
+
+
+def parse(text: str, forms: KeywordForms, functions: Mapping[str, Arity], header: Header | None = None) -> Parsed:
+    """The tree of a script and what is wrong with it. Never raises, whatever the text.
+
+    `functions` are those of the language, by their names in lower case. Reading goes on behind a fault, so that
+    several are found at once."""
+    read, found = tokens_of(text)
+    written = with_nexts_of_their_own(read)
+    tokens, names, slips = _mended(written, forms, functions)
+    reading = Reading(functions, forms.names, names, frozenset(fault.at.line for fault in found))
+    for slip in slips:
+        reading.failed(slip, slip.at.line, slip.at.line)
+    statements = Statements(forms, reading, names)
+    units = _Units(statements, header or _own_header(), reading, as_lines(text).split("\n"))
+    try:
+        units.read(Cursor(tokens))
+    except TooManyBlocks:
+        units.finish()
+    script = Script(tuple(units.found), tuple(units.procedures.found))
+    return Parsed(script, _in_order((*found, *reading.faults)))
+
+
+def _mended(
+    written: Sequence[Token], forms: KeywordForms, functions: Mapping[str, Arity]
+) -> tuple[Sequence[Token], Survey, list[Fault]]:
+    """The tokens with the words and blocks that were nearly right mended, their names, and what was wrong."""
+    names = survey(written)
+    tokens, faults = without_braces(written)
+    first = keyword_words_of(forms.names).first
+
+    def knows(token: Token) -> bool:
+        name = token.text.lower()
+        callable_names = name in functions or name in names.definitions
+        return callable_names or token.value in LANGUAGE or token.value in first or name in names.goals
+
+    tokens, slips = mended(tokens, knows)
+    faults += slips
+    if not faults:
+        return written, names, faults
+    again = survey(tokens)
+    # What stands in a block that was passed over may be called from outside of it.
+    definitions = {**names.definitions, **again.definitions}
+    return tokens, Survey(names.variables | again.variables, definitions, names.goals | again.goals), faults
+
+
+def _own_header() -> Header:
+    module = import_module("function_calls.basic.language.header")
+    return Header(cast("ReadParam", module.read_param), cast("ReadDescription", module.read_description))
+
+
+def _in_order(faults: Iterable[Fault]) -> tuple[Fault, ...]:
+    by_place: dict[tuple[At, Code], Fault] = {}
+    for fault in faults:
+        by_place.setdefault((fault.at, fault.code), fault)
+    found = sorted(by_place.values(), key=lambda fault: fault.at)
+    if len(found) > _MOST_FAULTS:
+        more = found[_MOST_FAULTS]
+        rest = Fault(
+            more.at, more.code, f"{len(found) - _MOST_FAULTS} more faults stand from here on; mend those before"
+        )
+        return (*found[:_MOST_FAULTS], rest)
+    return tuple(found)
+
+
+class _Units:
+    """Reads the tools of a file."""
+
+    __slots__ = (
+        "_at", "_body", "_description", "_description_at", "_header", "_lines", "_params", "_reading", "_statements",
+        "found", "procedures",
+    )  # fmt: skip
+
+    def __init__(self, statements: Statements, header: Header, reading: Reading, lines: list[str]) -> None:
+        self._statements = statements
+        self._header = header
+        self._reading = reading
+        self._lines = lines
+        self.found: list[Unit] = []
+        self.procedures = Procedures(reading, statements.blocks, statements.labels)
+        self._begin()
+
+    def _begin(self) -> None:
+        self._at: At | None = None
+        self._params: list[Param] = []
+        self._description = ""
+        self._description_at: At | None = None
+        self._body: list[Statement] = []
+
+    def read(self, cursor: Cursor) -> None:
+        """Read all of them. Raises TooManyBlocks."""
+        blocks = self._statements.blocks
+        while True:
+            found = blocks.body(cursor)
+            if found:
+                self._at = self._at or found[0].at
+                self._body.extend(found)
+            token = cursor.now
+            if token.kind is Kind.END:
+                break
+            if token.value in ("SUB", "FUNCTION"):
+                self.procedures.define(cursor)
+            else:
+                self._read_header(cursor)
+        self.finish()
+
+    def _read_header(self, cursor: Cursor) -> None:
+        token = cursor.now
+        if self._body and _ends(self._body[-1]):
+            self.finish()
+        self._at = self._at or token.at
+        try:
+            if token.value == "PARAM":
+                self._params.append(self._header.read_param(cursor, self._statements.read))
+            else:
+                self._description, self._description_at = self._header.read_description(cursor, self._statements.read)
+        except ScriptFault as error:
+            self._statements.blocks.skip_line(cursor)
+            self._reading.failed(error.fault, token.at.line, cursor.now.at.line)
+        self._statements.blocks.line_end(cursor, str(token.value))
+
+    def finish(self) -> None:
+        """The tool is over: put it to those that were found."""
+        self._statements.labels.settle()
+        if self._at is None and self.found:
+            return
+        at = self._at or At(1, 1)
+        above = at if self._at else At(len(self._lines) + 1, 1)
+        self.found.append(
+            Unit(
+                at,
+                tuple(self._params),
+                self._description,
+                self._description_at,
+                comments_above(self._lines, above),
+                tuple(self._body),
+                name_above(self._lines, above),
+            )
+        )
+        self._begin()
+
+
+def _ends(statement: Statement) -> bool:
+    """Whether nothing behind this statement is ever come to from it."""
+    if isinstance(statement, If):
+        return _all_end(statement.otherwise, *(body for _, body in statement.branches))
+    if isinstance(statement, Select):
+        return _all_end(statement.otherwise, *(body for _, body in statement.cases))
+    if isinstance(statement, Goto):
+        return not statement.comes_back
+    return isinstance(statement, Return | Stop | Throw)
+
+
+def _all_end(*bodies: tuple[Statement, ...]) -> bool:
+    return all(body and _ends(body[-1]) for body in bodies)

@@ -1,0 +1,334 @@
+"""Quoted texts with escapes and `${…}`, and statements that continue in the next line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from function_calls.basic.language.tokens import Inner, Kind, Token
+from function_calls.basic.nodes import At
+from services.patterns import lazy_pattern
+
+_WAITING = frozenset([",", "+", "-", "*", "/", "\\", "^", "&", "=", "<>", "<", "<=", ">", ">=", "."])
+_OF_VALUES = _WAITING - {","}
+"""Behind these no comparison stands: `b = 2` in the next line is an assignment."""
+_WAITING_WORDS = frozenset(("AND", "OR", "NOT", "MOD"))
+_OPENING = frozenset(("(", "[", "{", "#{"))
+
+_STATEMENT = lazy_pattern(
+    r"""[ \t]*(?:
+        (?:IF|ELSEIF|FOR|WHILE|SELECT|SWITCH|CASE|RETURN|SUB|FUNCTION|GOTO|GOSUB|THROW|WITH|DIM|LET|SET|PARAM|DESCRIPTION
+          |TALK|HEAR|PRINT|SAVE|SEND|WAIT|CLEAR|BEGIN)
+        [ \t]+(?!(?:AND|OR|MOD|IN|LIKE|IS|NOT)\b)[\w"'`]
+      | END[ \t]+(?:IF|FOR|WHILE|SELECT|SWITCH|WITH|SUB|FUNCTION)\b
+    )""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""What is plainly a statement of its own."""
+_ASSIGNMENT = lazy_pattern(r"[ \t]*\w[\w.]*[ \t]*=")
+_ALONE = lazy_pattern(
+    r"[ \t]*(?:NEXT(?:[ \t]+\w+)?|WEND|LOOP|ELSE|ENDIF|END|RETURN|EXIT|BREAK|CONTINUE|STOP)[ \t]*(?:$|'|//|#|:)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_GOES_ON = lazy_pattern(
+    r"""[ \t]*(?:
+        [)\]},.:+\-*/\\^&=<>;] | != | (?:AND|OR|MOD|IN|LIKE|IS|NOT|TO|AS)\b     # what nothing begins with
+      | $ | ' | \#(?!\{) | REM\b                                                # a comment: the line behind it decides
+    )""",
+    re.IGNORECASE | re.VERBOSE | re.MULTILINE,
+)
+_ENTRY = lazy_pattern(r"""[ \t]*(?:["'`\d\[{#(-]|\w+[ \t]*:)""")
+"""An entry of a list or a map; a comma is missing before it."""
+_VALUE = lazy_pattern(r"""[ \t]*["'`\[{#]""")
+
+
+_CODE = lazy_pattern(
+    r"""[ \t]*(?:
+        (?:IF|ELSE|ELSEIF|FOR|NEXT|DO|LOOP|WHILE|WEND|SELECT|SWITCH|CASE|RETURN|SUB|FUNCTION|CALL|GOTO|EXIT|WITH|END|PARAM
+          |DESCRIPTION|REM|TALK|HEAR|PRINT|SAVE|SEND|SET|LET|DIM|GET|POST|FIND|WAIT|USE|ADD|CLEAR|BEGIN)\b
+      | (?i:TALK|PRINT|SAVE|SEND(?:[ \t]+\w+)?|RETURN|DESCRIPTION|CASE|ELSEIF|GET|POST|FIND)[ \t]+["'`]
+      | (?i:END|ELSE|NEXT|WEND|LOOP|RETURN|STOP|BREAK|CONTINUE|END[ \t]+\w+|ENDIF|NEXT[ \t]+\w+)[ \t]*$
+      | (?i:IF|ELSEIF|FOR|WHILE|SELECT|SWITCH|PARAM|SUB|FUNCTION)[ \t][^"\n]*(?:=|<|>|\b(?i:THEN|IN|AS)\b)
+      | \w[\w.\[\]]*[ \t]*[+\-*/]?=
+      | ' | // | \#
+    )""",
+    re.VERBOSE | re.MULTILINE,
+)
+"""What is no line of a text, but code."""
+
+
+def reads_like_prose(text: str, position: int) -> bool:
+    """Whether the line that begins at `position` can belong to a text that was begun before it."""
+    return position < len(text) and not _CODE.match(text, position)
+
+
+def goes_on(last: Token, text: str, position: int, brackets: Sequence[str], over_blank_line: bool) -> bool:
+    """Whether the statement that has `last` before the line's end goes on at `position`, where the next line begins.
+
+    Within brackets a line may also end behind a value, unless what follows can only be a statement of its own: then
+    a bracket was not closed."""
+    if waits(last):
+        if not brackets and (over_blank_line or _is_code(last, text, position)):
+            return False
+        return not _STATEMENT.match(text, position)
+    if not brackets:
+        return False
+    if last.kind is Kind.SYMBOL and last.text in _OPENING:
+        return not _STATEMENT.match(text, position)
+    if _GOES_ON.match(text, position):
+        return True
+    return (_VALUE if brackets[-1] == "(" else _ENTRY).match(text, position) is not None
+
+
+def _is_code(last: Token, text: str, position: int) -> bool:
+    """Whether the line at `position` is none that goes on behind an operator, though it could be read so."""
+    if _ALONE.match(text, position):
+        return True
+    return last.text in _OF_VALUES and _ASSIGNMENT.match(text, position) is not None
+
+
+_ROWS = {
+    "WHERE": frozenset(("UPDATE", "FIND", "DELETE", "FILTER", "AGGREGATE")),
+    "SET": frozenset(("UPDATE", "INSERT")),
+    "VALUES": frozenset(("INSERT",)),
+    "(": frozenset(("INSERT",)),
+    "WITH": frozenset(("SAVE", "INSERT", "UPDATE", "FIND", "MERGE")),
+    "ORDER": frozenset(("FIND",)),
+    "LIMIT": frozenset(("FIND",)),
+}
+"""The parts of statements on rows that may have a line of their own, by their first words."""
+_BEGINS_PART = lazy_pattern(
+    r"""[ \t]*(?: (?P<part>WHERE|LIMIT|VALUES|SET|WITH)(?=[ \t]+["'(\w]|[ \t]*\(|[ \t]*$)
+      | (?P<order>ORDER)(?=[ \t]+BY\b) | (?P<bracket>\() )""",
+    re.IGNORECASE | re.VERBOSE | re.MULTILINE,
+)
+_COLUMNS = lazy_pattern(r"""[ \t]+["']?\w+["']?[ \t]*(?:=|AS\b)|[ \t]*$""", re.IGNORECASE | re.MULTILINE)
+_PART_WORDS = frozenset(("WHERE", "SET", "VALUES", "WITH", "ORDER", "BY", "LIMIT"))
+
+
+def goes_on_with_rows(tokens: Sequence[Token], text: str, position: int) -> bool:
+    """Whether `tokens` end in a statement on rows, such as `UPDATE stock`, of which another part stands in the line at
+    `position`: `SET count = 1`, or what SET at the end of the line waits for."""
+    last = tokens[-1]
+    waiting = last.kind is Kind.WORD and last.value in _PART_WORDS
+    found = _BEGINS_PART.match(text, position)
+    if found is None and not waiting:
+        return False
+    first = next((at for at in range(len(tokens), 0, -1) if tokens[at - 1].kind is Kind.LINE), 0)
+    words = [token.value for token in tokens[first:] if token.kind is Kind.WORD]
+    if waiting:
+        part = "ORDER" if last.value == "BY" else str(last.value)
+        if _ROWS[part].intersection(words[:-1]):
+            return not (_ALONE.match(text, position) or _STATEMENT.match(text, position))
+    if found is None:
+        return False
+    part = (found["part"] or found["order"] or found["bracket"]).upper()
+    if not _ROWS[part].intersection(words):
+        return False
+    if part not in ("SET", "WITH", "("):
+        return True
+    # These could also begin a statement, so that the one before must need them.
+    is_open = not any(token.text == "," or token.value in _PART_WORDS for token in tokens[first:])
+    return is_open and (part == "(" or _COLUMNS.match(text, found.end("part")) is not None)
+
+
+def waits(last: Token) -> bool:
+    """Whether a value has to follow this token."""
+    if last.kind is Kind.SYMBOL:
+        return last.text in _WAITING
+    return last.kind is Kind.WORD and last.value in _WAITING_WORDS
+
+
+Part = str | Inner
+
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\n": ""}
+_KEPT = frozenset("\"'`\\$")
+_CHUNKS = {quote: re.compile(rf"[^{quote}\\$\n]+") for quote in "\"'`"}
+_HEX = re.compile(r"[0-9A-Fa-f]{4}")
+_INNER = re.compile(
+    r"""[^"'`{}\\\n]+ | \\. | "(?:[^"\\\n]|\\.)*" | '(?:[^'\\\n]|\\.)*' | `(?:[^`\\\n]|\\.)*` | [{}] | \n | .""",
+    re.VERBOSE,
+)
+_RAW = re.compile(r"[^$\\]+")
+
+
+class Quoted(NamedTuple):
+    """A text that was read."""
+
+    parts: tuple[Part, ...]
+    """At least one."""
+    end: int
+    """Where what follows begins."""
+    wrong_at: int = -1
+    """Where it is wrong; -1 where it is right."""
+    wrong: str = ""
+
+
+def quoted(text: str, start: int, at: Callable[[int], At], no_inner_before: int = 0) -> Quoted:
+    """The text whose quote stands at `start`; `at` tells the place of an offset.
+
+    Between backticks it goes on over the ends of lines, and between `"` over lines that read like prose; if such a one
+    is not closed, those lines belong to it nevertheless. Before `no_inner_before` a `${` is not looked into: that its
+    line has none that closes is known."""
+    return _Reader(text, start, at, no_inner_before).read()
+
+
+def parts_of(raw: str, at: Callable[[int], At]) -> Quoted:
+    """The parts of a block's lines, which are taken as written but for `${…}` and `\\${`."""
+    parts: list[Part] = []
+    position, wrong_at = 0, -1
+    while position < len(raw):
+        chunk = _RAW.match(raw, position)
+        if chunk:
+            parts.append(chunk.group())
+            position = chunk.end()
+        elif raw.startswith("\\${", position):
+            parts.append("${")
+            position += 3
+        elif wrong_at < 0 and _begins_inner(raw, position):
+            end = _inner_end(raw, position + 2, "")
+            if end < 0:
+                wrong_at = position
+                continue
+            parts.append(Inner(raw[position + 2 : end], at(position + 2)))
+            position = end + 1
+        else:
+            parts.append(raw[position])
+            position += 1
+    return Quoted(_joined(parts), len(raw), wrong_at, _NO_BRACE if wrong_at >= 0 else "")
+
+
+_NO_BRACE = "`${` has no `}`; write ${name}, or \\${ where the characters themselves are meant"
+
+
+class _Reader:
+    __slots__ = ("_at", "_chunk", "_no_inner_before", "_parts", "_position", "_quote", "_start", "_text", "_wrong_at")
+
+    def __init__(self, text: str, start: int, at: Callable[[int], At], no_inner_before: int) -> None:
+        self._text = text
+        self._start = start
+        self._at = at
+        self._quote = text[start]
+        self._chunk = _CHUNKS[self._quote]
+        self._parts: list[Part] = []
+        self._position = start + 1
+        self._wrong_at = -1
+        self._no_inner_before = no_inner_before
+
+    def read(self) -> Quoted:
+        text, quote = self._text, self._quote
+        while self._position < len(text):
+            chunk = self._chunk.match(text, self._position)
+            if chunk:
+                self._parts.append(chunk.group())
+                self._position = chunk.end()
+                continue
+            character = text[self._position]
+            if character == quote:
+                if quote == "`" or not text.startswith(quote * 2, self._position):
+                    return self._done(self._position + 1)
+                self._take(quote, 2)
+            elif character == "\n":
+                if not self._goes_on():
+                    return Quoted(_joined(self._parts), self._position, self._start, self._open())
+                self._take("\n", 1)
+            elif character == "\\":
+                self._escape()
+            elif not self._interpolation():
+                self._take(character, 1)
+        line_end = text.find("\n", self._start)
+        end = self._position if line_end < 0 else line_end
+        return Quoted(_joined(self._parts), end, self._start, self._open())
+
+    def _goes_on(self) -> bool:
+        """Whether the text does so behind the line that ends here."""
+        return self._quote == "`" or (self._quote == '"' and reads_like_prose(self._text, self._position + 1))
+
+    def _take(self, part: Part, length: int) -> None:
+        self._parts.append(part)
+        self._position += length
+
+    def _escape(self) -> None:
+        following = self._text[self._position + 1 : self._position + 2]
+        if following == "u" and (code := _HEX.match(self._text, self._position + 2)):
+            number = int(code.group(), 16)
+            self._take("�" if 0xD800 <= number < 0xE000 else chr(number), 6)
+        elif following == "\n" and self._quote != "`":
+            self._take("\\", 1)
+        elif following in _ESCAPES:
+            self._take(_ESCAPES[following], 2)
+        elif following in _KEPT and following:
+            self._take(following, 2)
+        else:
+            self._take("\\", 1)  # C:\data is meant as it stands
+
+    def _interpolation(self) -> bool:
+        start = self._position
+        if self._wrong_at >= 0 or start < self._no_inner_before or not _begins_inner(self._text, start):
+            return False
+        end = _inner_end(self._text, start + 2, self._quote)
+        if end < 0:
+            self._wrong_at = start  # the others are not looked for: each would be looked for to the end
+            return False
+        source = self._text[start + 2 : end]
+        escaped = "\\" + self._quote
+        if self._quote != "`" and escaped in source:
+            source = source.replace(escaped, self._quote)
+        self._take(Inner(source, self._at(start + 2)), end + 1 - start)
+        return True
+
+    def _done(self, end: int) -> Quoted:
+        wrong = _NO_BRACE if self._wrong_at >= 0 else ""
+        return Quoted(_joined(self._parts), end, self._wrong_at, wrong)
+
+    def _open(self) -> str:
+        if self._quote == "`":
+            return "the text that begins here has no end; its last character is a backtick"
+        message = f"the text that begins here has no end; {self._quote} has to stand behind it on the same line"
+        if f"\\{self._quote}" in self._text[self._start : self._position]:
+            return f"{message}. \\{self._quote} is a part of the text; a backslash at its end is written \\\\"
+        return message
+
+
+def _begins_inner(text: str, position: int) -> bool:
+    """Whether `${…}` begins here. `${{name}}` is an amount in front of somebody else's placeholder."""
+    return text.startswith("${", position) and not text.startswith("{", position + 2)
+
+
+def _inner_end(text: str, position: int, quote: str) -> int:
+    """Where the `}` of the `${` before `position` stands, or -1. Only between backticks it may be in another line."""
+    depth = 0
+    length = len(text)
+    while position < length:
+        found = _INNER.match(text, position)
+        if found is None:
+            return -1
+        piece = found.group()
+        if piece == "}":
+            if not depth:
+                return position
+            depth -= 1
+        elif piece == "{":
+            depth += 1
+        elif (piece == "\n" and quote != "`") or piece == quote:
+            return -1
+        position = found.end()
+    return -1
+
+
+def _joined(parts: list[Part]) -> tuple[Part, ...]:
+    """The parts with neighbouring strings joined; an empty string where there are none."""
+    joined: list[Part] = []
+    pending: list[str] = []
+    for part in parts:
+        if isinstance(part, str):
+            pending.append(part)
+            continue
+        if pending:
+            joined.append("".join(pending))
+            pending = []
+        joined.append(part)
+    if pending:
+        joined.append("".join(pending))
+    return tuple(joined) or ("",)

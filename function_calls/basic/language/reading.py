@@ -1,0 +1,159 @@
+"""State while one script is parsed: names, errors found so far, and nesting depth."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from difflib import get_close_matches
+
+from function_calls.basic.codes import Code, Fault, ScriptFault
+from function_calls.basic.language.foreign import foreign_phrase, told_of
+from function_calls.basic.language.scopes import Survey
+from function_calls.basic.nodes import At, Expression, Literal
+from function_calls.basic.values import text_of
+
+_MOST_SEARCHES = 20
+"""Of one script. Each takes about a millisecond, and a file full of faults has told its author enough by then."""
+
+
+class Nearest:
+    """Looks for near words, each once, and not without end."""
+
+    __slots__ = ("_found", "_searches")
+
+    def __init__(self) -> None:
+        self._found: dict[str, str] = {}
+        self._searches = 0
+
+    def hint(self, words: Iterable[str], known: Iterable[str]) -> str:
+        """`; did you mean X?` for the first of `words`, in upper case, that is near to one of `known`; else empty."""
+        candidates: list[str] | None = None
+        for word in words:
+            if word not in self._found:
+                if self._searches >= _MOST_SEARCHES or len(word) > 40:
+                    return ""
+                self._searches += 1
+                candidates = candidates if candidates is not None else sorted(known)
+                near = get_close_matches(word, candidates, 1, 0.7)
+                self._found[word] = near[0] if near else ""
+            if self._found[word]:
+                return f"; did you mean {self._found[word]}?"
+        return ""
+
+
+Arity = tuple[int, int | None]
+"""The fewest and the most arguments; None: any number."""
+
+MOST_NESTED = 100
+"""Brackets, blocks, signs and texts with `${}` within one another, all together."""
+HIGHEST = 200
+"""Operators and members of one expression on top of one another: whoever walks the tree goes as deep."""
+_LONGEST_SHOWN = 60
+
+
+class Reading:
+    """Of one script."""
+
+    __slots__ = (
+        "_faulty_lines", "definitions", "depth", "faults", "foreign", "functions", "keywords", "nearest", "variables",
+    )  # fmt: skip
+
+    def __init__(
+        self, functions: Mapping[str, Arity], keywords: tuple[str, ...], names: Survey, faulty_lines: frozenset[int]
+    ) -> None:
+        self.functions = functions
+        self.keywords = keywords
+        self.foreign: set[str] = set()
+        """The statements of other languages that were told."""
+        self._faulty_lines = faulty_lines
+        """Lines whose characters are wrong. Nothing more is said of them: what is read there is not what was meant."""
+        self.definitions: Mapping[str, int] = names.definitions
+        self.variables = names.variables
+        self.faults: list[Fault] = []
+        self.depth = 0
+        self.nearest = Nearest()
+
+    def fault(self, at: At, code: Code, message: str) -> None:
+        """Remember a fault behind which reading goes on as if it were none."""
+        self.failed(Fault(at, code, message), at.line, at.line)
+
+    def failed(self, fault: Fault, first_line: int, last_line: int) -> None:
+        """The same of a statement that goes from one of these lines to the other."""
+        if not any(line in self._faulty_lines for line in range(first_line, last_line + 1)):
+            self.faults.append(fault)
+
+    def enter(self, at: At, levels: int = 1) -> None:
+        """Go deeper; whoever calls this takes as much off `depth` again. Raises ScriptFault where it is too deep."""
+        if self.depth + levels > MOST_NESTED:
+            raise ScriptFault(
+                at,
+                Code.TOO_DEEP,
+                f"more than {MOST_NESTED} brackets or blocks stand within one another here; put parts of it into "
+                "variables of their own, or into a SUB or FUNCTION",
+            )
+        self.depth += levels
+
+    @contextmanager
+    def deeper(self, at: At, levels: int = 1) -> Iterator[None]:
+        """The same for as long as it lasts."""
+        self.enter(at, levels)
+        try:
+            yield
+        finally:
+            self.depth -= levels
+
+    def knows(self, name: str) -> bool:
+        """Whether something can be called by this name."""
+        return name in self.functions or name in self.definitions
+
+    def takes_none(self, name: str) -> bool:
+        """Whether what has this name can be called with nothing."""
+        if name in self.definitions:
+            return not self.definitions[name]
+        return name in self.functions and not self.functions[name][0]
+
+    def no_function(self, at: At, name: str, arguments: Sequence[Expression] | None = None) -> Fault:
+        """What is called here by `name` is not there. `arguments`: what it is given, where that was read."""
+        if (phrase := foreign_phrase((name.upper(),), self.keywords)) and not self.knows(name):
+            return Fault(at, Code.UNKNOWN_FUNCTION, told_of(phrase))
+        known = (*(one.upper() for one in (*self.functions, *self.definitions)), *self.keywords)
+        hint = self.nearest.hint((name.upper(),), known)
+        if "CALL" in self.keywords:
+            hint += f"; to run a function of the bot write CALL {name}({_written(arguments)})"
+        return Fault(at, Code.UNKNOWN_FUNCTION, f"there is no function {name.upper()}{hint}")
+
+    def check_call(self, at: At, name: str, count: int, arguments: Sequence[Expression] | None = None) -> None:
+        """Remember a fault if `name` cannot be called with so many values."""
+        fewest, most = self.definitions.get(name, 0), None
+        if name in self.definitions:
+            fewest, most = self.definitions[name], self.definitions[name]
+        elif name in self.functions:
+            fewest, most = self.functions[name]
+        else:
+            self.failed(self.no_function(at, name, arguments), at.line, at.line)
+            return
+        if count < fewest or (most is not None and count > most):
+            told = f"{name.upper()} takes {_counted(fewest, most)}, but {count or 'none'} {_stand(count)} here"
+            self.fault(at, Code.WRONG_COUNT, told)
+
+
+def _written(arguments: Sequence[Expression] | None) -> str:
+    """Values as the author may have written them, where they are plain and short."""
+    if arguments is None or not all(isinstance(one, Literal) for one in arguments):
+        return "…"
+    values = [one.value for one in arguments if isinstance(one, Literal)]
+    shown = ", ".join(f'"{one}"' if isinstance(one, str) else text_of(one) or "NULL" for one in values)
+    is_plain = len(shown) <= _LONGEST_SHOWN and shown.isprintable() and not any('"' in str(one) for one in values)
+    return shown if is_plain else "…"
+
+
+def _counted(fewest: int, most: int | None) -> str:
+    if most is None:
+        return f"at least {fewest} value{'s' * (fewest != 1)}"
+    if fewest == most:
+        return f"{fewest or 'no'} value{'s' * (fewest != 1)}"
+    return f"{fewest} to {most} values" if most - fewest > 1 or not fewest else f"{fewest} or {most} values"
+
+
+def _stand(count: int) -> str:
+    return "stands" if count <= 1 else "stand"

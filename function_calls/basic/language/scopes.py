@@ -1,0 +1,286 @@
+"""Names of a script found before parsing, and the scope of its variables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from function_calls.basic.functions import CHANGING
+from function_calls.basic.language.filter_texts import followed_in
+from function_calls.basic.language.tokens import Kind, Token
+from function_calls.basic.nodes import (
+    Apply,
+    Assign,
+    Define,
+    Dim,
+    Evaluate,
+    Expression,
+    ForEach,
+    ForTo,
+    If,
+    Index,
+    Literal,
+    Loop,
+    Member,
+    Name,
+    Select,
+    Statement,
+    With,
+)
+from function_calls.basic.world import ERROR_NAMES
+
+_WORD, _NUMBER, _SYMBOL, _LINE = Kind.WORD, Kind.NUMBER, Kind.SYMBOL, Kind.LINE
+_DECLARES = frozenset(["EACH", "DIM", "REDIM", "PRESERVE", "PARAM"])
+_GIVES = frozenset(["FOR", "HEAR", "INPUT", "GOTO", "GOSUB"]) | _DECLARES
+"""What stands behind these receives a value, or is gone to; behind FOR, HEAR and INPUT only where no other words
+follow."""
+_BEFORE_ASSIGNMENT = frozenset(["THEN", "ELSE", "SET", "LET", "CONST"])
+_OPENERS = frozenset(("(", "[", "{", "#{"))
+_CLOSERS = frozenset((")", "]", "}"))
+CHANGES = frozenset(["+", "-", "*", "/", "&", "\\"])
+"""What may stand before the `=` of an assignment: `total += 1`."""
+
+
+class Survey(NamedTuple):
+    """All in lower case."""
+
+    variables: frozenset[str]
+    definitions: dict[str, int]
+    """SUBs and FUNCTIONs, with how many parameters each has; the first one counts where two have one name."""
+    goals: frozenset[str]
+    """Names of labels that something goes to."""
+
+
+def survey(tokens: Sequence[Token]) -> Survey:
+    """Look through a script."""
+    looking = _Looking(tokens)
+    looking.run()
+    return Survey(frozenset(looking.variables), looking.definitions, frozenset(looking.goals))
+
+
+class _Looking:
+    __slots__ = ("_tokens", "_withs", "definitions", "goals", "variables")
+
+    def __init__(self, tokens: Sequence[Token]) -> None:
+        self._tokens = tokens
+        self._withs = 0
+        """How many WITHs are open: what stands before `=` in there is a key."""
+        self.variables: set[str] = set()
+        self.definitions: dict[str, int] = {}
+        self.goals: set[str] = set()
+
+    def run(self) -> None:
+        begins = True
+        following = self._tokens[0]
+        for index in range(1, len(self._tokens)):
+            token, following = following, self._tokens[index]
+            kind = token.kind
+            if kind is _WORD:
+                if begins:
+                    self._begins(token, following, index)
+                if token.value in _GIVES and following.kind is _WORD:
+                    self._gives(token, following, index)
+                begins = token.value in _BEFORE_ASSIGNMENT
+            else:
+                begins = kind is _LINE or (begins and kind is _NUMBER)
+
+    def _begins(self, token: Token, following: Token, index: int) -> None:
+        """A statement begins with these two; `index` is that of the second one."""
+        value = token.value
+        if following.kind is _SYMBOL:
+            if not self._withs and (following.text == "=" or is_assignment(self._tokens, index - 1)):
+                self.variables.add(token.text.lower())
+        elif value == "ENDWITH":
+            self._withs -= 1
+        elif following.kind is not _WORD:
+            return
+        elif value == "WITH":
+            self._withs += 1
+            self.variables.add(following.text.lower())
+        elif value == "END":
+            self._withs -= following.value == "WITH"
+        elif value in ("SUB", "FUNCTION"):
+            names = parameters_at(self._tokens, index + 1)
+            self.definitions.setdefault(following.text.lower(), len(names))
+            self.variables.update(names)
+
+    def _gives(self, token: Token, following: Token, index: int) -> None:
+        if token.value in ("GOTO", "GOSUB"):
+            self.goals.add(following.text.lower())
+        elif following.value not in _DECLARES:
+            behind = self._tokens[index + 1]
+            if token.value in _DECLARES or behind.kind is not _WORD or behind.value in ("IN", "AS"):
+                self.variables.add(following.text.lower())
+
+
+def parameters_at(tokens: Sequence[Token], index: int) -> tuple[str, ...]:
+    """The names between the parentheses at `index`, as far as these are names; none without parentheses."""
+    names: list[str] = []
+    if not _is(tokens[index], "("):
+        return ()
+    index += 1
+    expects = True
+    while tokens[index].kind in (Kind.WORD, Kind.SYMBOL) and not _is(tokens[index], ")"):
+        token = tokens[index]
+        if token.kind is Kind.WORD and expects and token.value not in ("BYVAL", "BYREF"):
+            names.append(token.text.lower())
+            expects = False
+        elif token.text == ",":
+            expects = True
+        index += 1
+    return tuple(names)
+
+
+def is_assignment(tokens: Sequence[Token], index: int) -> bool:
+    """Whether an assignment begins with the word at `index`: behind it and what selects a part of it stands `=`."""
+    index += 1
+    while True:
+        token = tokens[index]
+        if token.kind is not Kind.SYMBOL:
+            return False
+        if token.text == "=":
+            return True
+        if token.text in CHANGES:
+            following = tokens[index + 1]
+            return _is(following, "=") and following.at == (token.at.line, token.at.column + 1)
+        if token.text == "." and tokens[index + 1].kind is Kind.WORD:
+            index += 2
+        elif token.text in ("(", "["):
+            index = _behind(tokens, index)
+        else:
+            return False
+
+
+def _behind(tokens: Sequence[Token], index: int) -> int:
+    """Where it goes on behind the bracket at `index`; at the end of its statement if it is not closed."""
+    depth = 0
+    while tokens[index].kind not in (Kind.LINE, Kind.END):
+        token = tokens[index]
+        if token.kind is Kind.SYMBOL:
+            if token.text in _OPENERS:
+                depth += 1
+            elif token.text in _CLOSERS:
+                depth -= 1
+                if not depth:
+                    return index + 1
+        index += 1
+    return index
+
+
+def _is(token: Token, symbol: str) -> bool:
+    return token.kind is Kind.SYMBOL and token.text == symbol
+
+
+SESSION_VARIABLES = frozenset(
+    {
+        "bot", "botname", "channel", "chat", "err", "error", "error_message", "from", "group", "is_group", "language",
+        "mobile", "now", "rnd", "role", "session", "session_id", "sessionid", "timer", "today", "user", "user_id",
+        "useremail", "userid", "username", "userphone",
+    }
+)  # fmt: skip
+"""What a run may know without that the script sets it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What names mean in one procedure."""
+
+    top: frozenset[str]
+    """The variables of the script."""
+    own: frozenset[str] | None
+    """Those of this SUB or FUNCTION; None in the script itself."""
+    given: frozenset[str]
+    """Those of its own that have a value from its start."""
+    definitions: Mapping[str, Define]
+    followed: frozenset[str] = frozenset()
+    """The variables beside which the parts of their text are kept."""
+
+    def has(self, name: str) -> bool:
+        """Whether it is a variable that the script gives a value somewhere, as far as this procedure sees."""
+        return name in self.top or (self.own is not None and name in self.own)
+
+    def is_top(self, name: str) -> bool:
+        """Whether a value that it is given here is the script's."""
+        return self.own is None or name not in self.own
+
+    def of_rows(self, names: Iterable[str]) -> Scope:
+        """That of a value which is reckoned for each row, in which these names have values."""
+        return Scope(frozenset(names), None, frozenset(), self.definitions)
+
+    def load(self, name: str) -> str:
+        """The instruction that takes its value."""
+        if self.own is None or name in self.given:
+            return "load"
+        return "load_own" if name in self.own else "load_top"
+
+    def store(self, name: str) -> str:
+        """The instruction that gives it one."""
+        return "store" if self.own is None or name in self.own else "store_top"
+
+
+def top_scope(body: Iterable[Statement], parameters: Iterable[str], definitions: Mapping[str, Define]) -> Scope:
+    """That of the script itself, which is called with these parameters."""
+    followed = followed_in((body, tuple(definitions.values())))
+    return Scope(frozenset(parameters) | _assigned(body), None, frozenset(), definitions, followed)
+
+
+def own_scope(definition: Define, top: Scope) -> Scope:
+    """That of a SUB or FUNCTION."""
+    given = frozenset(definition.parameters) | {definition.name}
+    return Scope(top.top, given | (_assigned(definition.body) - top.top), given, top.definitions, top.followed)
+
+
+def root_of(target: Expression) -> str | None:
+    """The variable that is changed when `target` is given a value; None where there is none."""
+    while isinstance(target, Member | Index):
+        target = target.of
+    return target.name if isinstance(target, Name | Apply) else None
+
+
+def clears_error(statement: Statement) -> bool:
+    """Whether it is `ERR = 0` or the like, which says that the last error is dealt with."""
+    if not isinstance(statement, Assign) or not isinstance(statement.target, Name):
+        return False
+    return statement.target.name in ERROR_NAMES and isinstance(statement.value, Literal) and not statement.value.value
+
+
+def _assigned(body: Iterable[Statement]) -> frozenset[str]:
+    names: set[str | None] = set()
+    waiting: list[Iterable[Statement]] = [body]
+    while waiting:
+        for statement in waiting.pop():
+            if not clears_error(statement):
+                names.update(_given_a_value(statement))
+            waiting.extend(_bodies(statement))
+    return frozenset(name for name in names if name is not None)
+
+
+def _given_a_value(statement: Statement) -> Iterator[str | None]:
+    if isinstance(statement, Assign | With):
+        yield root_of(statement.target)
+    elif isinstance(statement, Dim):
+        yield statement.name
+    elif isinstance(statement, ForEach | ForTo):
+        yield statement.variable
+    elif isinstance(statement, Evaluate) and (target := changed_by(statement.expression)) is not None:
+        yield root_of(target)
+
+
+def changed_by(expression: Expression) -> Name | Member | Index | None:
+    """What a call changes that stands as a statement of its own: `PUSH list, x` is `list = PUSH(list, x)`."""
+    if not isinstance(expression, Apply) or expression.name not in CHANGING or not expression.arguments:
+        return None
+    target = expression.arguments[0]
+    return target if isinstance(target, Name | Member | Index) else None
+
+
+def _bodies(statement: Statement) -> Iterator[tuple[Statement, ...]]:
+    if isinstance(statement, If):
+        yield from (body for _, body in statement.branches)
+        yield statement.otherwise
+    elif isinstance(statement, ForEach | ForTo | Loop):
+        yield statement.body
+    elif isinstance(statement, Select):
+        yield from (body for _, body in statement.cases)
+        yield statement.otherwise

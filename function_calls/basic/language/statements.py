@@ -1,0 +1,584 @@
+"""Statements: which kind a line is, assignments, calls, and hints for lines that are none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import NoReturn, cast
+
+from function_calls.basic.codes import Code, ScriptFault
+from function_calls.basic.language.blocks import Blocks, Selects, WithMaps
+from function_calls.basic.language.comments import plain
+from function_calls.basic.language.expressions import Expressions, before, better_told, mistaken_word, unknown_phrase
+from function_calls.basic.language.flow import Flow, label_name
+from function_calls.basic.language.foreign import belongs_to, foreign_phrase, told_of, words_at
+from function_calls.basic.language.form_parts import KeywordForms, KeywordWords, MatchedForm, keyword_words_of
+from function_calls.basic.language.open_blocks import ENDING_WORDS, PROCEDURES, Labels, OpenBlocks, is_over
+from function_calls.basic.language.reading import Reading
+from function_calls.basic.language.scopes import Survey, is_assignment
+from function_calls.basic.language.tokens import Cursor, Kind, Token
+from function_calls.basic.nodes import (
+    Apply,
+    Assign,
+    At,
+    Binary,
+    Dim,
+    Evaluate,
+    Expression,
+    Goto,
+    Label,
+    Literal,
+    MapOf,
+    Member,
+    Name,
+    Operator,
+    Statement,
+)
+
+_STARTS: dict[str, Callable[[At], Expression]] = {
+    **dict.fromkeys(("STRING", "TEXT", "CHAR", "VARCHAR"), lambda at: Literal(at, "")),
+    **dict.fromkeys(
+        ("NUMBER", "INTEGER", "INT", "LONG", "SINGLE", "DOUBLE", "FLOAT", "DECIMAL", "CURRENCY"),
+        lambda at: Literal(at, 0),
+    ),
+    **dict.fromkeys(("BOOLEAN", "BOOL"), lambda at: Literal(at, value=False)),
+    **dict.fromkeys(("OBJECT", "MAP", "DICTIONARY"), lambda at: MapOf(at, ())),
+    **dict.fromkeys(("DATE", "DATETIME", "TIME", "VARIANT", "ANY"), lambda at: Literal(at, None)),
+}
+"""With what a variable of such a type begins; of all others with an empty list."""
+
+
+class Assignments:
+    """Reads them."""
+
+    __slots__ = ("_read", "_reading")
+
+    def __init__(self, reading: Reading, read: Expressions) -> None:
+        self._reading = reading
+        self._read = read
+
+    def is_here(self, cursor: Cursor) -> bool:
+        """Whether an assignment begins at the cursor."""
+        return is_assignment(cursor.tokens, cursor.index)
+
+    def simple(self, cursor: Cursor, into: list[Statement]) -> None:
+        """`name = value`."""
+        token = cursor.take()
+        cursor.index += 1
+        into.append(Assign(token.at, Name(token.at, token.text.lower()), self._value(cursor, token.at, token.text)))
+
+    def assign(self, cursor: Cursor, into: list[Statement], at: At | None = None) -> None:
+        """`target = value`, or with an operator before the `=`. `at` is where the statement begins."""
+        first = cursor.now
+        target = self._read.target(cursor)
+        operator = "" if cursor.symbol("=") else cursor.take().text
+        if operator:
+            cursor.index += 1
+        value = self._value(cursor, first.at, first.text if isinstance(target, Name) else "")
+        if operator:
+            value = Binary(first.at, cast("Operator", operator), target, value)
+        into.append(Assign(at or first.at, target, value))
+
+    def let(self, cursor: Cursor, into: list[Statement]) -> None:
+        """LET target = value."""
+        token = cursor.take()
+        if cursor.now.kind is not Kind.WORD or not self.is_here(cursor):
+            cursor.fail(f"behind LET stands `name = value`, {cursor.found()}")
+        self.assign(cursor, into, token.at)
+
+    def const(self, cursor: Cursor, into: list[Statement]) -> None:
+        """CONST of one or more names, which then are variables like others."""
+        token = cursor.take()
+        while True:
+            if cursor.now.kind is not Kind.WORD or cursor.ahead().text != "=":
+                cursor.fail(f"behind CONST stands `name = value`, {cursor.found()}")
+            self.assign(cursor, into, token.at)
+            if not cursor.symbol(","):
+                return
+
+    def set(self, cursor: Cursor, into: list[Statement]) -> bool:
+        """SET target = value; whether it is that and no keyword such as SET CONTEXT."""
+        if cursor.ahead().kind is not Kind.WORD or not is_assignment(cursor.tokens, cursor.index + 1):
+            return False
+        token = cursor.take()
+        self.assign(cursor, into, token.at)
+        return True
+
+    def dim(self, cursor: Cursor, into: list[Statement]) -> None:
+        """DIM and REDIM of one or more variables."""
+        token = cursor.take()
+        if token.value == "REDIM" and cursor.is_at("PRESERVE"):
+            cursor.fail("REDIM PRESERVE is not needed: a list grows by itself; write PUSH list, value")
+        while True:
+            self._declare(cursor, token, into)
+            if not cursor.symbol(","):
+                return
+
+    def _declare(self, cursor: Cursor, token: Token, into: list[Statement]) -> None:
+        name = cursor.now
+        if name.kind is not Kind.WORD:
+            cursor.fail(f"the name of a variable is missing behind {token.value}, {cursor.found()}")
+        cursor.index += 1
+        size = self._size(cursor, name.text)
+        start = self._start(cursor)
+        target = Name(name.at, name.text.lower())
+        if cursor.symbol("="):
+            into.append(Assign(token.at, target, self._value(cursor, name.at, name.text)))
+        elif start is not None and size is None:
+            into.append(Assign(token.at, target, start))
+        else:
+            into.append(Dim(token.at, target.name, size))
+
+    def _size(self, cursor: Cursor, name: str) -> Expression | None:
+        closer = {"(": ")", "[": "]"}.get(cursor.now.text) if cursor.now.kind is Kind.SYMBOL else None
+        if closer is None:
+            return None
+        opener = cursor.take()
+        if cursor.symbol(closer):
+            return None
+        size = self._read.expression(cursor)
+        if cursor.words("TO"):
+            size = self._read.expression(cursor)
+        if cursor.is_symbol(","):
+            cursor.fail(f"a list has one size; for a table give {name} lists as items: {name}[0] = [1, 2]")
+        cursor.expect(closer, f"the size of {name} (`{opener.text}`)")
+        return size
+
+    def _start(self, cursor: Cursor) -> Expression | None:
+        if not cursor.words("AS"):
+            return None
+        cursor.words("NEW")
+        token = cursor.now
+        if token.kind is not Kind.WORD:
+            cursor.fail(f"a type is missing behind AS, {cursor.found()}")
+        cursor.index += 1
+        if cursor.symbol("("):
+            cursor.expect(")", "the type")
+        make = _STARTS.get(token.value)
+        return make(token.at) if make else None
+
+    def _value(self, cursor: Cursor, at: At, name: str) -> Expression:
+        if cursor.is_line_end:
+            self._missing(cursor)
+        value = self._read.expression(cursor)
+        # `today = TODAY` means the function: the variable has no value yet that it could be given.
+        if isinstance(value, Name) and value.name == name.lower() and self._reading.takes_none(value.name):
+            return Apply(value.at, value.name, ())
+        return value
+
+    def _missing(self, cursor: Cursor) -> NoReturn:
+        cursor.fail(f"a value is missing behind `=`, {cursor.found()}")
+
+
+class Calls:
+    """Reads them. All methods raise ScriptFault where something cannot be understood."""
+
+    __slots__ = ("_read", "_reading", "_words")
+
+    def __init__(self, reading: Reading, read: Expressions, words: KeywordWords) -> None:
+        self._reading = reading
+        self._read = read
+        self._words = words
+
+    def call(self, cursor: Cursor, into: list[Statement]) -> bool:
+        """CALL of a SUB, a FUNCTION or a function of the language; whether it is that and not the keyword CALL."""
+        token, named = cursor.now, cursor.ahead()
+        if named.kind is not Kind.WORD or not self._reading.knows(named.text.lower()):
+            if named.kind is Kind.WORD and "CALL" not in self._words.first:
+                raise ScriptFault(*self._reading.no_function(named.at, named.text.lower())[:3])
+            return False
+        cursor.index += 1
+        into.append(Evaluate(token.at, self.called(cursor)))
+        return True
+
+    def function(self, cursor: Cursor, token: Token, following: Token, into: list[Statement]) -> bool:
+        """The call of a function: `name(…)`, `x.name(…)`, and `name …` where there is such a function; whether it is
+        one."""
+        is_known = token.text.lower() in self._reading.functions
+        if following.kind is Kind.SYMBOL and following.text in ("(", ".", "["):
+            if is_known or following.text != "(" or token.text.lower() in self._reading.variables:
+                found = self._read.expression(cursor)
+                if not isinstance(found, Apply | Member):
+                    cursor.fail("this has a value, but nothing becomes of it; write `name = …` to keep it", at=token.at)
+                into.append(Evaluate(token.at, found))
+                return True
+        elif is_known:
+            into.append(Evaluate(token.at, self.called(cursor)))
+            return True
+        return False
+
+    def called(self, cursor: Cursor) -> Expression:
+        """`name(…)`, `name a, b` or `name`."""
+        token, following = cursor.now, cursor.ahead()
+        if following.kind is Kind.SYMBOL and following.text == "(":
+            return self._read.expression(cursor)
+        cursor.index += 1
+        arguments: list[Expression] = []
+        while not is_over(cursor):
+            arguments.append(self._read.expression(cursor))
+            if not cursor.symbol(","):
+                break
+        name = token.text.lower()
+        self._reading.check_call(token.at, name, len(arguments))
+        return Apply(token.at, name, tuple(arguments))
+
+
+OVER_LINES = frozenset(("IF", "FOR", "FOREACH", "WHILE", "DO", "SELECT", "SWITCH", "WITH"))
+"""The words with which a block begins."""
+_OPERATORS = ("+", "-", "*", "/", "\\", "^", "&")
+_BEGINS_VALUE = (Kind.TEXT, Kind.NUMBER, Kind.WORD)
+_NO_NAMES = frozenset((
+    "IF", "THEN", "ELSE", "ELSEIF", "ENDIF", "END", "FOR", "WHILE", "WEND", "LOOP", "DO", "GOTO", "GOSUB", "LET", "DIM",
+    "TALK", "PRINT", "HEAR", "SUB", "FUNCTION", "RETURN", "AND", "OR", "NOT", "MOD", "CONST",
+))  # fmt: skip
+"""Before `=` these are a slip; all other words of the language are names there: next, error, description."""
+_FENCE = "``"
+_LONGEST_SHOWN = 60
+_MOST_BEGUN = 8
+
+
+class NoStatements:
+    """Tells it of one script. The methods that say what is wrong raise ScriptFault."""
+
+    __slots__ = ("_forms", "_reading")
+
+    def __init__(self, forms: KeywordForms, reading: Reading) -> None:
+        self._forms = forms
+        self._reading = reading
+
+    def check_foreign(self, cursor: Cursor, words: list[str]) -> None:
+        """Raise ScriptFault if the statement at the cursor begins as one of another language."""
+        if phrase := foreign_phrase(words, self._forms.names):
+            self._reading.foreign.add(phrase)
+            cursor.fail(told_of(phrase), Code.UNKNOWN_STATEMENT)
+
+    def belongs_to_told(self, cursor: Cursor) -> bool:
+        """Whether this is a part of a statement of another language that was told: CATCH of TRY."""
+        words = words_at(cursor)
+        return any(belongs_to(" ".join(words[:count])) in self._reading.foreign for count in (1, 2))
+
+    def check_name(self, cursor: Cursor, token: Token) -> None:
+        """Refuse what nobody calls a variable. Raises ScriptFault."""
+        if token.value in _NO_NAMES:
+            cursor.fail(f"{token.value} is a word of the language and cannot receive a value; choose another name")
+
+    def no_statement(self, cursor: Cursor) -> NoReturn:
+        """A line that begins with no word."""
+        token = cursor.now
+        following = cursor.ahead()
+        if following.kind is Kind.SYMBOL and following.text == "=" and token.kind is not Kind.SYMBOL:
+            self.no_name(cursor)
+        if token.kind is Kind.TEXT and token.text.startswith(_FENCE):
+            cursor.fail("the fence ``` is not part of a script; delete this line, and the one at the end of the script")
+        if token.kind is Kind.TEXT:
+            cursor.fail(f"a text alone does nothing; to say it, write TALK {token.text.splitlines()[0][:40]}")
+        if token.kind is Kind.SYMBOL and token.text == "=":
+            cursor.fail("a name is missing before `=`; write `name = value`, all on one line")
+        if token.kind is Kind.SYMBOL and token.text in (*_OPERATORS, ","):
+            right = "put it at the end of the line before, or end that line with ` _`"
+            cursor.fail(f"a line cannot begin with `{token.text}`; {right}")
+        if token.kind is Kind.SYMBOL and token.text == ".":
+            cursor.fail("`.key = value` stands between WITH and END WITH only")
+        if token.kind is Kind.SYMBOL and token.text in (")", "]", "}"):
+            cursor.fail(f"`{token.text}` closes no bracket; delete it, or look where its bracket is")
+        cursor.fail(f"a statement begins with a word, {cursor.found()}")
+
+    def no_name(self, cursor: Cursor) -> NoReturn:
+        """What stands before `=` is no name."""
+        cursor.fail(f"only a name can receive a value, {cursor.found()}; a name begins with a letter, as in total = 3")
+
+    def more(self, cursor: Cursor, first: Token) -> NoReturn:
+        """The statement is complete, but the line goes on."""
+        token = cursor.now
+        if first.value in OVER_LINES and first.at.line < token.at.line:
+            told = f"the {first.value} of line {first.at.line} is over before this, {cursor.found()}"
+            cursor.fail(f"{told}; what follows begins on a line of its own")
+        if token.kind is Kind.SYMBOL and token.text in (")", "]", "}"):
+            cursor.fail(f"`{token.text}` closes no bracket; delete it, or look where its bracket is")
+        if token.kind is Kind.SYMBOL and token.text == ";":
+            cursor.fail("statements on one line are separated with `:`, where `;` stands")
+        if token.kind is Kind.WORD and token.value == "THEN":
+            cursor.fail("THEN belongs to an IF, but none is before it on this line")
+        if fault := mistaken_word(cursor, self._reading):
+            raise ScriptFault(*fault[:3])
+        if phrase := unknown_phrase(cursor):
+            first_word = phrase.split()[0]
+            if begun := self._begun_with(first_word):
+                cursor.index -= 1
+                cursor.fail(f"{first_word} goes on as one of {begun}; this is none of them", Code.UNKNOWN_STATEMENT)
+            known = (*self._forms.names, *(name.upper() for name in self._reading.functions))
+            hint = self._reading.nearest.hint((phrase, phrase.split()[0]), known)
+            cursor.index -= 1
+            cursor.fail(f"there is no keyword {phrase}{hint}", Code.UNKNOWN_STATEMENT)
+        if token.kind in _BEGINS_VALUE:
+            shown = token.text.splitlines()[0][:40]
+            cursor.fail(f"something is missing before `{shown}`: an operator such as `+`, a comma, or a new line")
+        right = _in_parentheses(cursor, first) if cursor.is_symbol(",") else ""
+        cursor.fail(f"{first.text} is complete before this, {cursor.found()}{right}")
+
+    def unknown(self, cursor: Cursor, token: Token, following: Token, language: Collection[str]) -> NoReturn:
+        """No statement begins with this word. `language`: those with which one does."""
+        if following.kind is Kind.SYMBOL and following.text == "(":
+            raise ScriptFault(*self._reading.no_function(token.at, token.text.lower())[:3])
+        name = token.text if len(token.text) <= _LONGEST_SHOWN else f"{token.text[:_LONGEST_SHOWN]}…"
+        if token.text.lower() in self._reading.variables or (
+            following.kind is Kind.SYMBOL and following.text in _OPERATORS
+        ):
+            cursor.fail(f"`{name}` begins no statement; write `{name} = …` to change it, or `TALK {name}` to say it")
+        if token.value == "THEN":
+            cursor.fail("THEN stands on the line of its IF, behind the condition")
+        word = plain(token.text)
+        if word != token.text:
+            cursor.fail(f"`{token.text}` is written in full-width letters; write {word}", Code.UNKNOWN_STATEMENT)
+        words = words_at(cursor)
+        self.check_foreign(cursor, words)
+        phrases = [" ".join(words[:count]) for count in range(len(words), 0, -1)]
+        if begun := self._begun_with(str(token.value)):
+            longer = [one for one in phrases if " " in one]
+            if hint := self._reading.nearest.hint(longer, begun.split(", ")):
+                cursor.fail(f"there is no statement {longer[-1]}{hint}", Code.UNKNOWN_STATEMENT)
+            message = f"{token.value} goes on as one of {begun}; this is none of them"
+            if token.value == "SET" and following.kind is Kind.WORD and len(following.text) <= _LONGEST_SHOWN // 4:
+                message += f". To give a variable a value, write SET {following.text} = …"
+            cursor.fail(message, Code.UNKNOWN_STATEMENT)
+        known = (*self._forms.names, *language, *(name.upper() for name in self._reading.definitions))
+        hint = self._reading.nearest.hint(phrases, known)
+        cursor.fail(f"there is no statement {name.upper()}{hint}", Code.UNKNOWN_STATEMENT)
+
+    def _begun_with(self, word: str) -> str:
+        """The keywords of more than one word that begin with this one."""
+        return ", ".join([name for name in self._forms.names if name.startswith(f"{word} ")][:_MOST_BEGUN])
+
+
+def _in_parentheses(cursor: Cursor, first: Token) -> str:
+    """A hint where the comma belongs to a FORMAT without parentheses: `y = FORMAT x, "0.00"`."""
+    count = 1
+    while count <= cursor.index and (token := cursor.ahead(-count)).at > first.at and token.kind is not Kind.LINE:
+        if token.value == "FORMAT" and token.kind is Kind.WORD:
+            return '; write FORMAT(value, "0.00")'
+        count += 1
+    return ""
+
+
+Reader = Callable[[Cursor, list[Statement]], None]
+_MORE_OF_THE_LANGUAGE = (
+    "EXIT", "BREAK", "CONTINUE", "RETURN", "STOP", "GOTO", "GOSUB", "THROW", "ERROR", "ASSERT", "LET", "DIM", "REDIM",
+    "PARAM", "DESCRIPTION", "SUB", "FUNCTION", "ON", "SET", "CALL", "CLEAR", "THEN", "ERR", "REM",
+)  # fmt: skip
+LANGUAGE = ENDING_WORDS | OVER_LINES | frozenset(_MORE_OF_THE_LANGUAGE)
+"""The words with which statements of the language begin."""
+
+
+class Statements:
+    """Reads the statements of one script."""
+
+    __slots__ = (
+        "_calls", "_forms", "_goals", "_language", "_maybe", "_read", "_reading", "_told", "_words",
+        "assignments", "blocks", "labels", "open",
+    )  # fmt: skip
+
+    def __init__(self, forms: KeywordForms, reading: Reading, names: Survey) -> None:
+        read = Expressions(forms, reading)
+        self._forms = forms
+        self._words = keyword_words_of(forms.names)
+        self._reading = reading
+        self._read = read
+        self._goals = names.goals
+        self.labels = Labels(reading)
+        self.open = OpenBlocks(reading)
+        self.blocks = Blocks(reading, read, self.open, self.one)
+        self.assignments = Assignments(reading, read)
+        self._calls = Calls(reading, read, self._words)
+        self._told = NoStatements(forms, reading)
+        flow = Flow(reading, read, self.open, self.labels)
+        selects = Selects(reading, read, self.blocks)
+        self._language: dict[str, Reader] = {
+            "IF": self.blocks.if_,
+            "FOR": self.blocks.for_,
+            "FOREACH": self.blocks.for_,
+            "WHILE": self.blocks.while_,
+            "DO": self.blocks.do,
+            "SELECT": selects.select,
+            "SWITCH": selects.select,
+            "WITH": WithMaps(reading, read, self.blocks).with_,
+            "EXIT": flow.exit,
+            "BREAK": flow.break_,
+            "CONTINUE": flow.continue_,
+            "RETURN": flow.return_,
+            "END": flow.stop,
+            "STOP": flow.stop,
+            "GOTO": flow.goto,
+            "GOSUB": flow.goto,
+            "THROW": flow.throw,
+            "ERROR": flow.throw,
+            "ASSERT": flow.assert_,
+            "LET": self.assignments.let,
+            "CONST": self.assignments.const,
+            "DIM": self.assignments.dim,
+            "REDIM": self.assignments.dim,
+            "PARAM": self._misplaced,
+            "DESCRIPTION": self._misplaced,
+            "SUB": self._misplaced,
+            "FUNCTION": self._misplaced,
+        }
+        self._maybe: dict[str, Callable[[Cursor, list[Statement]], bool]] = {
+            "ON": flow.on,
+            "SET": self.assignments.set,
+            "CALL": self._calls.call,
+            "CLEAR": self._clear_error,
+            "ERR": self._err_clear,
+        }
+
+    @property
+    def read(self) -> Expressions:
+        """What reads its expressions."""
+        return self._read
+
+    def one(self, cursor: Cursor, into: list[Statement], is_inline: bool = False) -> None:
+        """Read the statement at the cursor into the list, and pass it: the cursor then stands at the end of a line, of
+        a statement, or, in an IF on one line, at ELSE. What is wrong with it is remembered."""
+        token = cursor.now
+        try:
+            self._statement(cursor, into, is_inline)
+            if not cursor.is_line_end and not self._is_over(cursor, token, is_inline):
+                self._told.more(cursor, token)
+        except ScriptFault as error:
+            fault = better_told(cursor, error.fault, self._reading)
+            self.blocks.skip_line(cursor)
+            self._reading.failed(fault, token.at.line, cursor.now.at.line)
+        except RecursionError:
+            self._reading.fault(token.at, Code.TOO_DEEP, "too much stands within one another here; divide it")
+            self.blocks.skip_line(cursor)
+
+    def _is_over(self, cursor: Cursor, first: Token, is_inline: bool) -> bool:
+        """Whether the statement that began with `first` is, though its line goes on: before an ELSE on the line of an
+        IF, before the end of a block on a line with a number, and where a block has no end."""
+        if is_inline and is_over(cursor):
+            return True
+        if first.kind is Kind.NUMBER and self.open.ending(cursor) is not None:
+            return True
+        return before(cursor).kind is Kind.LINE
+
+    def _statement(self, cursor: Cursor, into: list[Statement], is_inline: bool) -> None:
+        token = cursor.now
+        if token.kind is Kind.NUMBER:
+            self._number(cursor, into, is_inline)
+            return
+        if token.kind is not Kind.WORD:
+            self._told.no_statement(cursor)
+        following = cursor.ahead()
+        if following.kind is Kind.SYMBOL and following.text == "=":
+            self._told.check_name(cursor, token)
+            self.assignments.simple(cursor, into)
+            return
+        value = token.value
+        if self._reading.foreign and self._told.belongs_to_told(cursor):
+            self.blocks.skip_line(cursor)
+        elif value in self._language and not (_is_member(following) or self._is_changed(cursor, token)):
+            self._language[value](cursor, into)
+        elif not (value in self._maybe and self._maybe[value](cursor, into)):
+            self._other(cursor, token, following, into)
+
+    def _is_changed(self, cursor: Cursor, token: Token) -> bool:
+        """Whether it is a variable of the script that gets another value: `description += "…"`, `stop[0] = 1`."""
+        return token.text.lower() in self._reading.variables and self.assignments.is_here(cursor)
+
+    def _other(self, cursor: Cursor, token: Token, following: Token, into: list[Statement]) -> None:
+        """A statement that begins with no word of the language."""
+        name = token.text.lower()
+        if following.kind is Kind.LINE and following.text.startswith(":") and self._is_label(token):
+            cursor.index += 1
+            self.labels.stands(token.at, name, self.open.path)
+            into.append(Label(token.at, name))
+            return
+        if following.kind is Kind.SYMBOL and self.assignments.is_here(cursor):
+            self.assignments.assign(cursor, into)
+            return
+        if name in self._reading.definitions:
+            into.append(Evaluate(token.at, self._calls.called(cursor)))
+            return
+        if token.value in self._words.first and not _is_member(following):
+            matched = self._match(cursor)
+            if matched is not None:
+                want = matched.want
+                into.append(Evaluate(token.at, want) if matched.into is None else Assign(token.at, matched.into, want))
+                return
+        if token.value in ("CONSOLE", "DOCUMENT") and name not in self._reading.variables:
+            self._told.check_foreign(cursor, [str(token.value)])
+        if not self._calls.function(cursor, token, following, into):
+            self._told.unknown(cursor, token, following, self._language)
+
+    def _match(self, cursor: Cursor) -> MatchedForm | None:
+        """The keyword at the cursor. One that goes on as only a statement of another language does is told as that."""
+        begin = cursor.index
+        try:
+            return self._forms.match(cursor, self._read, inside=False)
+        except ScriptFault:
+            reached, cursor.index = cursor.index, begin
+            if len(words := words_at(cursor)) == 2 and cursor.ahead(2).kind is Kind.TEXT:
+                self._told.check_foreign(cursor, words)
+            cursor.index = reached
+            raise
+
+    def _number(self, cursor: Cursor, into: list[Statement], is_inline: bool) -> None:
+        """A line's number, and what stands on the line. On the line of an IF it is where that goes."""
+        token = cursor.now
+        if not isinstance(token.value, int):
+            cursor.fail(f"`{token.text}` is no line's number; such a number is whole")
+        following = cursor.ahead()
+        if following.kind is Kind.SYMBOL and following.text == "=":
+            self._told.no_name(cursor)
+        name = label_name(cursor)
+        if is_inline:
+            self.labels.wanted(token.at, name, "GOTO", self.open.path)
+            into.append(Goto(token.at, name))
+            return
+        self.labels.stands(token.at, name, self.open.path)
+        into.append(Label(token.at, name))
+        # The line may also hold the end of a block, which is not this one's to read.
+        if not cursor.is_line_end and self.open.ending(cursor) is None:
+            self._statement(cursor, into, is_inline)
+
+    def _is_label(self, token: Token) -> bool:
+        name = token.text.lower()
+        if name in self._goals:
+            return True
+        return not (token.value in self._words.names or self._reading.knows(name))
+
+    def _clear_error(self, cursor: Cursor, into: list[Statement]) -> bool:
+        """CLEAR ERROR: from here on there was none."""
+        if not cursor.is_at("CLEAR", "ERROR"):
+            return False
+        token = cursor.now
+        cursor.index += 2
+        into.append(Assign(token.at, Name(token.at, "err"), Literal(token.at, 0)))
+        return True
+
+    def _err_clear(self, cursor: Cursor, into: list[Statement]) -> bool:
+        """ERR.CLEAR() with its parentheses, which it does not need."""
+        token, member, opener = cursor.now, cursor.ahead(2), cursor.ahead(3)
+        is_clear = _is_member(cursor.ahead()) and member.value == "CLEAR" and opener.text == "("
+        if not is_clear or "err" in self._reading.variables:
+            return False
+        cursor.index += 4
+        cursor.expect(")", "ERR.CLEAR(")
+        into.append(Evaluate(token.at, Member(member.at, Name(token.at, "err"), "clear")))
+        return True
+
+    def _misplaced(self, cursor: Cursor, into: list[Statement]) -> None:
+        """What belongs to the top of a script, within a block."""
+        token, around = cursor.now, self.open.stack[-1] if self.open.stack else None
+        where = f"not within the {around.written} of line {around.at.line}" if around else "and something else here"
+        if token.value in PROCEDURES:
+            of = self.open.innermost(PROCEDURES)
+            if of is not None:
+                where = f"and none within another: put it behind the END {of.kind} of the one in line {of.at.line}"
+            message = f"{token.value} stands at the top of a script, {where}"
+            self._reading.fault(token.at, Code.MISPLACED, message)
+            self.open.skip_procedure(cursor)
+            return
+        hint = "; a SUB has its parameters in parentheses behind its name" if token.value == "PARAM" else ""
+        cursor.fail(f"{token.value} stands at the top of a script, {where}{hint}", Code.MISPLACED)
+
+
+def _is_member(token: Token) -> bool:
+    return token.kind is Kind.SYMBOL and token.text == "."

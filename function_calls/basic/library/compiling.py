@@ -1,0 +1,225 @@
+"""Compilation of script files in a thread, and loading and storing of compiled programs."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import structlog
+
+from config.diagnostics import Diagnostic
+from function_calls.basic.codes import Profile
+from function_calls.basic.compiler import BasicCompiler
+from function_calls.basic.library.compiled_tools import LibraryTool, ScriptPlace, WorkFolder, packed, tool_of
+from function_calls.basic.machine.program import Program
+from function_calls.schema.definition import fault
+from services.scripts.basic_tools import BasicTools
+from services.storage import Storage, StorageError
+from services.store.port import StoreError, Write
+from services.threads import Crew, Threads
+
+_AT_ONCE = 4
+"""More of them would only keep the event loop from its turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """What came of a file."""
+
+    place: ScriptPlace
+    etag: str
+    file: str
+    """As a person is told of it."""
+    content: bytes = b""
+    content_hash: str = ""
+    tools: tuple[tuple[LibraryTool, bytes], ...] = ()
+    """Each with its program as it is kept. Empty where there are errors."""
+    findings: tuple[Diagnostic, ...] = ()
+    is_known: bool = False
+    """It has the content that it had when it was compiled, and was left alone."""
+    is_unread: bool = False
+    """Nothing is known but that it cannot be read, which `findings` says."""
+
+
+class Compiling:
+    """Reads and compiles files in threads. Belongs to one event loop."""
+
+    def __init__(self, compiler: BasicCompiler, digest: str) -> None:
+        """`digest`: of the compiler."""
+        self.compiler = compiler
+        self._digest = digest
+        self.crew = Crew(_AT_ONCE)
+
+    def prefix(self, profile: Profile) -> str:
+        """What the hashes begin with of all that is compiled now."""
+        return f"{self._digest}.{profile.value}."
+
+    async def compiled(
+        self, storage: Storage, place: ScriptPlace, etag: str, profile: Profile, known: str = ""
+    ) -> Compiled:
+        """What the file is now. `known`: the hash with which it need not be compiled again."""
+        return await self.crew.begin(partial(self._compile, storage, place, etag, profile, known))
+
+    async def from_text(self, place: ScriptPlace, file: str, profile: Profile, text: str) -> Compiled:
+        """The same of a text that is kept."""
+        content_hash = self._hash(place, profile, text.encode())
+        return await self.crew.begin(partial(self._result, place, "", file, profile, text.encode(), content_hash))
+
+    def _compile(self, storage: Storage, place: ScriptPlace, etag: str, profile: Profile, known: str) -> Compiled:
+        file = storage.place(place.path)
+        try:
+            content = storage.read(place.path)
+        except StorageError as error:
+            return Compiled(place, etag, file, findings=(fault(file, str(error)),), is_unread=True)
+        content_hash = self._hash(place, profile, content)
+        if content_hash == known:
+            return Compiled(place, etag, file, content, content_hash, is_known=True)
+        return self._result(place, etag, file, profile, content, content_hash)
+
+    def _result(
+        self, place: ScriptPlace, etag: str, file: str, profile: Profile, content: bytes, content_hash: str
+    ) -> Compiled:
+        result = self.compiler.compile_text(content, file, name=place.name, bot=place.bot, profile=profile)
+        tools: list[tuple[LibraryTool, bytes]] = []
+        for one in result.tools:
+            program = packed(one.program)
+            tools.append((tool_of(one, place, file, content_hash, program), program))
+        return Compiled(place, etag, file, content, content_hash, tuple(tools), result.diagnostics)
+
+    def _hash(self, place: ScriptPlace, profile: Profile, content: bytes) -> str:
+        """Of all that decides what comes of the file."""
+        summed = hashlib.sha256(f"{place.bot}\0{place.path}\0".encode("utf-8", "surrogatepass"))
+        summed.update(content)
+        return self.prefix(profile) + summed.hexdigest()
+
+
+def text_of(content: bytes) -> str:
+    """The text of a file, as the store can hold it."""
+    return content.decode("utf-8", "replace").replace("\0", "\ufffd")
+
+
+_log = structlog.get_logger("basic")
+_SERVES = "scripts serve all the same, but have to be compiled anew at the next start"
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """What the work folder is to hold of one script."""
+
+    bot: str
+    script: str
+    """The name of its file, without `.bas`."""
+    content: bytes | None
+    """None: the script is gone."""
+    tools: tuple[tuple[LibraryTool, bytes], ...] = ()
+    """Each with its program as it is kept."""
+    gone: tuple[str, ...] = ()
+    """Tools that it has no more."""
+
+
+class Writing:
+    """Writes both. Belongs to one event loop."""
+
+    def __init__(self, work: WorkFolder, kept: BasicTools, crew: Crew) -> None:
+        self._work = work
+        self._kept = kept
+        self._crew = crew
+
+    async def write(self, files: Sequence[Files], rows: Sequence[Write]) -> tuple[Diagnostic, ...]:
+        """Write all of it; what could not be."""
+        problems: list[Diagnostic] = []
+        try:
+            if files:
+                await self._crew.begin(partial(self._put, files))
+        except OSError as error:
+            folder = str(self._work.of(files[0].bot))
+            problems.append(fault(folder, f"cannot be written: {error.strerror}; {_SERVES}"))
+        try:
+            await self._kept.commit(rows)
+        except StoreError as error:
+            _log.error("tools_not_stored", problem=str(error))
+            problems.append(fault("basic_tools", f"the tools could not be stored; {_SERVES}"))
+        return tuple(problems)
+
+    def _put(self, files: Sequence[Files]) -> None:
+        for one in files:
+            self._work.drop(one.bot, [one.script] if one.content is None else [], one.gone)
+            if one.content is not None:
+                self._work.put_script(one.bot, one.script, one.content)
+            for tool, program in one.tools:
+                self._work.put_tool(one.bot, tool.definition, program)
+
+
+_MOST_LOADED = 256
+ReadScript = Callable[[], bytes]
+"""Gives the file of a tool as it is now; raises StorageError."""
+
+
+class ProgramLost(LookupError):
+    """Neither the program nor the text that it was compiled from is there any more."""
+
+
+class Programs:
+    """The programs that were called last. Belongs to one event loop."""
+
+    def __init__(self, work: WorkFolder, kept: BasicTools, compiler: BasicCompiler, threads: Threads) -> None:
+        self._work = work
+        self._kept = kept
+        self._compiler = compiler
+        self._threads = threads
+        self._loaded: OrderedDict[tuple[str, str, str], Program] = OrderedDict()
+
+    async def load(self, tool: LibraryTool, profile: Profile, read: ReadScript) -> Program:
+        """The program of `tool`. Where the work folder does not have it, or has another in its place, it is compiled
+        anew from the text that it came from. Raises ProgramLost."""
+        key = (*tool.key, tool.checksum)
+        known = self._loaded.get(key)
+        if known is None:
+            known = await self._threads.run(self._from_folder, tool) or await self._anew(tool, profile, read)
+        self._loaded[key] = known
+        self._loaded.move_to_end(key)
+        if len(self._loaded) > _MOST_LOADED:
+            self._loaded.popitem(last=False)
+        return known
+
+    def _from_folder(self, tool: LibraryTool) -> Program | None:
+        return self._work.program(*tool.key, tool.checksum)
+
+    async def _anew(self, tool: LibraryTool, profile: Profile, read: ReadScript) -> Program:
+        bot, name = tool.key
+        _log.info("program_compiled_anew", bot=bot, tool=name, because="the work folder does not have it")
+        try:
+            text: str | None = await self._kept.script_of(bot, name, tool.content_hash)
+        except StoreError:
+            text = None
+        program = None if text is None else await self._threads.run(self._compiled, tool, profile, text.encode())
+        if program is None:
+            program = await self._threads.run(self._read_again, tool, profile, read)
+        if program is None:
+            raise ProgramLost(f"{bot}/{name}")
+        return program
+
+    def _read_again(self, tool: LibraryTool, profile: Profile, read: ReadScript) -> Program | None:
+        try:
+            return self._compiled(tool, profile, read())
+        except StorageError:
+            return None
+
+    def _compiled(self, tool: LibraryTool, profile: Profile, content: bytes) -> Program | None:
+        """None where another program comes of it."""
+        place = tool.place
+        result = self._compiler.compile_text(content, tool.file, name=place.name, bot=place.bot, profile=profile)
+        for one in result.tools:
+            if one.definition.name == tool.definition.name and one.program.digest == tool.digest:
+                self._write(place.bot, tool, one.program)
+                return one.program
+        return None
+
+    def _write(self, bot: str, tool: LibraryTool, program: Program) -> None:
+        try:
+            self._work.put_tool(bot, tool.definition, packed(program))
+        except OSError as error:
+            _log.warning("work_folder_unwritable", bot=bot, tool=tool.definition.name, problem=str(error))

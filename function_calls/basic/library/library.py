@@ -1,0 +1,597 @@
+"""Library of the compiled scripts of one storage. Changed files are compiled in the background."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Literal, NamedTuple
+
+import structlog
+
+from config.diagnostics import Diagnostic
+from function_calls.basic.codes import Code, Profile
+from function_calls.basic.library.compiled_tools import (
+    LibraryTool,
+    NotKept,
+    ScriptPlace,
+    findings_text,
+    kept_findings,
+    kept_tool,
+    no_such_bot,
+    place_of,
+)
+from function_calls.basic.library.compiling import Compiled, Compiling, Files, Programs, Writing, text_of
+from function_calls.basic.machine.program import Program
+from function_calls.declaration import told
+from function_calls.schema.definition import fault
+from services.clock import Clock
+from services.scripts.basic_tools import BasicTools, KeptTool
+from services.storage import Storage, StorageError, plain_etag
+from services.store.chats import basic_tools
+from services.store.port import StoreError, Write
+from services.threads import Threads
+
+ToolKey = tuple[str, str]
+"""Bot and name."""
+
+
+class Taker(NamedTuple):
+    """The file that a name belongs to."""
+
+    source: str
+    path: str
+    file: str
+    """As a person is told of it."""
+
+
+class Names:
+    """Who has which name."""
+
+    def __init__(self) -> None:
+        self._takers: dict[ToolKey, Taker] = {}
+
+    def take(self, key: ToolKey, taker: Taker) -> Taker | None:
+        """Who else has it already; None: it is the taker's from now on."""
+        first = self._takers.setdefault(key, taker)
+        return None if first[:2] == taker[:2] else first
+
+    def free(self, source: str, path: str, but: Collection[ToolKey] = ()) -> None:
+        """The file has none any more but these."""
+        theirs = [key for key, taker in self._takers.items() if taker[:2] == (source, path)]
+        for key in theirs:
+            if key not in but:
+                del self._takers[key]
+
+    def is_free(self, key: ToolKey) -> bool:
+        """Whether nobody has it."""
+        return key not in self._takers
+
+
+def taken_twice(key: ToolKey, first: str, second: str, line: int) -> Diagnostic:
+    """The fault of the second file that would be a tool which the first one is already."""
+    bot, name = key
+    message = f"tool {name!r} of bot {bot!r} is there twice, in {first} and in {second}; call one of them otherwise"
+    return Diagnostic(second, line, 1, Code.DUPLICATE_TOOL.value, message)
+
+
+_MOST_NAMED = 20
+_log = structlog.get_logger("basic")
+
+Happened = Literal["added", "changed", "compiled_anew", "broken", "deleted"]
+
+
+class News:
+    """Of one library, since it was told of last."""
+
+    def __init__(self, where: str) -> None:
+        """`where`: the scripts lie."""
+        self._where = where
+        self._paths: dict[Happened, list[str]] = {}
+
+    def note(self, happened: Happened, path: str) -> None:
+        """Remember it."""
+        self._paths.setdefault(happened, []).append(path)
+
+    def tell(self) -> None:
+        """Write the line; none where nothing happened."""
+        if not self._paths:
+            return
+        told: dict[str, object] = {}
+        for happened, paths in self._paths.items():
+            more = f" and {len(paths) - _MOST_NAMED} more" if len(paths) > _MOST_NAMED else ""
+            told |= {happened: len(paths), f"{happened}_scripts": ", ".join(sorted(paths)[:_MOST_NAMED]) + more}
+        self._paths = {}
+        _log.info("scripts_changed", where=self._where, **told)
+
+
+@dataclass(frozen=True, slots=True)
+class Workshop:
+    """What all libraries of a source share. Belongs to one event loop."""
+
+    listing: Threads
+    compiling: Compiling
+    programs: Programs
+    writing: Writing
+    kept: BasicTools
+    names: Names
+    clock: Clock
+
+
+@dataclass(frozen=True, slots=True)
+class KnownScript:
+    """What is known of one file."""
+
+    etag: str = ""
+    content_hash: str = ""
+    """Of what it was when it was compiled last."""
+    tools: tuple[LibraryTool, ...] = ()
+    """What serves of it."""
+    findings: tuple[Diagnostic, ...] = ()
+    """What was said of it then."""
+    wanted: tuple[ToolKey, ...] = ()
+    """The names of tools that it would have, were they not another file's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a file becomes, and what is to be written of it."""
+
+    path: str
+    script: KnownScript
+    files: tuple[Files, ...] = ()
+    rows: tuple[Write, ...] = ()
+
+
+class Outcomes:
+    """Judges what came of the files of one library."""
+
+    def __init__(self, key: str, profile: Profile, shop: Workshop) -> None:
+        self._key = key
+        self._profile = profile
+        self._shop = shop
+
+    async def of(self, one: Compiled, known: KnownScript, outdated: Sequence[KeptTool]) -> Outcome:
+        """`known`: the file as it was before. `outdated`: what was kept of it by another compiler."""
+        path = one.place.path
+        if one.is_unread:
+            # Without an etag it is read again at the next look.
+            return Outcome(path, replace(known, etag="", findings=one.findings))
+        if one.is_known:
+            rows = basic_tools.seen(self._key, path, one.etag, findings_text(known.findings))
+            return Outcome(path, replace(known, etag=one.etag), rows=(rows,))
+        if one.tools:
+            return self._whole(one, known)
+        return await self._broken(one, known, outdated)
+
+    def _whole(self, one: Compiled, known: KnownScript) -> Outcome:
+        """Of a script without errors: all of its tools serve whose names are free."""
+        place, taker = one.place, Taker(self._key, one.place.path, one.file)
+        self._shop.names.free(self._key, place.path, but=[tool.key for tool, _ in one.tools])
+        mine: list[tuple[LibraryTool, bytes]] = []
+        wanted: list[ToolKey] = []
+        findings = list(one.findings)
+        for tool, program in one.tools:
+            first = self._shop.names.take(tool.key, taker)
+            if first is None:
+                mine.append((tool, program))
+            else:
+                wanted.append(tool.key)
+                findings.append(taken_twice(tool.key, first.file, one.file, tool.definition.line))
+        tools = tuple(tool for tool, _ in mine)
+        names = {tool.definition.name for tool in tools}
+        gone = tuple(tool.definition.name for tool in known.tools if tool.definition.name not in names)
+        said = findings_text(findings)
+        rows = [basic_tools.deactivate(place.bot, name, self._key) for name in gone]
+        # What wants a name that another file has is looked at again at the next start.
+        etag = "" if wanted else one.etag
+        rows += [self._row(one, tool, said, etag) for tool in tools]
+        files = (Files(place.bot, place.name, one.content, tuple(mine), gone),) if mine or not wanted else ()
+        script = KnownScript(one.etag, one.content_hash, tools, tuple(findings), tuple(wanted))
+        return Outcome(place.path, script, files, tuple(rows))
+
+    def _row(self, one: Compiled, tool: LibraryTool, said: str, etag: str) -> Write:
+        return self._shop.kept.kept(
+            bot=one.place.bot,
+            tool=tool.definition.name,
+            source=self._key,
+            path=one.place.path,
+            etag=etag,
+            content_hash=one.content_hash,
+            script=text_of(one.content),
+            definition=tool.described(),
+            program=tool.facts(),
+            findings=said,
+        )
+
+    async def _broken(self, one: Compiled, known: KnownScript, outdated: Sequence[KeptTool]) -> Outcome:
+        """Of a script with errors: what served of it goes on."""
+        place = one.place
+        if not known.tools and outdated:
+            earlier = await self._recovered(one, outdated)
+            if earlier is not None:
+                rows = (*earlier.rows, basic_tools.seen(self._key, place.path, one.etag, findings_text(one.findings)))
+                script = replace(earlier.script, etag=one.etag, findings=one.findings)
+                files = (*earlier.files, Files(place.bot, place.name, one.content))
+                return replace(earlier, script=script, files=files, rows=rows)
+        files = (Files(place.bot, place.name, one.content),)
+        script = KnownScript(one.etag, known.content_hash, known.tools, one.findings)
+        if known.tools:
+            row = basic_tools.seen(self._key, place.path, one.etag, findings_text(one.findings))
+            return Outcome(place.path, script, files, (row,))
+        row = self._shop.kept.kept(
+            bot=place.bot,
+            tool=place.name,
+            source=self._key,
+            path=place.path,
+            etag=one.etag,
+            content_hash=one.content_hash,
+            script=text_of(one.content),
+            definition="",
+            program="",
+            findings=findings_text(one.findings),
+            is_active=False,
+        )
+        return Outcome(place.path, replace(script, content_hash=one.content_hash), files, (row,))
+
+    async def _recovered(self, one: Compiled, outdated: Sequence[KeptTool]) -> Outcome | None:
+        """What the file was before it was broken, compiled by this compiler from the text that is kept."""
+        rows = [row for row in outdated if row.definition]
+        try:
+            texts = {await self._shop.kept.script_of(row.bot, row.tool_name, row.content_hash) for row in rows}
+        except StoreError:
+            return None
+        if len(texts) != 1 or None in texts:
+            return None
+        earlier = await self._shop.compiling.from_text(one.place, one.file, self._profile, str(texts.pop()))
+        return self._whole(earlier, KnownScript()) if earlier.tools else None
+
+
+_PATIENT_SECONDS = 5.0
+"""So long scripts are waited for before the others are told of."""
+_LESS_PATIENT_SECONDS = 0.5
+"""The same, behind some that took longer."""
+_SECONDS_WITHOUT_A_WORD = 7.0
+_AT_ONCE = 100
+"""So many scripts are compiled before what came of them is written."""
+
+
+class ScriptLibrary:
+    """The scripts of one entry of the settings."""
+
+    def __init__(
+        self,
+        key: str,
+        where: str,
+        bot: str,
+        storage: Callable[[], Storage],
+        profile: Profile,
+        bots: Collection[str],
+        shop: Workshop,
+        tell: Callable[[], None],
+    ) -> None:
+        """`key` is that under which its tools are kept; `where`, what faults of the storage are told of. `bot`: whose
+        the scripts are that lie in no folder of a bot. `bots`: those that there are. `tell` is called when there is
+        something new that nobody waits for."""
+        self.key = key
+        self._where = where
+        self._bot = bot
+        self._storage = storage
+        self._profile = profile
+        self._bots = bots
+        self._shop = shop
+        self._outcomes = Outcomes(key, profile, shop)
+        self._tell = tell
+        self._turn = asyncio.Lock()
+        self._scripts: dict[str, KnownScript] = {}
+        self._order: tuple[str, ...] = ()
+        self._outdated: dict[str, list[KeptTool]] = {}
+        """What was kept of files by another compiler, or is to be compiled anew."""
+        self._running: dict[str, tuple[str, asyncio.Task[Compiled]]] = {}
+        """What is being read, with its etag, because it takes long."""
+        self._settling: set[asyncio.Task[None]] = set()
+        self._problems: tuple[Diagnostic, ...] = ()
+        """With the storage and with what is written."""
+        self._strangers: tuple[Diagnostic, ...] = ()
+        """Scripts of bots that there are not."""
+        self._has_looked = False
+        self._news = News(where)
+
+    # What there is
+
+    @property
+    def tools(self) -> Iterator[LibraryTool]:
+        """What serves, in the order of the files."""
+        for path in self._order:
+            yield from self._scripts[path].tools if path in self._scripts else ()
+
+    @property
+    def findings(self) -> Iterator[Diagnostic]:
+        """All that was said of the files, warnings too."""
+        yield from self._strangers
+        for path in self._order:
+            yield from self._scripts[path].findings if path in self._scripts else ()
+
+    @property
+    def faults(self) -> Iterator[Diagnostic]:
+        """What cannot be used, and why."""
+        yield from self._problems
+        yield from self._strangers
+        for path in self._order:
+            script = self._scripts.get(path, KnownScript())
+            serving = ", ".join(tool.definition.name for tool in script.tools)
+            suffix = f" (until it is mended, as before: {serving})" if serving and not script.wanted else ""
+            for one in script.findings:
+                if one.severity == "error":
+                    yield replace(one, message=one.message + suffix)
+        for path in self._running:
+            yield fault(self._storage().place(path), "it is still being read after some seconds, and serves when it is")
+
+    async def program(self, tool: LibraryTool) -> Program:
+        """The program of one of `tools`. Raises ProgramLost."""
+        storage = self._storage()
+        return await self._shop.programs.load(tool, self._profile, lambda: storage.read(tool.place.path))
+
+    # How it comes there
+
+    def restore(self, rows: Iterable[KeptTool]) -> list[Write]:
+        """Take up what was kept under `key`, without reading any file of the storage; what is to be written of it."""
+        by_path: dict[str, list[KeptTool]] = {}
+        writes: list[Write] = []
+        for row in rows:
+            place = place_of(row.path, self._bot)
+            if place is not None and place.bot == row.bot and row.bot in self._bots:
+                if row.is_active or not row.definition:
+                    by_path.setdefault(row.path, []).append(row)
+            elif row.is_active:
+                writes.append(basic_tools.deactivate(row.bot, row.tool_name, self.key))
+        prefix = self._shop.compiling.prefix(self._profile)
+        for path, rows_of_path in by_path.items():
+            # A file that is a tool by now is not what it was before that.
+            kept = [row for row in rows_of_path if row.definition] or rows_of_path
+            place = place_of(path, self._bot)
+            if place is None or not all(row.content_hash.startswith(prefix) for row in kept):
+                self._outdated[path] = kept
+                continue
+            try:
+                self._scripts[path] = self._restored(place, kept)
+            except NotKept as error:
+                _log.info("tool_compiled_anew", because=str(error))
+        return writes
+
+    def _restored(self, place: ScriptPlace, rows: Sequence[KeptTool]) -> KnownScript:
+        """Raises NotKept."""
+        tools = tuple(kept_tool(row, place) for row in rows if row.definition)
+        file = tools[0].file if tools else self._storage().place(place.path)
+        for tool in tools:
+            self._shop.names.take(tool.key, Taker(self.key, place.path, file))
+        first = rows[0]
+        return KnownScript(first.etag, first.content_hash, tools, kept_findings(first.findings, file))
+
+    async def refresh(self, again: Collection[str] = ()) -> None:
+        """Look what there is now, and compile what has changed, and the files `again`. Returns when that is done; what
+        takes longer than some seconds is told of by `tell`."""
+        async with self._turn:
+            storage = self._storage()
+            listed = await self._listed(storage)
+            if listed is None:
+                return
+            places = self._places(storage, listed)
+            await self._drop(self._scripts.keys() - places.keys())
+            self._order = tuple(places)
+            changed = [(place, etag) for path, (place, etag) in places.items() if self._is_new(path, etag, again)]
+            self._problems = () if changed else self._problems
+            await self._compile(storage, changed)
+            self._has_looked = True
+            self._outdated = {}
+            self._news.tell()
+
+    async def refresh_names(self) -> None:
+        """Compile those again which would have names that are free by now."""
+        free = self._shop.names.is_free
+        again = [path for path, script in self._scripts.items() if any(map(free, script.wanted))]
+        if again:
+            await self.refresh(again)
+
+    async def finish(self) -> None:
+        """Return when nothing is being read any more."""
+        while self._running or self._settling:
+            await asyncio.wait([*(task for _, task in self._running.values()), *self._settling])
+            await asyncio.sleep(0)
+
+    def close(self) -> None:
+        """Wait for nothing any more."""
+        for task in (*(task for _, task in self._running.values()), *self._settling):
+            task.cancel()
+        self._running.clear()
+
+    async def _listed(self, storage: Storage) -> Mapping[str, str] | None:
+        """The etags; None where the storage cannot say. Then nothing has gone that cannot be looked at."""
+        task = asyncio.create_task(self._shop.listing.run(storage.list))
+        if not await self._is_done_soon([task], _PATIENT_SECONDS):
+            task.cancel()
+            self._problems = (fault(self._where, "it does not say within seconds which scripts there are"),)
+            return None
+        try:
+            listed = task.result()
+        except StorageError as error:
+            self._problems = (fault(self._where, str(error)),)
+            return None
+        self._problems = tuple(one for one in self._problems if one.file != self._where)
+        return listed
+
+    def _places(self, storage: Storage, listed: Mapping[str, str]) -> dict[str, tuple[ScriptPlace, str]]:
+        """The scripts among the files, without those of bots that there are not."""
+        found: dict[str, tuple[ScriptPlace, str]] = {}
+        strangers: dict[str, list[str]] = {}
+        for path, etag in listed.items():
+            place = place_of(path, self._bot)
+            if place is None:
+                continue
+            if place.bot in self._bots:
+                found[path] = (place, plain_etag(etag))
+            else:
+                strangers.setdefault(place.bot, []).append(path)
+        self._strangers = tuple(
+            no_such_bot(bot, [storage.place(path) for path in paths], self._bots) for bot, paths in strangers.items()
+        )
+        return found
+
+    def _is_new(self, path: str, etag: str, again: Collection[str]) -> bool:
+        if path in again:
+            return True
+        if path in self._running:
+            return self._running[path][0] != etag
+        return path not in self._scripts or self._scripts[path].etag != etag
+
+    async def _drop(self, gone: Collection[str]) -> None:
+        """Forget files that are there no more."""
+        files: list[Files] = []
+        rows: list[Write] = []
+        for path in gone:
+            script = self._scripts.pop(path)
+            self._shop.names.free(self.key, path)
+            self._news.note("deleted", path)
+            place = place_of(path, self._bot)
+            if place is None:
+                continue
+            names = tuple(tool.definition.name for tool in script.tools)
+            rows += [basic_tools.deactivate(place.bot, name, self.key) for name in names]
+            if names or not script.wanted:
+                files.append(Files(place.bot, place.name, None, gone=names))
+        await self._write(files, rows)
+
+    async def _compile(self, storage: Storage, changed: Sequence[tuple[ScriptPlace, str]]) -> None:
+        """Compile these; some after others, and while some are compiled, those before them are written."""
+        patience, told_at = _PATIENT_SECONDS, self._shop.clock.monotonic()
+        writing: asyncio.Task[None] | None = None
+        try:
+            for start in range(0, len(changed), _AT_ONCE):
+                tasks = [self._begin(storage, place, etag) for place, etag in changed[start : start + _AT_ONCE]]
+                patience = await self._wait([task for _, task in tasks], patience)
+                files, rows = await self._taken(self._ended(tasks))
+                writing = asyncio.create_task(self._write_behind(writing, files, rows))
+                if self._shop.clock.monotonic() - told_at > _SECONDS_WITHOUT_A_WORD:
+                    self._tell()
+                    told_at = self._shop.clock.monotonic()
+            if len(changed) > _AT_ONCE:
+                # They serve as soon as they can: some disks take longer for thousands of files than this took.
+                self._tell()
+            if writing is not None:
+                await writing
+        finally:
+            if writing is not None:
+                writing.cancel()
+
+    def _ended(self, tasks: Sequence[tuple[str, asyncio.Task[Compiled]]]) -> list[Compiled]:
+        """What came of those that have ended; the others are taken when they do."""
+        done: list[Compiled] = []
+        for path, task in tasks:
+            if task.done():
+                del self._running[path]
+                done.append(task.result())
+            else:
+                task.add_done_callback(partial(self._is_over, path))
+        return done
+
+    async def _wait(self, tasks: Collection[asyncio.Task[Any]], patience: float) -> float:
+        """Return when all have ended, or nothing ends any more for as long as `patience` says; the patience that is
+        left."""
+        waiting = list(tasks)
+        while not await self._is_done_soon(waiting, patience):
+            patience = _LESS_PATIENT_SECONDS
+            # Behind those that hang there may be others that would not.
+            self._shop.compiling.crew.relieve()
+            left = [task for task in waiting if not task.done()]
+            if len(left) == len(waiting):
+                break
+            waiting = left
+        return patience
+
+    def _begin(self, storage: Storage, place: ScriptPlace, etag: str) -> tuple[str, asyncio.Task[Compiled]]:
+        path = place.path
+        if path in self._running:
+            self._running.pop(path)[1].cancel()
+        known = self._scripts.get(path, KnownScript())
+        # While the daemon runs, another etag means another edition even of the same text.
+        content_hash = "" if self._has_looked else known.content_hash
+        task = asyncio.create_task(self._read(storage, place, etag, content_hash), name=f"script {path}")
+        self._running[path] = (etag, task)
+        return path, task
+
+    async def _read(self, storage: Storage, place: ScriptPlace, etag: str, known: str) -> Compiled:
+        try:
+            return await self._shop.compiling.compiled(storage, place, etag, self._profile, known)
+        except Exception as error:  # noqa: BLE001 - a fault of the compiler, or a stranger's storage: the others go on
+            _log.error("script_not_compiled", path=place.path, exc_info=error)
+            found = fault(place.path, f"it cannot be compiled, which is no fault of the script: {told(error)}")
+            return Compiled(place, etag, place.path, findings=(found,), is_unread=True)
+
+    async def _is_done_soon(self, tasks: Collection[asyncio.Task[Any]], seconds: float) -> bool:
+        """Whether all of them end within so many seconds."""
+        if not tasks:
+            return True
+        whole = asyncio.create_task(asyncio.wait(tasks))
+        timer = asyncio.create_task(self._shop.clock.sleep(seconds))
+        try:
+            await asyncio.wait([whole, timer], return_when=asyncio.FIRST_COMPLETED)
+            return whole.done()
+        finally:
+            whole.cancel()
+            timer.cancel()
+
+    def _is_over(self, path: str, task: asyncio.Task[Compiled]) -> None:
+        """What took long has ended."""
+        if task.cancelled() or self._running.get(path, ("", None))[1] is not task:
+            return
+        settling = asyncio.create_task(self._settle(path, task))
+        self._settling.add(settling)
+        settling.add_done_callback(self._settling.discard)
+
+    async def _settle(self, path: str, task: asyncio.Task[Compiled]) -> None:
+        async with self._turn:
+            if self._running.get(path, ("", None))[1] is not task:
+                return
+            del self._running[path]
+            if path in self._order:
+                await self._write(*await self._taken([task.result()]))
+                self._news.tell()
+        self._tell()
+
+    async def _taken(self, compiled: Sequence[Compiled]) -> tuple[list[Files], list[Write]]:
+        """Let what was compiled serve; what is to be written of it."""
+        files: list[Files] = []
+        rows: list[Write] = []
+        for one in compiled:
+            path = one.place.path
+            known, outdated = self._scripts.get(path, KnownScript()), self._outdated.get(path, ())
+            outcome = await self._outcomes.of(one, known, outdated)
+            if not one.is_known and not one.is_unread:
+                self._news.note(_happened(one, known, is_outdated=bool(outdated)), path)
+            self._scripts[path] = outcome.script
+            files += outcome.files
+            rows += outcome.rows
+        return files, rows
+
+    async def _write_behind(
+        self, before: asyncio.Task[None] | None, files: Sequence[Files], rows: Sequence[Write]
+    ) -> None:
+        """Write what is behind what `before` writes."""
+        if before is not None:
+            await before
+        await self._write(files, rows)
+
+    async def _write(self, files: Sequence[Files], rows: Sequence[Write]) -> None:
+        if files or rows:
+            problems = await self._shop.writing.write(files, rows)
+            self._problems = tuple(dict.fromkeys([*self._problems, *problems]))
+
+
+def _happened(one: Compiled, known: KnownScript, *, is_outdated: bool) -> Happened:
+    """What was done with a file that was `known` like this before."""
+    if not one.tools:
+        return "broken"
+    if is_outdated or known.content_hash == one.content_hash:
+        return "compiled_anew"
+    return "changed" if known.content_hash else "added"

@@ -1,0 +1,310 @@
+"""Code generation for expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Any, ClassVar, NamedTuple, TypeGuard
+
+from function_calls.basic.codes import Code, Fault, RunFault
+from function_calls.basic.functions import FUNCTIONS
+from function_calls.basic.language.filter_texts import is_id, is_of_author, nodes_in, parts_beside
+from function_calls.basic.language.scopes import SESSION_VARIABLES, Scope
+from function_calls.basic.machine.program import Instruction, Procedure
+from function_calls.basic.machine.values_code import is_for_rows
+from function_calls.basic.nodes import (
+    Apply,
+    At,
+    Binary,
+    Expression,
+    FilterText,
+    Index,
+    IsNull,
+    ListOf,
+    Literal,
+    MapOf,
+    Member,
+    Name,
+    OfRow,
+    Template,
+    Unary,
+    Want,
+)
+from function_calls.basic.values import settled
+from function_calls.basic.world import ERROR_MEMBERS, ERROR_NAMES
+from services.refs import JsonValue
+
+
+@dataclass(slots=True)
+class Spot:
+    """A number that an instruction needs and that is known when all are there: mostly where it jumps to."""
+
+    position: int = -1
+
+
+@dataclass(slots=True)
+class Assembly:
+    """The code of one procedure as it grows."""
+
+    _code: list[tuple[str, object]] = field(default_factory=list)
+    _places: list[tuple[int, int, int]] = field(default_factory=list)
+    _statements: list[tuple[int, int, int]] = field(default_factory=list)
+
+    @property
+    def here(self) -> int:
+        """Where the next instruction comes to stand."""
+        return len(self._code)
+
+    def emit(self, at: At, operation: str, operand: object = None) -> None:
+        """Append an instruction. In its operand, and in a list that is one, Spots become their positions."""
+        if not self._places or self._places[-1][1:] != at:
+            self._places.append((len(self._code), at.line, at.column))
+        self._code.append((operation, operand))
+
+    def mark(self, spot: Spot) -> None:
+        """The next instruction is the one that `spot` means."""
+        spot.position = len(self._code)
+
+    def statement(self, start: int, loops: int) -> None:
+        """From `start` to here stands one statement, within so many loops. Inner ones are told first."""
+        self._statements.append((start, len(self._code), loops))
+
+    def procedure(self, name: str, parameters: tuple[str, ...]) -> Procedure:
+        """All of it."""
+        code: tuple[Instruction, ...] = tuple((operation, _settled(operand)) for operation, operand in self._code)
+        return Procedure(name, parameters, code, tuple(self._places), tuple(self._statements))
+
+
+def _settled(operand: object) -> JsonValue:
+    if isinstance(operand, Spot):
+        return operand.position
+    return [_settled(part) for part in operand] if isinstance(operand, list) else operand
+
+
+_MATCHING = frozenset({"=", "<>", "in", "like"})
+
+
+class Emit(NamedTuple):
+    """An instruction that is to be appended."""
+
+    at: At
+    operation: str
+    operand: object = None
+
+
+Task = Expression | Emit | Spot
+"""What is to be done: the code of an expression, one instruction, or a Spot that is here."""
+
+
+@dataclass(slots=True)
+class Found:
+    """What is known of a procedure when its code is made."""
+
+    faults: list[Fault] = field(default_factory=list)
+    keywords: set[str] = field(default_factory=set)
+    calls: set[str] = field(default_factory=set)
+    """The functions that it CALLs by a name that stands there."""
+    procedures: set[str] = field(default_factory=set)
+    """The SUBs and FUNCTIONs that it calls."""
+
+
+class ExpressionCode:
+    """Makes the code of expressions in one procedure."""
+
+    def __init__(self, assembly: Assembly, scope: Scope, found: Found) -> None:
+        self._assembly = assembly
+        self._scope = scope
+        self._found = found
+
+    def fault(self, at: At, code: Code, message: str) -> None:
+        """Something is wrong here."""
+        self._found.faults.append(Fault(at, code, message))
+
+    def expression(self, node: Expression) -> None:
+        """Append what leaves the value on the stack."""
+        work: list[Task] = [node]
+        while work:
+            task = work.pop()
+            if isinstance(task, Emit):
+                self._assembly.emit(*task)
+            elif isinstance(task, Spot):
+                self._assembly.mark(task)
+            else:
+                work.extend(reversed(list(self._tasks[type(task)](self, task))))
+
+    def load(self, at: At, name: str) -> Iterable[Task]:
+        """What takes the value of a variable, or of what stands without an argument, such as NOW."""
+        if self._scope.has(name):
+            return (Emit(at, self._scope.load(name), name),)
+        if name in ERROR_NAMES:
+            return (Emit(at, "load_error", ERROR_NAMES[name]),)
+        if name in self._scope.definitions:
+            return self._call(Apply(at, name, ()))
+        function = FUNCTIONS.get(name)
+        if function is not None and function.fewest == 0:
+            return (Emit(at, "function", [name, 0]),)
+        return (Emit(at, self._scope.load(name), name),)
+
+    def parts(self, at: At, parts: Iterable[Expression]) -> None:
+        """Append what leaves the parts of a text on the stack."""
+        kinds = ""
+        for part in parts:
+            self.expression(part)
+            if is_of_author(part):
+                kinds += "a"
+            elif self.is_followed(part):
+                self._assembly.emit(at, self._scope.load(part.name), parts_beside(part.name))
+                kinds += "p"
+            else:
+                kinds += "v"
+        self._assembly.emit(at, "parts", kinds)
+
+    def is_followed(self, node: Expression) -> TypeGuard[Name]:
+        """Whether it is a variable beside which the parts of its text are kept."""
+        return isinstance(node, Name) and node.name in self._scope.followed and self._scope.has(node.name)
+
+    def _filter_text(self, node: FilterText) -> Iterable[Task]:
+        """Filters stand within one another no deeper than keywords do."""
+        whole = node.parts[0]
+        if len(node.parts) > 1:
+            self.parts(node.at, node.parts)
+            return (Emit(node.at, "filter"),)
+        if is_id(whole):
+            return (whole, Emit(node.at, "id"))
+        if not self.is_followed(whole):
+            return (whole,)
+        self.expression(whole)
+        self.parts(node.at, node.parts)
+        return (Emit(node.at, "filter_of_whole"),)
+
+    def _literal(self, node: Literal) -> Iterable[Task]:
+        value = node.value
+        try:
+            if type(value) is int or type(value) is float:
+                value = settled(value)
+        except RunFault as fault:
+            self.fault(node.at, Code.SYNTAX, f"{fault.detail}; a number has at most 308 digits")
+        return (Emit(node.at, "const", value),)
+
+    def _template(self, node: Template) -> Iterable[Task]:
+        return (*node.parts, Emit(node.at, "join", len(node.parts)))
+
+    def _name(self, node: Name) -> Iterable[Task]:
+        return self.load(node.at, node.name)
+
+    def _list_of(self, node: ListOf) -> Iterable[Task]:
+        return (*node.items, Emit(node.at, "list", len(node.items)))
+
+    def _map_of(self, node: MapOf) -> Iterable[Task]:
+        entries = dict(node.entries)  # of a key that stands twice the last one counts
+        return (*entries.values(), Emit(node.at, "map", list(entries)))
+
+    def _member(self, node: Member) -> Iterable[Task]:
+        about = node.of.name if isinstance(node.of, Name) and not self._scope.has(node.of.name) else ""
+        if about in ERROR_NAMES and node.name.lower() in ERROR_MEMBERS:
+            return (Emit(node.at, "load_error", ERROR_MEMBERS[node.name.lower()]),)
+        return (node.of, Emit(node.at, "member", node.name))
+
+    def _index(self, node: Index) -> Iterable[Task]:
+        return (node.of, node.index, Emit(node.at, "item"))
+
+    def _unary(self, node: Unary) -> Iterable[Task]:
+        return (node.operand, Emit(node.at, "not" if node.operator == "not" else "negate"))
+
+    def _binary(self, node: Binary) -> Iterable[Task]:
+        if node.operator == "and" or node.operator == "or":
+            end = Spot()
+            return (node.left, Emit(node.at, node.operator, end), node.right, Emit(node.at, "truth"), end)
+        operation = "match" if node.operator in _MATCHING else "binary"
+        return (node.left, node.right, Emit(node.at, operation, node.operator))
+
+    def _is_null(self, node: IsNull) -> Iterable[Task]:
+        return (node.operand, Emit(node.at, "is_null", node.negated))
+
+    def _apply(self, node: Apply) -> Iterable[Task]:
+        if node.name in self._scope.definitions:
+            return self._call(node)
+        function = FUNCTIONS.get(node.name)
+        if function is not None:
+            self._check_count(node, function.fewest, function.most)
+            return (*node.arguments, Emit(node.at, "function", [node.name, len(node.arguments)]))
+        if not self._scope.has(node.name):
+            self.fault(node.at, Code.UNKNOWN_FUNCTION, self._unknown(node.name))
+        tasks: list[Task] = list(self.load(node.at, node.name))
+        for index in node.arguments:
+            tasks += (index, Emit(node.at, "item"))
+        return tasks
+
+    def _call(self, node: Apply) -> Iterable[Task]:
+        count = len(self._scope.definitions[node.name].parameters)
+        self._check_count(node, count, count)
+        self._found.procedures.add(node.name)
+        return (*node.arguments, Emit(node.at, "call", [node.name, len(node.arguments)]))
+
+    def _want(self, node: Want) -> Iterable[Task]:
+        self._found.keywords.add(node.keyword)
+        arguments = dict(node.arguments)
+        first = next(iter(arguments.values()), None)
+        if node.keyword == "CALL" and isinstance(first, Literal) and isinstance(first.value, str):
+            self._found.calls.add(first.value)
+        return (*arguments.values(), Emit(node.at, "want", [node.keyword, list(arguments)]))
+
+    def _of_row(self, node: OfRow) -> Iterable[Task]:
+        """The names that are no variables of the script may be given to it all the same, by its bot's settings: the run
+        looks, and takes for columns what it does not know."""
+        names = {one.name: one for one in sorted(_names_in(node.value), key=lambda one: one.at, reverse=True)}
+        columns = sorted(name for name in names if self._may_be_column(name))
+        if not columns:
+            return (Literal(node.at, "value"), node.value, Emit(node.at, "list", 2))
+        inner = Assembly()
+        ExpressionCode(inner, self._scope.of_rows(names), Found()).expression(node.value)
+        code = inner.procedure("", ()).code
+        if not all(is_for_rows(operation) for operation, _ in code):
+            told = (
+                f"`{columns[0]}` is a column here, and what is reckoned for each row has operators and functions of "
+                "the language only; put the rest into a variable before, or go through the rows with FOR EACH"
+            )
+            self.fault(names[columns[0]].at, Code.SYNTAX, told)
+        variables = [name for name in names if name not in columns]
+        loaded = [task for name in variables for task in self.load(node.at, name)]
+        return (*loaded, Emit(node.at, "of_row", [[list(one) for one in code], variables, columns]))
+
+    def _may_be_column(self, name: str) -> bool:
+        function = FUNCTIONS.get(name)
+        is_word = name in ERROR_NAMES or name in SESSION_VARIABLES or name in self._scope.definitions
+        return not (self._scope.has(name) or is_word or (function is not None and function.fewest == 0))
+
+    def _check_count(self, node: Apply, fewest: int, most: int | None) -> None:
+        given = len(node.arguments)
+        if given < fewest or (most is not None and given > most):
+            wanted = str(fewest) if fewest == most else f"{fewest} or more" if most is None else f"{fewest} to {most}"
+            values = "value" if wanted == "1" else "values"
+            self.fault(node.at, Code.WRONG_COUNT, f"{node.name.upper()} takes {wanted} {values}, not {given}")
+
+    def _unknown(self, name: str) -> str:
+        near = get_close_matches(name, [*self._scope.definitions, *self._scope.top, *FUNCTIONS], 1)
+        hint = f"; is {near[0].upper()} meant?" if near else ""
+        return f"there is no function {name.upper()}, and no variable of this name is given a value{hint}"
+
+    # With the class: what held its own methods would be garbage that counting references does not find.
+    _tasks: ClassVar[Mapping[type, Callable[[Any, Any], Iterable[Task]]]] = {
+        Literal: _literal,
+        Template: _template,
+        Name: _name,
+        ListOf: _list_of,
+        MapOf: _map_of,
+        Member: _member,
+        Index: _index,
+        Unary: _unary,
+        Binary: _binary,
+        IsNull: _is_null,
+        Apply: _apply,
+        Want: _want,
+        FilterText: _filter_text,
+        OfRow: _of_row,
+    }
+
+
+def _names_in(value: Expression) -> Iterable[Name]:
+    return [one for one in nodes_in((value,)) if isinstance(one, Name)]

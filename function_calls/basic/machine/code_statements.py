@@ -1,0 +1,595 @@
+"""Code generation for statements, blocks and jumps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any, ClassVar, NamedTuple
+
+from function_calls.basic.codes import Code, Fault, ScriptFault
+from function_calls.basic.language.filter_texts import is_of_author, parts_beside, parts_of
+from function_calls.basic.language.scopes import Scope, changed_by, clears_error, own_scope, root_of, top_scope
+from function_calls.basic.machine.code_expressions import Assembly, ExpressionCode, Found, Spot
+from function_calls.basic.machine.program import Procedure, Program, made
+from function_calls.basic.nodes import (
+    Apply,
+    Assert,
+    Assign,
+    At,
+    Case,
+    Continue,
+    Define,
+    Dim,
+    Evaluate,
+    Expression,
+    ForEach,
+    ForTo,
+    Goto,
+    If,
+    Index,
+    Label,
+    Leave,
+    Literal,
+    Loop,
+    Member,
+    Name,
+    OnError,
+    Return,
+    Select,
+    Statement,
+    Stop,
+    Target,
+    Throw,
+    Unit,
+    Want,
+    With,
+)
+from function_calls.basic.world import ERROR_NAMES
+
+Path = tuple[int, ...]
+"""The blocks around a statement, from the outermost one inwards, each with a number of its own."""
+
+
+class Around(NamedTuple):
+    """A block that can be left."""
+
+    kind: str
+    leave: Spot
+    leave_loops: int
+    again: Spot | None = None
+    again_loops: int = 0
+
+
+class _Place(NamedTuple):
+    at: At
+    spot: Spot
+    path: Path
+    loops: int
+
+
+class _Going(NamedTuple):
+    """Somebody goes to a label."""
+
+    at: At
+    label: str
+    path: Path
+    target: Spot
+    loops: Spot
+    what: str
+
+
+_ALSO = {"do": "while", "while": "do"}
+
+
+class Jumps:
+    """Collected while the code is made, settled when all of it is there."""
+
+    def __init__(self, assembly: Assembly, faults: list[Fault]) -> None:
+        self._assembly = assembly
+        self._faults = faults
+        self._labels: dict[str, _Place] = {}
+        self._goings: list[_Going] = []
+        self._around: list[Around] = []
+        self._path: Path = ()
+        self._blocks = 0
+        self.loops = 0
+        """How many FORs are under way here."""
+
+    @contextmanager
+    def block(self, around: Around | None = None, loops: int = 0) -> Iterator[None]:
+        """What stands in here is a block of its own, with so many more FORs under way."""
+        self._blocks += 1
+        before = self._path
+        self._path = (*before, self._blocks)
+        self.loops += loops
+        if around is not None:
+            self._around.append(around)
+        yield
+        if around is not None:
+            self._around.pop()
+        self.loops -= loops
+        self._path = before
+
+    def label(self, label: Label) -> None:
+        """A label stands here."""
+        spot = Spot()
+        self._assembly.mark(spot)
+        first = self._labels.setdefault(label.name, _Place(label.at, spot, self._path, self.loops))
+        if first.spot is not spot:
+            self._faults.append(
+                Fault(label.at, Code.DUPLICATE_NAME, f"the label {label.name} stands in line {first.at.line} already")
+            )
+
+    def go(self, at: At, label: str, comes_back: bool) -> None:
+        """GOTO or GOSUB."""
+        going = _Going(at, label, self._path, Spot(), Spot(), "GOSUB" if comes_back else "GOTO")
+        self._goings.append(going)
+        if comes_back:
+            self._assembly.emit(at, "gosub", [going.target, going.loops])
+        else:
+            if self.loops:
+                self._assembly.emit(at, "cut", going.loops)
+            self._assembly.emit(at, "jump", going.target)
+
+    def on_error(self, at: At, label: str) -> None:
+        """ON ERROR GOTO: the label has to stand in no block, since errors come from anywhere."""
+        going = _Going(at, label, (), Spot(), Spot(), "ON ERROR GOTO")
+        self._goings.append(going)
+        self._assembly.emit(at, "on_error", going.target)
+
+    def leave(self, at: At, what: str) -> None:
+        """EXIT: go behind the innermost block of this kind."""
+        around = self._innermost(what)
+        if around is None:
+            self._misplaced(at, "BREAK" if what == "loop" else f"EXIT {what.upper()}", what)
+        else:
+            self._go(at, around.leave, around.leave_loops)
+
+    def again(self, at: At, what: str) -> None:
+        """CONTINUE: go to where the innermost loop of this kind begins anew."""
+        around = self._innermost(what)
+        if around is None or around.again is None:
+            self._misplaced(at, "CONTINUE" if what == "loop" else f"CONTINUE {what.upper()}", what)
+        else:
+            self._go(at, around.again, around.again_loops)
+
+    def settle(self) -> None:
+        """All labels have been told."""
+        for going in self._goings:
+            place = self._labels.get(going.label)
+            if place is None:
+                near = get_close_matches(going.label, list(self._labels), 1)
+                hint = f"; is {near[0]} meant?" if near else ""
+                message = f"there is no label {going.label} for {going.what} in this SUB, FUNCTION or script{hint}"
+                self._faults.append(Fault(going.at, Code.UNKNOWN_LABEL, message))
+            elif place.path != going.path[: len(place.path)]:
+                message = (
+                    f"{going.what} {going.label} goes into a block from outside: the label in line {place.at.line} "
+                    "stands within an IF, a loop or a SELECT; put it behind or before that"
+                )
+                self._faults.append(Fault(going.at, Code.MISPLACED, message))
+            else:
+                going.target.position = place.spot.position
+                going.loops.position = place.loops
+
+    def _innermost(self, what: str) -> Around | None:
+        for wanted in (what, _ALSO.get(what)):
+            for around in reversed(self._around):
+                if around.kind == wanted or (what == "loop" and around.kind != "select"):
+                    return around
+        return self._around[-1] if what == "loop" and self._around else None
+
+    def _go(self, at: At, spot: Spot, loops: int) -> None:
+        if loops != self.loops:
+            self._assembly.emit(at, "cut", loops)
+        self._assembly.emit(at, "jump", spot)
+
+    def _misplaced(self, at: At, statement: str, what: str) -> None:
+        of = "loop" if what == "loop" else what.upper()
+        self._faults.append(Fault(at, Code.MISPLACED, f"{statement} stands in no {of}"))
+
+
+Body = Callable[[tuple[Statement, ...]], None]
+
+
+class BlockCode:
+    """Makes the code of blocks in one procedure."""
+
+    def __init__(self, assembly: Assembly, scope: Scope, values: ExpressionCode, jumps: Jumps, body: Body) -> None:
+        self._assembly = assembly
+        self._scope = scope
+        self._values = values
+        self._jumps = jumps
+        self._body = body
+
+    def if_(self, node: If) -> None:
+        """One branch, or none."""
+        end = Spot()
+        for condition, body in node.branches:
+            other = Spot()
+            self._values.expression(condition)
+            self._assembly.emit(node.at, "jump_false", other)
+            with self._jumps.block():
+                self._body(body)
+            self._assembly.emit(node.at, "jump", end)
+            self._assembly.mark(other)
+        with self._jumps.block():
+            self._body(node.otherwise)
+        self._assembly.mark(end)
+
+    def for_each(self, node: ForEach) -> None:
+        """What is gone over is looked at once."""
+        self._values.expression(node.of)
+        self._assembly.emit(node.at, "each")
+        self._for(node.at, "next_each", node.variable, node.body)
+
+    def for_to(self, node: ForTo) -> None:
+        """The variable counts; behind the loop it is the first value that was too far, as BASIC has always had it."""
+        self._values.expression(node.first)
+        self._values.expression(node.last)
+        if node.step is None:
+            self._assembly.emit(node.at, "const", 1)
+        else:
+            self._values.expression(node.step)
+        self._assembly.emit(node.at, "to")
+        self._for(node.at, "next_to", node.variable, node.body)
+
+    def loop(self, node: Loop) -> None:
+        """WHILE and DO."""
+        start, again, end = Spot(), Spot(), Spot()
+        on, off = ("jump_false", "jump_true") if node.until else ("jump_true", "jump_false")
+        self._assembly.mark(start)
+        if not node.at_end:
+            self._assembly.mark(again)
+            if node.condition is not None:
+                self._values.expression(node.condition)
+                self._assembly.emit(node.at, off, end)
+        loops = self._jumps.loops
+        with self._jumps.block(Around(node.kind, end, loops, again, loops)):
+            self._body(node.body)
+        if node.at_end:
+            self._assembly.mark(again)
+        if node.at_end and node.condition is not None:
+            self._values.expression(node.condition)
+            self._assembly.emit(node.at, on, start)
+        else:
+            self._assembly.emit(node.at, "jump", start)
+        self._assembly.mark(end)
+
+    def select(self, node: Select) -> None:
+        """The first case that fits. The subject is on the stack while they are tried, and gone in their bodies."""
+        end = Spot()
+        around = Around("select", end, self._jumps.loops)
+        self._values.expression(node.subject)
+        for cases, body in node.cases:
+            fits, other = Spot(), Spot()
+            for case in cases:
+                self._case(case)
+                self._assembly.emit(case.at, "jump_true", fits)
+            self._assembly.emit(node.at, "jump", other)
+            self._assembly.mark(fits)
+            self._case_body(node.at, around, body)
+            self._assembly.emit(node.at, "jump", end)
+            self._assembly.mark(other)
+        self._case_body(node.at, around, node.otherwise)
+        self._assembly.mark(end)
+
+    def _for(self, at: At, operation: str, variable: str, body: tuple[Statement, ...]) -> None:
+        again, end = Spot(), Spot()
+        loops = self._jumps.loops
+        self._assembly.mark(again)
+        self._assembly.emit(at, operation, [end, variable, self._scope.is_top(variable)])
+        with self._jumps.block(Around("for", end, loops, again, loops + 1), loops=1):
+            self._body(body)
+        self._assembly.emit(at, "jump", again)
+        self._assembly.mark(end)
+
+    def _case(self, case: Case) -> None:
+        self._assembly.emit(case.at, "duplicate")
+        self._values.expression(case.low)
+        if case.high is not None:
+            self._values.expression(case.high)
+            self._assembly.emit(case.at, "within")
+        else:
+            operation = "match" if case.operator in ("=", "<>") else "binary"
+            self._assembly.emit(case.at, operation, case.operator)
+
+    def _case_body(self, at: At, around: Around, body: tuple[Statement, ...]) -> None:
+        self._assembly.emit(at, "drop")
+        with self._jumps.block(around):
+            self._body(body)
+
+
+_DEEPEST = 120
+"""Blocks within one another: more than the parser lets through, so that it speaks first."""
+UNWORDED_ASSERTION = "an ASSERT of the script does not hold"
+"""What an ASSERT says that has no words of its own."""
+
+
+class StatementCode:
+    """Makes the code of one procedure."""
+
+    def __init__(self, scope: Scope, name: str, found: Found) -> None:
+        self._assembly = Assembly()
+        self._scope = scope
+        self._name = name
+        self._found = found
+        self._depth = 0
+        self._values = ExpressionCode(self._assembly, scope, found)
+        self._jumps = Jumps(self._assembly, found.faults)
+        self._end = Spot()
+
+    @property
+    def blocks(self) -> BlockCode:
+        """What makes the code of its blocks."""
+        return BlockCode(self._assembly, self._scope, self._values, self._jumps, self._body)
+
+    def procedure(self, at: At, parameters: tuple[str, ...], body: tuple[Statement, ...]) -> Procedure:
+        """The code of all of it."""
+        self._body(body)
+        self._assembly.mark(self._end)
+        self._give_back(at)
+        self._jumps.settle()
+        return self._assembly.procedure(self._name, parameters)
+
+    def _body(self, body: tuple[Statement, ...]) -> None:
+        if self._depth >= _DEEPEST:
+            at = body[0].at if body else At(1, 1)
+            self._values.fault(at, Code.TOO_DEEP, f"blocks stand more than {_DEEPEST} deep within one another")
+            return
+        self._depth += 1
+        for statement in body:
+            if isinstance(statement, Label):
+                self._jumps.label(statement)
+            elif type(statement) in self._make:
+                start = self._assembly.here
+                self._make[type(statement)](self, statement)
+                self._assembly.statement(start, self._jumps.loops)
+            else:
+                self._values.fault(statement.at, Code.MISPLACED, "SUBs and FUNCTIONs stand at the top of a script")
+        self._depth -= 1
+
+    def _assign(self, node: Assign) -> None:
+        if clears_error(node) and not self._scope.has(str(root_of(node.target))):
+            self._assembly.emit(node.at, "forget_error")
+            return
+        if self._values.is_followed(node.target) and self._follow(node.target, node.value):
+            return
+        self._values.expression(node.value)
+        if isinstance(node.value, Want):
+            # The IF ERROR behind it speaks of this keyword, which has done what it should, and of none before.
+            self._assembly.emit(node.at, "forget_error")
+        self._store(node.target)
+
+    def _follow(self, variable: Name, value: Expression) -> bool:
+        """Give a variable its value, and keep beside it of which parts its text is made, where this can be told."""
+        parts = parts_of(value)
+        if not (parts or is_of_author(value) or self._values.is_followed(value)):
+            return False
+        at, name = variable.at, variable.name
+        if parts:
+            self._values.parts(at, parts)
+            self._assembly.emit(at, "duplicate")
+            self._assembly.emit(at, self._scope.store(name), parts_beside(name))
+            self._assembly.emit(at, "text_of_parts")
+        else:
+            self._values.expression(value)
+            self._assembly.emit(at, "duplicate")
+            if self._values.is_followed(value):
+                self._assembly.emit(at, self._scope.load(value.name), parts_beside(value.name))
+            self._assembly.emit(at, "parts", "p" if self._values.is_followed(value) else "a")
+            self._assembly.emit(at, self._scope.store(name), parts_beside(name))
+        self._assembly.emit(at, self._scope.store(name), name)
+        return True
+
+    def _store(self, target: Target) -> None:
+        """Give the value on the stack to a variable, or to what stands in one."""
+        keys: list[tuple[str | None, Expression | None]] = []
+        inner: Expression = target
+        while not isinstance(inner, Name):
+            if isinstance(inner, Member):
+                keys.append((inner.name, None))
+                inner = inner.of
+            elif isinstance(inner, Index):
+                keys.append((None, inner.index))
+                inner = inner.of
+            elif isinstance(inner, Apply) and inner.arguments:
+                keys.extend((None, index) for index in reversed(inner.arguments))
+                inner = Name(inner.at, inner.name)
+            else:
+                self._values.fault(
+                    inner.at, Code.SYNTAX, "only a variable, or what stands in one, can be given a value"
+                )
+                return
+        if keys:
+            self._change(inner, keys[::-1])
+        self._assembly.emit(target.at, self._scope.store(inner.name), inner.name)
+
+    def _change(self, variable: Name, keys: list[tuple[str | None, Expression | None]]) -> None:
+        for _, index in keys:
+            if index is not None:
+                self._values.expression(index)
+        self._assembly.emit(variable.at, self._scope.load(variable.name), variable.name)
+        self._assembly.emit(variable.at, "changed", [name for name, _ in keys])
+
+    def _dim(self, node: Dim) -> None:
+        if node.size is None:
+            self._assembly.emit(node.at, "list", 0)
+        else:
+            self._values.expression(node.size)
+            self._assembly.emit(node.at, "dim")
+        self._assembly.emit(node.at, self._scope.store(node.name), node.name)
+
+    def _evaluate(self, node: Evaluate) -> None:
+        expression = node.expression
+        target = changed_by(expression)
+        if self._is_error_clear(expression):
+            self._assembly.emit(node.at, "forget_error")
+            return
+        self._values.expression(expression)
+        if target is not None:
+            self._store(target)
+        else:
+            self._assembly.emit(node.at, "drop")
+
+    def _is_error_clear(self, expression: Expression) -> bool:
+        """`ERR.CLEAR`, with parentheses or without."""
+        if isinstance(expression, Member) and expression.name.lower() == "clear":
+            of = expression.of
+        elif isinstance(expression, Apply) and expression.name == "clear" and len(expression.arguments) == 1:
+            of = expression.arguments[0]
+        else:
+            return False
+        return isinstance(of, Name) and of.name in ERROR_NAMES and not self._scope.has(of.name)
+
+    def _leave(self, node: Leave) -> None:
+        if node.what not in ("sub", "function"):
+            self._jumps.leave(node.at, node.what)
+        elif self._scope.own is None:
+            self._values.fault(node.at, Code.MISPLACED, f"EXIT {node.what.upper()} stands in no {node.what.upper()}")
+        else:
+            self._assembly.emit(node.at, "jump", self._end)
+
+    def _continue(self, node: Continue) -> None:
+        self._jumps.again(node.at, node.what)
+
+    def _goto(self, node: Goto) -> None:
+        self._jumps.go(node.at, node.label, node.comes_back)
+
+    def _stop(self, node: Stop) -> None:
+        self._assembly.emit(node.at, "stop")
+
+    def _return(self, node: Return) -> None:
+        if node.value is not None:
+            self._values.expression(node.value)
+            self._assembly.emit(node.at, "return")
+        else:
+            self._assembly.emit(node.at, "back")
+            self._give_back(node.at)
+
+    def _give_back(self, at: At) -> None:
+        """What a FUNCTION has given its own name; of all else nothing."""
+        if self._scope.own is None:
+            self._assembly.emit(at, "const", None)
+        else:
+            self._assembly.emit(at, "load", self._name)
+        self._assembly.emit(at, "return")
+
+    def _with(self, node: With) -> None:
+        self._values.expression(node.target)
+        self._entries(node, 0)
+        self._store(node.target)
+
+    def _entries(self, node: With, depth: int) -> None:
+        """Put the members into what is on the stack."""
+        if depth >= _DEEPEST:
+            self._values.fault(node.at, Code.TOO_DEEP, f"WITHs stand more than {_DEEPEST} deep within one another")
+            return
+        self._assembly.emit(node.at, "as_map")
+        for name, value in node.entries:
+            if isinstance(value, With):
+                self._assembly.emit(value.at, "duplicate")
+                self._assembly.emit(value.at, "member", name)
+                self._entries(value, depth + 1)
+            else:
+                self._values.expression(value)
+            self._assembly.emit(value.at, "put_member", name)
+
+    def _on_error(self, node: OnError) -> None:
+        if node.label:
+            self._jumps.on_error(node.at, node.label)
+        else:
+            self._assembly.emit(node.at, "on_error", "next" if node.resume else "off")
+
+    def _throw(self, node: Throw) -> None:
+        self._values.expression(node.message)
+        self._assembly.emit(node.at, "throw")
+
+    def _assert(self, node: Assert) -> None:
+        holds = Spot()
+        self._values.expression(node.condition)
+        self._assembly.emit(node.at, "jump_true", holds)
+        self._values.expression(node.message or Literal(node.at, UNWORDED_ASSERTION))
+        self._assembly.emit(node.at, "assert")
+        self._assembly.mark(holds)
+
+    # With the class: what held its own methods would be garbage that counting references does not find.
+    _make: ClassVar[Mapping[type, Callable[[Any, Any], None]]] = {
+        Assign: _assign,
+        Dim: _dim,
+        Evaluate: _evaluate,
+        If: lambda code, node: code.blocks.if_(node),
+        ForEach: lambda code, node: code.blocks.for_each(node),
+        ForTo: lambda code, node: code.blocks.for_to(node),
+        Loop: lambda code, node: code.blocks.loop(node),
+        Select: lambda code, node: code.blocks.select(node),
+        Leave: _leave,
+        Continue: _continue,
+        Return: _return,
+        Stop: _stop,
+        With: _with,
+        OnError: _on_error,
+        Throw: _throw,
+        Assert: _assert,
+        Goto: _goto,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    procedure: Procedure
+    found: Found
+
+
+def program_of(unit: Unit, definitions: Sequence[Define]) -> Program:
+    """The program of one unit of a file, with those of the file's SUBs and FUNCTIONs that it may come to. Raises
+    ScriptFault for the first of `faults_of`."""
+    parts = _parts(unit, definitions)
+    faults = _faults(parts, definitions)
+    if faults:
+        raise ScriptFault(*faults[0][:3])
+    wanted, reached = [""], dict[str, _Made]()
+    while wanted:
+        name = wanted.pop()
+        if name not in reached:
+            reached[name] = parts[name]
+            wanted.extend(parts[name].found.procedures)
+    procedures = {name: reached[name].procedure for name in sorted(reached)}
+    keywords = [keyword for part in reached.values() for keyword in part.found.keywords]
+    return made(procedures, keywords, [name for part in reached.values() for name in part.found.calls])
+
+
+def faults_of(unit: Unit, definitions: Sequence[Define]) -> list[Fault]:
+    """What is wrong with GOTO and labels, EXIT and CONTINUE, calls with too few or too many values and functions that
+    do not exist, in the unit and in all definitions; in the order of the script."""
+    return _faults(_parts(unit, definitions), definitions)
+
+
+def _parts(unit: Unit, definitions: Sequence[Define]) -> dict[str, _Made]:
+    by_name = {definition.name: definition for definition in reversed(definitions)}
+    scope = top_scope(unit.body, (param.name.lower() for param in unit.params), by_name)
+    found = Found()
+    parts = {"": _Made(StatementCode(scope, "", found).procedure(unit.at, (), unit.body), found)}
+    for definition in by_name.values():
+        found = Found()
+        code = StatementCode(own_scope(definition, scope), definition.name, found)
+        parts[definition.name] = _Made(code.procedure(definition.at, definition.parameters, definition.body), found)
+    return parts
+
+
+def _faults(parts: dict[str, _Made], definitions: Sequence[Define]) -> list[Fault]:
+    faults = [fault for part in parts.values() for fault in part.found.faults]
+    lines: dict[str, int] = {}
+    for definition in definitions:
+        first = lines.setdefault(definition.name, definition.at.line)
+        if first != definition.at.line:
+            message = f"there is a SUB or FUNCTION {definition.name.upper()} in line {first} already"
+            faults.append(Fault(definition.at, Code.DUPLICATE_NAME, message))
+        doubles = {name for name in definition.parameters if definition.parameters.count(name) > 1}
+        faults += [
+            Fault(definition.at, Code.DUPLICATE_NAME, f"{definition.name.upper()} has two parameters {name.upper()}")
+            for name in sorted(doubles)
+        ]
+    return sorted(set(faults), key=lambda fault: fault.at)

@@ -1,0 +1,565 @@
+"""Virtual machine: runs a program step by step and stops when it needs something from outside."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import structlog
+
+from function_calls.basic.codes import CATCHABLE, RunCode, RunFault
+from function_calls.basic.machine.program import Program
+from function_calls.basic.machine.values_code import PLAIN, Frame, Loop, Running, WayBack, frame_of_json
+from function_calls.basic.measuring import DEEPEST
+from function_calls.basic.nodes import At
+from function_calls.basic.values import OPERATORS, items_of, number_of, settled, text_of, truth
+from function_calls.basic.world import LastError, Limits, World, caught, shortened
+from services.refs import JsonObject, JsonValue
+
+_NOT_BEGUN = -1
+_SLACK = 1e-9
+
+
+def counting(first: JsonValue, last: JsonValue, step: JsonValue) -> Loop:
+    """A loop that has not begun. Raises RunFault for what is no number, and for STEP 0, which would never end."""
+    by = number_of(step)
+    if not by:
+        raise RunFault(RunCode.BAD_VALUE, "FOR with STEP 0 would never end")
+    return [number_of(first), _NOT_BEGUN, number_of(last), by]
+
+
+def counted(loop: Loop, now: JsonValue) -> tuple[int | float, bool]:
+    """What the variable is next, which is `now` so and so, and whether the loop is over with that.
+
+    The n-th value is reckoned from the first one, so fractions do not add up what they lack: 1 TO 2 STEP 0.1 ends with
+    2. When the script has changed the variable, counting goes on from there."""
+    first, times, last, step = loop
+    if type(now) is int and type(step) is int and type(first) is int and times != _NOT_BEGUN:
+        value = settled(now + step)  # whole numbers lack nothing, and most loops count in them
+        loop[0], loop[1] = value, 0
+        return value, value > last if step > 0 else value < last
+    if times != _NOT_BEGUN and now != _value(first, times, step):
+        first, times = number_of(now), 0
+        loop[0] = first
+    loop[1] = times = times + 1
+    value = _value(first, times, step)
+    return value, value > last + step * _SLACK if step > 0 else value < last + step * _SLACK
+
+
+def _value(first: int | float, times: int, step: int | float) -> int | float:
+    value = settled(first + times * step)
+    return float(format(value, ".15g")) if type(value) is float else value
+
+
+@dataclass(frozen=True, slots=True)
+class Wants:
+    """A keyword is to be carried out: `give` its value, or `fail` with its fault."""
+
+    keyword: str
+    arguments: JsonObject
+    """By the names of its form's slots. They are the taker's own: changing them changes nothing in the run."""
+    at: At
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The run is over, with what RETURN gave."""
+
+    value: JsonValue
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The run is over, and not as meant."""
+
+    code: RunCode
+    detail: str
+    """In our own words or the script's; may be empty."""
+    at: At
+
+
+@dataclass(frozen=True, slots=True)
+class Paused:
+    """As many steps are done as were allowed; the run goes on with the next `go`."""
+
+
+Event = Wants | Ended | Failed | Paused
+
+
+_LARGEST_INT = 2**63 - 1
+_SMALLEST_INT = -(2**63)
+
+
+class Unfit(TypeError):
+    """The host gave a script what no script can hold."""
+
+
+def copied(value: JsonValue) -> JsonValue:
+    """The same, sharing no list and no map with the run's."""
+    if type(value) is list:
+        return [copied(item) for item in value]
+    if type(value) is dict:
+        return {key: copied(item) for key, item in value.items()}
+    return value
+
+
+def taken(value: object, deep: int = 0) -> JsonValue:
+    """The value as a script may hold it, sharing nothing with what was given: lists and maps are copied, tuples become
+    lists, keys texts; whole numbers beyond 64 bits become fractions; what is no number, or larger than any, is NULL;
+    half a character is shown as a replacement. Raises RunFault (MEMORY) for what is nested too deep, and Unfit for
+    what is no data at all."""
+    if value is None or value is True or value is False:
+        return value
+    if isinstance(value, str):
+        return _text(value)
+    if isinstance(value, int | float):
+        return _number(value)
+    if deep > DEEPEST:
+        raise RunFault(RunCode.MEMORY, f"lists and maps stand more than {DEEPEST} deep within one another")
+    if isinstance(value, list | tuple):
+        return [taken(item, deep + 1) for item in value]
+    if isinstance(value, Mapping):
+        return {_text(str(key)): taken(item, deep + 1) for key, item in value.items()}
+    raise Unfit(f"a value of a script cannot be a {type(value).__name__}")
+
+
+def _text(text: str) -> str:
+    if text.isascii():
+        return str(text)
+    # A lone surrogate can stand in no stored state and in no message.
+    return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+
+
+def _number(number: int | float) -> int | float | None:
+    if isinstance(number, float):
+        return float(number) if math.isfinite(number) else None
+    if _SMALLEST_INT <= number <= _LARGEST_INT:
+        return int(number)
+    return float(number) if number.bit_length() <= 1023 else None
+
+
+ControlInstruction = Callable[[Running, Frame, JsonValue], Event | None]
+
+
+def _jump_true(run: Running, frame: Frame, target: JsonValue) -> None:
+    if truth(frame.stack.pop()):
+        frame.position = target
+
+
+def _and(run: Running, frame: Frame, target: JsonValue) -> None:
+    """FALSE is left of what does not hold, and the right side is passed over."""
+    if truth(frame.stack[-1]):
+        frame.stack.pop()
+    else:
+        frame.stack[-1] = False
+        frame.position = target
+
+
+def _or(run: Running, frame: Frame, target: JsonValue) -> None:
+    if truth(frame.stack[-1]):
+        frame.stack[-1] = True
+        frame.position = target
+    else:
+        frame.stack.pop()
+
+
+def _each(run: Running, frame: Frame, _: JsonValue) -> None:
+    """The list as it is now, whatever becomes of the variable that it came from."""
+    of = frame.stack[-1]
+    items = items_of(of)
+    frame.stack.pop()
+    frame.loops.append([items, 0])
+    if items is not of:
+        run.memory.made_inside(items)
+
+
+def _next_each(run: Running, frame: Frame, operand: JsonValue) -> None:
+    end, name, is_top = operand
+    loop = frame.loops[-1]
+    items, position = loop
+    if position >= len(items):
+        frame.loops.pop()
+        frame.position = end
+        return
+    loop[1] = position + 1
+    (run.top if is_top else frame.variables)[name] = items[position]
+
+
+def _to(run: Running, frame: Frame, _: JsonValue) -> None:
+    frame.loops.append(counting(*frame.stack[-3:]))
+    del frame.stack[-3:]
+
+
+def _next_to(run: Running, frame: Frame, operand: JsonValue) -> None:
+    end, name, is_top = operand
+    variables = run.top if is_top else frame.variables
+    variables[name], is_over = counted(frame.loops[-1], variables.get(name))
+    if is_over:
+        frame.loops.pop()
+        frame.position = end
+
+
+def _cut(run: Running, frame: Frame, depth: JsonValue) -> None:
+    """The loops that are left by a jump."""
+    del frame.loops[depth:]
+
+
+def _call(run: Running, frame: Frame, operand: JsonValue) -> None:
+    name, count = operand
+    if len(run.frames) > run.limits.depth:
+        raise RunFault(RunCode.DEPTH, f"{name} calls itself, or others, more than {run.limits.depth} deep")
+    procedure = run.procedures[name]
+    stack = frame.stack
+    variables = dict(zip(procedure.parameters, stack[len(stack) - count :], strict=True))
+    del stack[len(stack) - count :]
+    run.frames.append(Frame(procedure, variables))
+
+
+def _return(run: Running, frame: Frame, _: JsonValue) -> Event | None:
+    value = frame.stack.pop()
+    if len(run.frames) == 1:
+        return Ended(value)
+    run.frames.pop()
+    run.frames[-1].stack.append(value)
+    return None
+
+
+def _stop(run: Running, frame: Frame, _: JsonValue) -> Event:
+    return Ended(None)
+
+
+def _gosub(run: Running, frame: Frame, operand: JsonValue) -> None:
+    target, depth = operand
+    if len(frame.ways_back) >= run.limits.depth:
+        raise RunFault(RunCode.DEPTH, f"GOSUB without RETURN, more than {run.limits.depth} deep")
+    frame.ways_back.append(WayBack(frame.position, [list(loop) for loop in frame.loops]))
+    del frame.loops[depth:]
+    frame.position = target
+
+
+def _back(run: Running, frame: Frame, _: JsonValue) -> None:
+    """Behind the GOSUB, where there was one."""
+    if frame.ways_back:
+        way = frame.ways_back.pop()
+        frame.position = way.position
+        frame.loops = way.loops
+
+
+def _on_error(run: Running, frame: Frame, what: JsonValue) -> None:
+    frame.on_error = what
+    run.error = LastError()
+
+
+def _throw(run: Running, frame: Frame, _: JsonValue) -> None:
+    raise RunFault(RunCode.THROWN, shortened(text_of(frame.stack.pop())))
+
+
+def _assert(run: Running, frame: Frame, _: JsonValue) -> None:
+    raise RunFault(RunCode.ASSERTION, shortened(text_of(frame.stack.pop())))
+
+
+def _want(run: Running, frame: Frame, _: JsonValue) -> Event:
+    """The run stays here, with the arguments on the stack, until there is a value."""
+    run.memory.check_stop(run.count())
+    frame.position -= 1
+    return wanted(frame)
+
+
+def wanted(frame: Frame) -> Wants:
+    """What the run waits for, at the keyword where it stands."""
+    _, (keyword, slots) = frame.procedure.code[frame.position]
+    values = frame.stack[len(frame.stack) - len(slots) :]
+    arguments = {slot: copied(value) for slot, value in zip(slots, values, strict=True)}
+    return Wants(keyword, arguments, frame.procedure.place(frame.position))
+
+
+CONTROL: Mapping[str, ControlInstruction] = MappingProxyType(
+    {
+        "jump_true": _jump_true,
+        "and": _and,
+        "or": _or,
+        "each": _each,
+        "next_each": _next_each,
+        "to": _to,
+        "next_to": _next_to,
+        "cut": _cut,
+        "call": _call,
+        "return": _return,
+        "stop": _stop,
+        "gosub": _gosub,
+        "back": _back,
+        "on_error": _on_error,
+        "throw": _throw,
+        "assert": _assert,
+        "want": _want,
+    }
+)
+"""By what an instruction is called. Each gives an event where the run stops."""
+
+
+_log = structlog.get_logger("basic")
+
+
+class StaleState(ValueError):
+    """The state is of another program, or is none: the run cannot go on."""
+
+
+class Machine:
+    """One run of a program. Nothing is raised by it but StaleState, by `resumed`."""
+
+    __slots__ = ("_fault", "_over", "_program", "_run", "_steps", "_waits")
+
+    def __init__(
+        self,
+        program: Program,
+        arguments: Mapping[str, JsonValue],
+        world: World,
+        limits: Limits,
+        top: JsonObject | None = None,
+    ) -> None:
+        """`top` keeps the script's own variables, for whoever wants to notice how they are read."""
+        self._program = program
+        self._steps = 0
+        self._waits = False
+        self._fault: RunFault | None = None
+        self._over: Event | None = None
+        self._run = Running(program.procedures, {} if top is None else top, world, limits)
+        self._run.frames.append(Frame(program.procedures[""], self._run.top))
+        self._begin(arguments)
+
+    @classmethod
+    def resumed(cls, program: Program, state: JsonObject, world: World, limits: Limits) -> Machine:
+        """The run whose state this is. A run that waited says once more what it wants. Raises StaleState."""
+        if state.get("program") != program.digest:
+            raise StaleState("the state is of another program")
+        machine = cls(program, {}, world, limits)
+        try:
+            machine._restore(state, world, limits)
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as fault:
+            raise StaleState("the state is none of a run") from fault
+        return machine
+
+    @property
+    def steps(self) -> int:
+        """How many are done; never more than the limit."""
+        return min(self._steps, self._run.limits.steps)
+
+    @property
+    def held_bytes(self) -> int:
+        """About how much all values hold together, or held when they were measured last."""
+        return self._run.memory.held
+
+    def state(self) -> JsonObject:
+        """The run as plain data, which `resumed` takes; running on does not change it."""
+        run = self._run
+        return {
+            "program": self._program.digest,
+            "steps": self._steps,
+            "held": run.memory.held,
+            "above": run.memory.above,
+            "waits": self._waits,
+            "fault": None if self._fault is None else [self._fault.code.value, self._fault.detail],
+            "error": list(run.error),
+            "top": dict(run.top),
+            "frames": [frame.to_json(frame.variables is run.top) for frame in run.frames],
+        }
+
+    def give(self, value: JsonValue) -> None:
+        """The value of the keyword that was wanted; the next `go` goes on with it. Ignored when none is wanted."""
+        if self._waits and self._fault is None and self._over is None:
+            self._answer(value)
+
+    def fail(self, fault: RunFault) -> None:
+        """Let the statement at which the run stands fail, which ON ERROR of the script may hold, with the next `go`. So
+        fails a keyword, and so ends a run whose time is over."""
+        self._fault = self._fault or fault
+
+    def go(self, most_steps: int) -> Event:
+        """Run until something is wanted, the run is over, or about so many steps are done, one at least; once it is
+        over, the same event again."""
+        if self._over is not None:
+            return self._over
+        try:
+            event = self._go(self._steps + max(1, most_steps))
+        except Exception as error:  # noqa: BLE001
+            # A third border, beside those of calls and turns: what runs here is a stranger's program, and whatever it
+            # finds wrong with the interpreter may end this run and nothing else.
+            event = self._broken(error)
+        if not isinstance(event, Paused | Wants):
+            self._over = event
+        return event
+
+    def _go(self, until: int) -> Event:
+        run = self._run
+        stop = min(until, run.limits.steps)
+        while True:
+            try:
+                if self._fault is not None:
+                    self._raise_fault()
+                event = wanted(run.frames[-1]) if self._waits else self._steps_until(stop)
+            except RunFault as fault:
+                if not self._recovered(fault):
+                    return self._failed(fault)
+                continue
+            if isinstance(event, Wants):
+                self._waits = True
+            if isinstance(event, Paused) and self._steps >= run.limits.steps:
+                return self._failed(
+                    RunFault(RunCode.STEPS, f"it took more than {run.limits.steps:,} steps; does a loop never end?")
+                )
+            return event
+
+    def _raise_fault(self) -> None:
+        fault, self._fault = self._fault, None
+        if self._waits:
+            self._run.frames[-1].position += 1  # behind the keyword, as all else stands that fails
+            self._waits = False
+        if fault is not None:
+            raise fault
+
+    def _steps_until(self, stop: int) -> Event:  # noqa: C901 - a call for each instruction would halve the pace
+        run = self._run
+        frame = run.frames[-1]
+        code, stack, variables, position = frame.procedure.code, frame.stack, frame.variables, frame.position
+        memory, steps = run.memory, self._steps
+        try:
+            while steps < stop:
+                operation, operand = code[position]
+                position += 1
+                steps += 1
+                if operation == "load":
+                    stack.append(variables.get(operand))
+                elif operation == "const":
+                    stack.append(operand)
+                elif operation == "binary":
+                    right = stack.pop()
+                    result = OPERATORS[operand](stack[-1], right)
+                    if type(result) is str or type(result) is list:
+                        left, stack[-1] = stack[-1], result
+                        self._made(result, left, right)
+                    else:
+                        stack[-1] = result
+                elif operation == "store":
+                    variables[operand] = stack.pop()
+                elif operation == "jump":
+                    position = operand
+                elif operation == "jump_false":
+                    if not truth(stack.pop()):
+                        position = operand
+                else:
+                    plain = PLAIN.get(operation)
+                    if plain is not None:
+                        plain(run, stack, operand)
+                    else:
+                        frame.position = position
+                        event = CONTROL[operation](run, frame, operand)
+                        if event is not None:
+                            position = frame.position
+                            return event
+                        frame = run.frames[-1]
+                        code, stack, variables = frame.procedure.code, frame.stack, frame.variables
+                        position = frame.position
+                    if memory.work:
+                        steps += memory.work
+                        memory.work = 0
+            return Paused()
+        finally:
+            frame.position = position
+            self._steps = steps + memory.work
+            memory.work = 0
+
+    def _made(self, result: JsonValue, left: JsonValue, right: JsonValue) -> None:
+        """An operator gave a text or a list."""
+        memory = self._run.memory
+        if type(result) is str:
+            memory.made(result)
+            memory.compared(left)
+            memory.compared(right)
+        else:
+            memory.made_inside(result)
+
+    def _recovered(self, fault: RunFault) -> bool:
+        """Go on where ON ERROR says, if it does. What has been said in a SUB or FUNCTION ends with it; where nothing
+        has been said, the caller's word holds."""
+        run = self._run
+        if fault.code not in CATCHABLE:
+            return False
+        index = len(run.frames) - 1
+        while index and run.frames[index].on_error is None:
+            index -= 1
+        what = run.frames[index].on_error
+        if what is None or what == "off":
+            return False
+        run.error = caught(fault)
+        if what == "next":
+            self._go_behind_statement()
+            return True
+        del run.frames[index + 1 :]
+        frame = run.frames[index]
+        frame.stack.clear()
+        frame.loops.clear()
+        frame.position = int(what)
+        # An error while the script deals with one ends the run; otherwise the two could go on forever.
+        frame.on_error = "off"
+        return True
+
+    def _go_behind_statement(self) -> None:
+        frame = self._run.frames[-1]
+        frame.stack.clear()
+        frame.position, loops = frame.procedure.behind(_last(frame))
+        del frame.loops[loops:]
+
+    def _failed(self, fault: RunFault) -> Failed:
+        frame = self._run.frames[-1]
+        return Failed(fault.code, shortened(fault.detail), frame.procedure.place(_last(frame)))
+
+    def _broken(self, error: Exception) -> Failed:
+        frame = self._run.frames[-1]
+        at = frame.procedure.place(_last(frame))
+        _log.error("script_broke_the_interpreter", program=self._program.digest, line=at.line, exc_info=error)
+        return Failed(RunCode.FAILED, "", at)
+
+    def _begin(self, arguments: Mapping[str, JsonValue]) -> None:
+        try:
+            for name, value in arguments.items():
+                self._run.top[name.lower()] = argument = taken(value)
+                self._run.memory.made_inside(argument)
+        except RunFault as fault:
+            self._fault = fault
+        except Exception as error:  # noqa: BLE001 - as in `go`: it ends this run
+            self._over = self._broken(error)
+
+    def _answer(self, value: JsonValue) -> None:
+        frame = self._run.frames[-1]
+        try:
+            answer = taken(value)
+            _, (_, slots) = frame.procedure.code[frame.position]
+            del frame.stack[len(frame.stack) - len(slots) :]
+            frame.stack.append(answer)
+            frame.position += 1
+            self._waits = False
+            self._run.memory.made_inside(answer)
+        except RunFault as fault:
+            self._fault = fault
+        except Exception as error:  # noqa: BLE001 - as in `go`: it ends this run
+            self._over = self._broken(error)
+
+    def _restore(self, state: JsonObject, world: World, limits: Limits) -> None:
+        procedures = self._program.procedures
+        run = Running(procedures, dict(state["top"]), world, limits, int(state["held"]), int(state["above"]))
+        run.frames.extend(frame_of_json(frame, procedures[frame["procedure"]], run.top) for frame in state["frames"])
+        if state["fault"] is not None:
+            code, detail = state["fault"]
+            self._fault = RunFault(RunCode(code), str(detail))
+        number, message = state["error"]
+        run.error = LastError(int(number), str(message))
+        self._run, self._steps, self._waits = run, int(state["steps"]), bool(state["waits"])
+        if not run.frames:
+            raise ValueError("a run has one frame at least")
+
+
+def _last(frame: Frame) -> int:
+    """The instruction that was carried out last."""
+    return max(0, frame.position - 1)

@@ -1,0 +1,659 @@
+"""Instructions that work on values and on filters."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from function_calls.basic.codes import RunCode, RunFault
+from function_calls.basic.functions import FUNCTIONS
+from function_calls.basic.machine.program import Procedure
+from function_calls.basic.measuring import DEEPEST, check_count, check_length, shallow_size
+from function_calls.basic.values import (
+    OPERATORS,
+    is_null,
+    item,
+    member,
+    negated,
+    set_item,
+    set_member,
+    size_of,
+    text_of,
+    truth,
+    whole_of,
+)
+from function_calls.basic.world import LastError, Limits, World
+from services.refs import JsonObject, JsonValue
+
+Loop = list[Any]
+"""A FOR that is under way: `[items, next]` of FOR EACH, `[first, times, last, step]` of FOR … TO."""
+
+
+@dataclass(slots=True)
+class WayBack:
+    """Where a GOSUB comes back to."""
+
+    position: int
+    loops: list[Loop]
+    """As they were; what happens in between changes them as little as it changes where to come back to."""
+
+
+@dataclass(slots=True)
+class Frame:
+    """One call of a procedure. The script itself is the first one, and its variables are those of the top."""
+
+    procedure: Procedure
+    variables: JsonObject
+    position: int = 0
+    """The instruction that is next; while one runs, the one behind it."""
+    stack: list[JsonValue] = field(default_factory=list)
+    loops: list[Loop] = field(default_factory=list)
+    """From the outermost one inwards."""
+    ways_back: list[WayBack] = field(default_factory=list)
+    on_error: int | str | None = None
+    """What ON ERROR said here: `next`, `off`, or the instruction of a label. None: nothing; the caller's word holds."""
+
+    def to_json(self, is_top: bool) -> JsonObject:
+        """As plain data that the run changes no more."""
+        return {
+            "procedure": self.procedure.name,
+            "variables": None if is_top else dict(self.variables),
+            "position": self.position,
+            "stack": list(self.stack),
+            "loops": [list(loop) for loop in self.loops],
+            "ways_back": [[way.position, [list(loop) for loop in way.loops]] for way in self.ways_back],
+            "on_error": self.on_error,
+        }
+
+
+def frame_of_json(data: JsonObject, procedure: Procedure, top: JsonObject) -> Frame:
+    """The frame that `to_json` wrote. Raises KeyError, TypeError and ValueError for anything else."""
+    return Frame(
+        procedure,
+        top if data["variables"] is None else dict(data["variables"]),
+        _position(data["position"], procedure),
+        list(data["stack"]),
+        [list(loop) for loop in data["loops"]],
+        [
+            WayBack(_position(position, procedure), [list(loop) for loop in loops])
+            for position, loops in data["ways_back"]
+        ],
+        data["on_error"],
+    )
+
+
+def _position(value: JsonValue, procedure: Procedure) -> int:
+    if type(value) is not int or not 0 <= value < len(procedure.code):
+        raise ValueError("a position outside of the procedure")
+    return value
+
+
+_BYTES_COPIED = 13
+_BYTES_WALKED = 10
+_CHARACTERS_READ = 8
+_CHARACTERS_TRIED = 3
+_ITEMS_LOOKED_AT = 3
+_PAIRS_TRIED = 8
+_ITEMS_ORDERED = 5
+_BYTES_OF_ITEM = 5
+"""Shifts: so many bytes or items take about as long as one instruction does, as powers of two."""
+_LONG_TEXT = 1024
+
+
+class Memory:
+    """What a run holds, at the most, and what making it took."""
+
+    __slots__ = ("_above", "_limit", "_most_steps", "_roots", "held", "work")
+
+    def __init__(self, limits: Limits, roots: Callable[[], Iterator[JsonValue]], held: int = 0, above: int = 0) -> None:
+        self._limit = limit = limits.memory_bytes
+        self._most_steps = limits.steps
+        self._roots = roots
+        self._above = max(limit, above)
+        self.held = held
+        """Bytes; never fewer than the largest value has."""
+        self.work = 0
+        """Steps that making and walking was worth, since somebody set it to 0."""
+
+    @property
+    def above(self) -> int:
+        """All is measured when `held` has come above this."""
+        return self._above
+
+    def made(self, value: JsonValue) -> None:
+        """`value` is new, and the run holds it now: a text, or a list or map whose items it had before. Raises RunFault
+        (MEMORY)."""
+        size = shallow_size(value)
+        self.work += size >> _BYTES_COPIED
+        self.held += size
+        if self.held > self._above:
+            self._measure_all()
+
+    def made_inside(self, value: JsonValue) -> None:
+        """`value` is new, the run holds it now, and nobody knows what is in it. Raises RunFault (MEMORY)."""
+        if type(value) is list or type(value) is dict:
+            self._walk(value)
+        elif type(value) is str:
+            self.made(value)
+
+    def put(self, value: JsonValue, deep: int = 1) -> None:
+        """`value` stands in another one now, `deep` levels below its top. Raises RunFault (MEMORY)."""
+        if type(value) is list or type(value) is dict:
+            self._walk(value)
+            deep += _depth(value)
+        elif type(value) is str:
+            self.held += len(value)
+        if deep > DEEPEST:
+            raise RunFault(RunCode.MEMORY, f"lists and maps stand more than {DEEPEST} deep within one another")
+
+    def looked_at(self, values: Sequence[JsonValue]) -> None:
+        """All that stands in `values` is looked at once, and where there are both a list or map and a long text, maybe
+        the text for each of the items. Raises RunFault (STEPS) for what cannot be done within any steps."""
+        characters = items = 0
+        for value in values:
+            kind = type(value)
+            if kind is str:
+                characters += len(value)
+            elif kind is list or kind is dict:
+                items += len(value)
+        self.work += (characters >> _CHARACTERS_READ) + (items >> _ITEMS_LOOKED_AT)
+        if items and characters > _LONG_TEXT:
+            self.work += items * characters >> _PAIRS_TRIED
+            if self.work > self._most_steps:
+                raise RunFault(RunCode.STEPS, "so long a text and so many items are too much for one step")
+
+    def ordered(self, values: Sequence[JsonValue]) -> None:
+        """All items of the lists in `values`, however deep, are put into an order: n·log n steps for n of them."""
+        count = sum(size_of(one, self._limit) >> _BYTES_OF_ITEM for one in values if type(one) in (list, dict))
+        self.work += count * count.bit_length() >> _ITEMS_ORDERED
+
+    def tried(self, text: JsonValue, keys: int = 0) -> None:
+        """Each character of the text is tried against a pattern, or so many keys against a name."""
+        self.work += (len(text) >> _CHARACTERS_TRIED if type(text) is str else 0) + (keys >> _ITEMS_LOOKED_AT)
+
+    def compared(self, value: JsonValue) -> None:
+        """`value` is walked to its last item, if it has any. Raises RunFault (MEMORY) where there is no end to that."""
+        if type(value) is list or type(value) is dict:
+            self.work += size_of(value, self._limit) >> _BYTES_WALKED
+
+    def check_stop(self, values: int) -> None:
+        """The run is about to stop with so many values, and may be stored: it may hold no more than it may. Raises
+        RunFault (MEMORY)."""
+        if self.held * values > self._limit:
+            self._measure_all()
+
+    def _walk(self, value: JsonValue) -> None:
+        size = size_of(value, self._limit + 1)
+        if size > self._limit:
+            raise self._full()
+        self.work += size >> _BYTES_WALKED
+        self.held += size
+        if self.held > self._above:
+            self._measure_all()
+
+    def _measure_all(self) -> None:
+        total = 0
+        for value in self._roots():
+            total += size_of(value, self._limit) if type(value) is list or type(value) is dict else shallow_size(value)
+            if total > self._limit:
+                raise self._full()
+        self.work += total >> _BYTES_WALKED
+        self.held = total
+        # With hardly any room left, measuring must not come at every step.
+        self._above = max(self._limit, total + (self._limit >> 3))
+
+    def _full(self) -> RunFault:
+        return RunFault(
+            RunCode.MEMORY, f"what the script keeps in its variables is larger than {_amount(self._limit)} in all"
+        )
+
+
+def _amount(count: int) -> str:
+    return f"{count >> 20} MB" if count >= 1 << 20 else f"{count >> 10} kB"
+
+
+def _depth(value: JsonValue) -> int:
+    """How many lists and maps stand within one another, of what is known to be no more than DEEPEST."""
+    level, depth = [value], 0
+    while level:
+        depth += 1
+        level = [
+            item
+            for container in level
+            for item in (container if type(container) is list else container.values())
+            if type(item) is list or type(item) is dict
+        ]
+    return depth
+
+
+class Running:
+    """The state of one run, and what it may use."""
+
+    __slots__ = ("error", "frames", "limits", "memory", "procedures", "top", "world")
+
+    def __init__(
+        self,
+        procedures: Mapping[str, Procedure],
+        top: JsonObject,
+        world: World,
+        limits: Limits,
+        held: int = 0,
+        above: int = 0,
+    ) -> None:
+        self.procedures = procedures
+        self.top = top
+        """The script's own variables, which its SUBs and FUNCTIONs see as well."""
+        self.frames: list[Frame] = []
+        """The one that runs is last."""
+        self.world = world
+        self.limits = limits
+        self.error = LastError()
+        self.memory = Memory(limits, functools.partial(_held_by, self.frames), held, above)
+
+    def count(self) -> int:
+        """How many values these are, those in lists and maps not counted."""
+        return sum(
+            len(frame.variables) + len(frame.stack) + len(frame.loops) + sum(len(way.loops) for way in frame.ways_back)
+            for frame in self.frames
+        )
+
+
+def _held_by(frames: Iterable[Frame]) -> Iterator[JsonValue]:
+    """Everything that a run of these frames holds."""
+    for frame in frames:
+        yield from frame.variables.values()
+        yield from frame.stack
+        for loop in frame.loops:
+            yield from loop
+        for way in frame.ways_back:
+            for loop in way.loops:
+                yield from loop
+
+
+Stack = list[JsonValue]
+
+
+def _parts(run: Running, stack: Stack, kinds: JsonValue) -> None:
+    """What the values on the stack are parts of. `a`: its author's; `v`: a value; `p`: a variable, and above it the
+    parts that were kept beside it."""
+    count = len(kinds) + kinds.count("p")
+    given = iter(stack[len(stack) - count :])
+    parts: list[JsonValue] = []
+    for kind in kinds:
+        value = next(given)
+        kept = next(given) if kind == "p" else None
+        if kind == "a":
+            parts.append(text_of(value))
+        elif type(kept) is list and _written(kept) == text_of(value):
+            parts += kept
+        else:
+            parts.append([value] if type(value) is str else [value, text_of(value)])
+    del stack[len(stack) - count :]
+    check_length(len(_written(parts)), "the text")
+    stack.append(parts)
+    run.memory.made_inside(parts)
+
+
+def _text_of_parts(run: Running, stack: Stack, _: JsonValue) -> None:
+    text = _written(stack.pop())
+    stack.append(text)
+    run.memory.made(text)
+
+
+def _filter(run: Running, stack: Stack, _: JsonValue) -> None:
+    """What a keyword is given of parts: the text as it is where nothing in them is a value, or nothing the author's."""
+    parts = stack.pop()
+    values = [part for part in parts if type(part) is list]
+    own = "".join(part for part in parts if type(part) is str)
+    if values and own.strip():
+        stack.append(["filter", *parts])
+        return
+    stack.append(values[0][0] if len(values) == 1 and not own else _written(parts))
+
+
+def _filter_of_whole(run: Running, stack: Stack, _: JsonValue) -> None:
+    """The same of a variable, below its parts."""
+    parts, value = stack.pop(), stack.pop()
+    is_made = len(parts) > 1 and any(type(part) is str and part.strip() for part in parts)
+    stack.append(["filter", *parts] if is_made and any(type(part) is list for part in parts) else value)
+
+
+def _id(run: Running, stack: Stack, _: JsonValue) -> None:
+    """A text that is the id of a row, whatever it holds."""
+    if type(stack[-1]) is str:
+        stack[-1] = ["id", stack[-1]]
+
+
+def _written(parts: JsonValue) -> str:
+    return "".join(part if type(part) is str else part[-1] for part in parts)
+
+
+FILTERS: Mapping[str, Callable[[Running, Stack, JsonValue], None]] = MappingProxyType(
+    {
+        "parts": _parts,
+        "text_of_parts": _text_of_parts,
+        "filter": _filter,
+        "filter_of_whole": _filter_of_whole,
+        "id": _id,
+    }
+)
+"""By what an instruction is called."""
+
+
+PlainInstruction = Callable[[Running, Stack, JsonValue], None]
+
+_GROWING = frozenset({"push", "append", "unshift", "prepend"})
+"""Functions that put values into a list: what they give is measured by what is new in it."""
+_ORDERING = frozenset({"sort", "unique", "distinct", "min", "max", "median", "join", "tojson", "toyaml"})
+"""Functions to which the items of a list are more work than a look: they are compared, or written out."""
+_AT_ONCE = frozenset(
+    {
+        *("len", "length", "size", "count", "ubound", "lbound", "first", "last", "left", "right", "mid", "substr"),
+        *("isempty", "notempty", "isnull", "isnothing", "nvl", "coalesce", "iif", "choose", "typeof", "typename"),
+        *("isarray", "islist", "ismap", "isobject", "isstring", "istext"),
+    }
+)
+"""Functions that take the same time however large what they are given is. Lists and maps that they give are none that
+they made."""
+
+
+def _load_top(run: Running, stack: Stack, name: JsonValue) -> None:
+    stack.append(run.top.get(name))
+
+
+def _store_top(run: Running, stack: Stack, name: JsonValue) -> None:
+    run.top[name] = stack.pop()
+
+
+def _load_own(run: Running, stack: Stack, name: JsonValue) -> None:
+    """A procedure's own variable; before it has a value, what the run was given under that name."""
+    variables = run.frames[-1].variables
+    stack.append(variables[name] if name in variables else run.top.get(name))
+
+
+def _load_error(run: Running, stack: Stack, name: JsonValue) -> None:
+    stack.append(run.error.read(name))
+
+
+def _forget_error(run: Running, stack: Stack, _: JsonValue) -> None:
+    run.error = LastError()
+
+
+def _taken(stack: Stack, count: int) -> list[JsonValue]:
+    """The last values of the stack, which has them no more: a statement that fails leaves nothing there anyway."""
+    if not count:
+        return []
+    values = stack[-count:]
+    del stack[-count:]
+    return values
+
+
+def _list(run: Running, stack: Stack, count: JsonValue) -> None:
+    items = _taken(stack, count)
+    stack.append(items)
+    run.memory.made(items)
+    for value in items:
+        run.memory.put(value)
+
+
+def _map(run: Running, stack: Stack, keys: JsonValue) -> None:
+    values = _taken(stack, len(keys))
+    made = dict(zip(keys, values, strict=True))
+    stack.append(made)
+    run.memory.made(made)
+    for value in values:
+        run.memory.put(value)
+
+
+def _join(run: Running, stack: Stack, count: JsonValue) -> None:
+    values = _taken(stack, count)
+    parts = [text_of(value) for value in values]
+    check_length(sum(map(len, parts)), "the text")
+    text = "".join(parts)
+    stack.append(text)
+    run.memory.made(text)
+    for value in values:
+        run.memory.compared(value)
+
+
+def _member(run: Running, stack: Stack, name: JsonValue) -> None:
+    of = stack[-1]
+    if type(of) is dict and name not in of:  # each key is looked at, for one in other letter case
+        run.memory.tried(None, len(of))
+    stack[-1] = member(of, name)
+
+
+def _item(run: Running, stack: Stack, _: JsonValue) -> None:
+    index = stack.pop()
+    if type(index) is str:
+        run.memory.tried(index)
+    stack[-1] = item(stack[-1], index)
+
+
+def _negate(run: Running, stack: Stack, _: JsonValue) -> None:
+    stack[-1] = negated(stack[-1])
+
+
+def _not(run: Running, stack: Stack, _: JsonValue) -> None:
+    stack[-1] = not truth(stack[-1])
+
+
+def _truth(run: Running, stack: Stack, _: JsonValue) -> None:
+    stack[-1] = truth(stack[-1])
+
+
+def _is_null(run: Running, stack: Stack, negated_: JsonValue) -> None:
+    stack[-1] = is_null(stack[-1]) is not negated_
+
+
+def _match(run: Running, stack: Stack, operator: JsonValue) -> None:
+    """An operator that may walk what it is given."""
+    right = stack.pop()
+    left = stack[-1]
+    memory = run.memory
+    if operator == "like":
+        memory.tried(left)
+    elif operator == "in":
+        memory.looked_at((left, right))
+    elif type(right) in (list, dict):
+        memory.compared(left)
+        memory.compared(right)
+    stack[-1] = OPERATORS[operator](left, right)
+
+
+def _within(run: Running, stack: Stack, _: JsonValue) -> None:
+    """CASE low TO high."""
+    high, low = stack.pop(), stack.pop()
+    stack[-1] = bool(OPERATORS[">="](stack[-1], low)) and bool(OPERATORS["<="](stack[-1], high))
+
+
+def _function(run: Running, stack: Stack, operand: JsonValue) -> None:
+    name, count = operand
+    arguments = _taken(stack, count)
+    at_once = name in _AT_ONCE and not (name == "count" and count > 1)
+    if not at_once and name not in _GROWING:
+        run.memory.looked_at(arguments)
+        if name in _ORDERING:
+            run.memory.ordered(arguments)
+    result = FUNCTIONS[name].run(run.world, arguments)
+    stack.append(result)
+    if name in _GROWING:
+        run.memory.made(result)
+        for value in arguments[1:]:
+            run.memory.put(value)
+    elif not at_once or type(result) is str:
+        run.memory.made_inside(result)
+
+
+def _duplicate(run: Running, stack: Stack, _: JsonValue) -> None:
+    stack.append(stack[-1])
+
+
+def _drop(run: Running, stack: Stack, _: JsonValue) -> None:
+    stack.pop()
+
+
+def _as_map(run: Running, stack: Stack, _: JsonValue) -> None:
+    """What WITH puts its members into: a map or a list of them as it is, a new one in place of all else."""
+    if type(stack[-1]) is not dict and type(stack[-1]) is not list:
+        stack[-1] = {}
+
+
+def _put_member(run: Running, stack: Stack, name: JsonValue) -> None:
+    of, value = _taken(stack, 2)
+    changed = set_member(of, name, value)
+    stack.append(changed)
+    run.memory.put(value)
+    run.memory.made(changed)
+
+
+def _changed(run: Running, stack: Stack, keys: JsonValue) -> None:
+    """The variable on the stack with the value below it at the end of a path: names are members, None is an index from
+    the stack. The stack has the value, the indices in order, and the variable on top; the changed one is left."""
+    value, *given, whole = _taken(stack, 2 + sum(1 for key in keys if key is None))
+    indices = iter(given)
+    path = [(key is None, next(indices) if key is None else key) for key in keys]
+    around = [whole]
+    for is_index, key in path[:-1]:
+        around.append(_found(around[-1], is_index, key))
+    changed, made = value, []
+    for of, (is_index, key) in zip(reversed(around), reversed(path), strict=True):
+        changed = set_item(of, key, changed) if is_index else set_member(of, key, changed)
+        made.append(changed)
+    stack.append(changed)
+    run.memory.put(value, len(path))
+    for each in made:
+        run.memory.made(each)
+
+
+def _found(of: JsonValue, is_index: bool, key: JsonValue) -> JsonValue:
+    """What stands there so far; NULL, which becomes a list or map, where a list is yet to grow."""
+    if not is_index:
+        return member(of, key)
+    try:
+        return item(of, key)
+    except RunFault as fault:
+        if fault.code is RunCode.NO_SUCH_INDEX and type(of) is list:
+            return None
+        raise
+
+
+def _of_row(run: Running, stack: Stack, operand: JsonValue) -> None:
+    """What is reckoned for each row: its code, and the variables in it by their names."""
+    code, variables, columns = operand
+    given = dict(zip(variables, _taken(stack, len(variables)), strict=True))
+    given |= {name: run.top.get(name) for name in columns if name in run.top}
+    stack.append(["row", code, given])
+    run.memory.made_inside(stack[-1])
+
+
+def _dim(run: Running, stack: Stack, _: JsonValue) -> None:
+    """A list of so many NULLs."""
+    size = whole_of(stack[-1], "the size behind DIM")
+    if size < 0:
+        raise RunFault(RunCode.BAD_VALUE, f"DIM makes a list of {size} items; the fewest are 0")
+    check_count(size, "the list of DIM")
+    stack[-1] = [None] * size
+    run.memory.made_inside(stack[-1])
+
+
+PLAIN: Mapping[str, PlainInstruction] = MappingProxyType(
+    {
+        "load_top": _load_top,
+        "store_top": _store_top,
+        "load_own": _load_own,
+        "load_error": _load_error,
+        "forget_error": _forget_error,
+        "list": _list,
+        "map": _map,
+        "join": _join,
+        "member": _member,
+        "item": _item,
+        "negate": _negate,
+        "not": _not,
+        "truth": _truth,
+        "is_null": _is_null,
+        "match": _match,
+        "within": _within,
+        "function": _function,
+        "duplicate": _duplicate,
+        "drop": _drop,
+        "as_map": _as_map,
+        "put_member": _put_member,
+        "changed": _changed,
+        "dim": _dim,
+        "of_row": _of_row,
+        **FILTERS,
+    }
+)
+"""By what an instruction is called."""
+
+
+MOST_STEPS = 500_000
+"""For all rows of one statement together."""
+_REFUSED = frozenset({"load_top", "store_top", "load_own", "load_error", "forget_error"})
+_OWN = frozenset({"load", "const", "binary", "and", "or"})
+
+
+def is_for_rows(operation: str) -> bool:
+    """Whether this instruction can be carried out for each row."""
+    return operation in _OWN or (operation in PLAIN and operation not in _REFUSED)
+
+
+def changes_of(values: Mapping[str, JsonValue], world: World) -> Callable[[JsonObject], JsonObject]:
+    """What gives a row its new fields. Raises RunFault where it is called: for what cannot be reckoned, and where all
+    rows together take too long."""
+    run = Running({}, {}, world, Limits(steps=MOST_STEPS))
+    steps = 0
+
+    def reckoned(code: JsonValue, variables: Mapping[str, JsonValue]) -> JsonValue:
+        nonlocal steps
+        value, taken = _reckoned(run, code, variables, MOST_STEPS - steps)
+        steps += taken
+        run.memory.held = 0
+        return value
+
+    def changes(row: JsonObject) -> JsonObject:
+        fields = {name.lower(): value for name, value in row.items()}
+        return {
+            name: value[1] if value[0] == "value" else reckoned(value[1], {**fields, **value[2]})
+            for name, value in values.items()
+        }
+
+    return changes
+
+
+def _reckoned(
+    run: Running, code: JsonValue, variables: Mapping[str, JsonValue], most_steps: int
+) -> tuple[JsonValue, int]:
+    """The value, and how many steps it took. The code has no way back, so it ends."""
+    stack: list[JsonValue] = []
+    position = steps = 0
+    while position < len(code):
+        operation, operand = code[position]
+        position += 1
+        if operation == "load":
+            stack.append(variables.get(operand))
+        elif operation == "const":
+            stack.append(operand)
+        elif operation == "binary":
+            right = stack.pop()
+            stack[-1] = OPERATORS[operand](stack[-1], right)
+            run.memory.made_inside(stack[-1])
+        elif operation in ("and", "or"):
+            # What is left where the other side need not be looked at.
+            if truth(stack[-1]) is (operation == "or"):
+                stack[-1] = operation == "or"
+                position = operand
+            else:
+                stack.pop()
+        else:
+            PLAIN[operation](run, stack, operand)
+        steps += 1 + run.memory.work
+        run.memory.work = 0
+        if steps > most_steps:
+            raise RunFault(RunCode.STEPS, "UPDATE reckons too much; take a part of the rows, with WHERE")
+    return stack[-1], steps

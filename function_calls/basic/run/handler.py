@@ -1,0 +1,297 @@
+"""The handler of a function that is a BASIC script."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import structlog
+
+from config.sections.basic import BasicSettings
+from function_calls.basic.codes import RunCode
+from function_calls.basic.keywords import Grants, ScriptRun, Value
+from function_calls.basic.machine.machine import Ended, Failed, Machine, StaleState
+from function_calls.basic.machine.program import Program
+from function_calls.basic.nodes import At
+from function_calls.basic.run.calling import SAID, STOPPED_AT, Said, end_within
+from function_calls.basic.run.driver import Asked, Driver, HeldUp, Line, Over, Pause, Spent, Stop
+from function_calls.basic.run.keyword_table import KeywordTable
+from function_calls.basic.run.session import (
+    NOTING,
+    OF_MEMBERS,
+    ChatWorld,
+    NoticedVariables,
+    SaidSoFar,
+    session_variables,
+    variables_of,
+    with_given,
+    with_suggestions,
+)
+from function_calls.basic.tool_definition import ToolDefinition
+from function_calls.basic.world import Limits
+from function_calls.call import Call, Resumed
+from function_calls.context import Kind, MessageContext
+from function_calls.failures import noted
+from function_calls.handler_questions import is_too_much
+from function_calls.registry import BEGINS_CHATS
+from function_calls.rounds.progress import SAID_ALL
+from function_calls.schema.commands import plain_name
+from function_calls.spec import FunctionResult, Message, Question
+from services.clock import Clock
+from services.refs import ErrorCode, JsonObject
+
+_PAUSE_SECONDS = 0.0002
+_USUAL_SECONDS = 90.0
+_WAITING_SECONDS = 330.0
+_ERRORS = {RunCode.NOT_ALLOWED: ErrorCode.REFUSED, RunCode.UNKNOWN_OUTCOME: ErrorCode.UNKNOWN_OUTCOME}
+_log = structlog.get_logger("scripts")
+
+Load = Callable[[], Awaitable[Program]]
+"""Gives the program of a script as it stands now."""
+
+
+async def breathe() -> None:
+    """Let other threads and tasks of this process work. Not by a Clock: no time is waited for. A pause of no time at
+    all would let tasks work, but never the thread that writes to the database."""
+    await asyncio.sleep(_PAUSE_SECONDS)
+
+
+def no_parameters(bot: str) -> Mapping[str, Value]:
+    """The settings give scripts nothing."""
+    return {}
+
+
+def script_seconds(keywords: Iterable[str]) -> float:
+    """How long a run with these keywords may take: the timeout of its function. A turn may be given less."""
+    return _WAITING_SECONDS if {"WAIT", "SLEEP"} & set(keywords) else _USUAL_SECONDS
+
+
+class ScriptHandler:
+    """Runs one script."""
+
+    def __init__(
+        self,
+        definition: ToolDefinition,
+        load: Load,
+        table: KeywordTable,
+        settings: BasicSettings,
+        grants: Grants,
+        *,
+        clock: Clock,
+        chance: Random,
+        folder: str = "",
+        parameters: Callable[[str], Mapping[str, Value]] = no_parameters,
+        pause: Pause = breathe,
+        line: Line | None = None,
+    ) -> None:
+        """`folder`: where the script lies in its storage. `parameters` gives what the settings of a bot have as
+        variables for its scripts."""
+        self._definition = definition
+        self._load = load
+        self._table = table
+        self._settings = settings
+        self._grants = grants
+        self._clock = clock
+        self._chance = chance
+        self._folder = folder
+        self._parameters = parameters
+        self._pause = pause
+        self._line = line
+        self._begins = definition.metadata.get(BEGINS_CHATS) is True
+        """Whether it runs when a chat begins: nobody has called it, and nobody waits for what it does."""
+
+    async def handle(self, context: MessageContext, arguments: Any, call: Call) -> FunctionResult:
+        """What the script says and returns, what it asks, or why it stopped."""
+        resumed = call.resumed
+        if resumed is not None and resumed.kind != "answered":
+            return await end_within(call, resumed)
+        program = await self._load()
+        state = resumed.state if resumed is not None else {}
+        said = SaidSoFar(self._settings.output_chars, state.get("chars", 0), state.get("messages", 0))
+        script = self._script(context, call, said, resumed)
+        script.heard = resumed is not None or self._is_given(arguments)
+        given = self._given(arguments)
+        try:
+            machine = self._machine(program, context, arguments, call, state, script, given)
+        except StaleState:
+            name = plain_name(self._definition.name)
+            return FunctionResult.fail(ErrorCode.CANCELLED, call.say("questions.changed", name=name))
+        driver = Driver(
+            machine,
+            script,
+            self._table,
+            cpu_seconds=self._settings.cpu_seconds,
+            pause=self._pause,
+            line=self._line,
+            spent=Spent(state.get("cpu_seconds", 0.0), state.get("is_begun", False)),
+            given=given,
+        )
+        stop = await driver.run()
+        result = self._result(stop, driver, said, context, arguments, call)
+        result = replace(result, messages=with_suggestions(result.messages, script.kept))
+        return replace(result, outside=True) if script.outside else result
+
+    def _script(self, context: MessageContext, call: Call, said: SaidSoFar, resumed: Resumed | None) -> ScriptRun:
+        state = resumed.state if resumed is not None else {}
+        is_answered = resumed is not None and not state["needs_yes"]
+        return ScriptRun(
+            context=context,
+            call=call,
+            bot=self._definition.bot,
+            tool=self._definition.name,
+            folder=self._folder,
+            grants=self._grants,
+            say=said.say,
+            say_on=said.say_on,
+            kept=state.get("kept", {}),
+            at=At(1, 1),
+            answer=resumed.answer if resumed is not None and is_answered else None,
+            asked=state.get("asked", 0),
+            begins=self._begins,
+            outside=state.get("outside", False),
+        )
+
+    def _given(self, arguments: Any) -> dict[str, Value]:
+        """The variables that the settings give, by lower-case names; a parameter of the script hides one."""
+        hidden = {name.casefold() for name in (*(one.name for one in self._definition.parameters), *arguments)}
+        given = {name.casefold(): value for name, value in self._parameters(self._definition.bot).items()}
+        return {name: value for name, value in given.items() if name not in hidden}
+
+    def _machine(
+        self,
+        program: Program,
+        context: MessageContext,
+        arguments: Any,
+        call: Call,
+        state: JsonObject,
+        script: ScriptRun,
+        settings_give: Mapping[str, Value],
+    ) -> Machine:
+        """The machine, where the run begins or goes on. Raises StaleState."""
+        settings = self._settings
+        limits = Limits(settings.steps, settings.memory_megabytes * 1024 * 1024, settings.depth)
+        world = ChatWorld(self._clock, call, self._chance)
+        if state:
+            return Machine.resumed(program, with_given(state["machine"], settings_give), world, limits)
+        bot = self._definition.bot
+        given = {one.name: one.default for one in self._definition.parameters}
+        given |= arguments
+        session = session_variables(context, call, bot)
+        variables = variables_of(session, settings_give, given)
+        if NOTING.isdisjoint(program.keywords):
+            return Machine(program, variables, world, limits)
+
+        def has_looked() -> None:
+            script.heard = True
+
+        return Machine(program, variables, world, limits, NoticedVariables(OF_MEMBERS, has_looked))
+
+    def _is_given(self, arguments: Mapping[str, Any]) -> bool:
+        """Whether anything in the arguments is somebody else's than the author's."""
+        defaults = {one.name: one.default for one in self._definition.parameters}
+        return any(name not in defaults or value != defaults[name] for name, value in arguments.items())
+
+    def _result(
+        self, stop: Stop, driver: Driver, said: SaidSoFar, context: MessageContext, arguments: Any, call: Call
+    ) -> FunctionResult:
+        messages = said.together()
+        match stop:
+            case Ended(value):
+                return self._ended(value, said, context, call)
+            case Over():
+                return FunctionResult(messages=messages, metadata={SAID: Said.TALK})
+            case Asked(asks):
+                asked = FunctionResult.ask(
+                    asks.text,
+                    resume=_state(driver, said, asks.text, needs_yes=False),
+                    choices=asks.choices,
+                    only_choices=asks.only_choices,
+                    takes_files=asks.takes_files,
+                )
+                return replace(asked, messages=messages)
+            case HeldUp(question) if question.terms is None:
+                asked = FunctionResult.ask(
+                    question.text,
+                    resume=_state(driver, said, question.text, needs_yes=False),
+                    choices=question.choices,
+                    only_choices=question.only_choices,
+                    takes_files=question.takes_files,
+                    passes_on=question.key,
+                )
+                return replace(asked, messages=messages)
+            case HeldUp(question):
+                return self._held_up(question, _state(driver, said, "", needs_yes=True), messages, arguments, call)
+            case Failed():
+                return self._failed(stop, driver, messages, call)
+
+    def _held_up(
+        self, question: Question, state: JsonObject, messages: tuple[Message, ...], arguments: Any, call: Call
+    ) -> FunctionResult:
+        """The question for a yes that the run needs, and from which it goes on."""
+        if is_too_much(state):
+            text = call.say("questions.cannot_go_on", name=plain_name(self._definition.name))
+            return replace(FunctionResult.fail(ErrorCode.FAILED, text), messages=(*messages, Message(text)))
+        own = replace(
+            question,
+            function=self._definition.name,
+            arguments=dict(arguments),
+            nested=False,
+            goes_on=Resumed(state, "", number=call.resumed.number if call.resumed is not None else 1),
+            said=tuple(message.text for message in messages if message.to is None),
+        )
+        return FunctionResult(messages=messages, question=own)
+
+    def _ended(self, value: Value, said: SaidSoFar, context: MessageContext, call: Call) -> FunctionResult:
+        """The result of a run that came to its end: what it said is its answer; else what it returned, unless it had
+        something to say before a question; else that it has been done. By the clock nobody waits for that."""
+        if said.messages:
+            return FunctionResult(messages=said.together(), data=value, metadata={SAID: Said.TALK})
+        if value is not None and said.chars:
+            return FunctionResult(data=value, metadata={SAID_ALL: True})
+        if isinstance(value, str) and value.strip():
+            return FunctionResult(messages=(Message(value),), data=value, metadata={SAID: Said.VALUE})
+        if value is not None or context.kind is Kind.TIMER or self._begins:
+            return FunctionResult(data=value)
+        done = call.say("claims.done", names=plain_name(self._definition.name))
+        return FunctionResult(messages=(Message(done),), metadata={SAID: Said.DONE})
+
+    def _failed(self, stop: Failed, driver: Driver, messages: tuple[Message, ...], call: Call) -> FunctionResult:
+        """The result of a run that stopped: what it said before is said, and then in neutral words where and why."""
+        definition, code = self._definition, stop.code
+        text = self._why(stop, driver, call)
+        if driver.spent.is_begun:
+            text = f"{text} {call.say('basic.stopped.begun')}"
+        error = _ERRORS.get(code, ErrorCode.FAILED)
+        where = f"line {stop.at.line}, column {stop.at.column}: {stop.detail or code.value}"
+        result = replace(FunctionResult.fail(error, text), metadata={SAID: Said.TALK, STOPPED_AT: where})
+        if messages:
+            before = [message.text for message in messages if message.to is None]
+            result = replace(result, messages=(*messages, Message(text)), data={"said": before})
+        return noted(
+            result,
+            definition.name,
+            call.key.partition(":")[0],
+            bot=definition.bot,
+            file=definition.source_file,
+            line=stop.at.line,
+            column=stop.at.column,
+            code=code.value,
+            detail=stop.detail,
+        )
+
+    def _why(self, stop: Failed, driver: Driver, call: Call) -> str:
+        name = plain_name(self._definition.name)
+        text = call.say(f"basic.stopped.{stop.code.value}", name=name, line=stop.at.line)
+        if not driver.is_worded(stop):
+            return text
+        # What the script says on purpose stands for itself, and so does why one stopped that it called.
+        stands_alone = stop.code in (RunCode.THROWN, RunCode.ASSERTION)
+        return stop.detail if stands_alone or driver.stopped_within == stop.detail else f"{text} {stop.detail}"
+
+
+def _state(driver: Driver, said: SaidSoFar, text: str, *, needs_yes: bool) -> JsonObject:
+    """All that the run goes on from, after it has asked `text`."""
+    return {**driver.state(), "chars": said.chars + len(text), "messages": said.count, "needs_yes": needs_yes}

@@ -1,0 +1,297 @@
+"""Approvals: single-use consent of a person to one exact run, and effects that need one after foreign data was read."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import orjson
+
+from config.chat_settings import matches
+from config.sections.bots import ApprovalRule, ApprovalsSettings
+from config.texts import Phrases
+from function_calls.checks.permissions import ALLOWED, Verdict, is_tainted
+from function_calls.context import MessageContext, Sender
+from function_calls.failures import LASTS
+from function_calls.profile import ChatProfile
+from function_calls.questions.questions import OpenQuestion, fingerprint
+from function_calls.spec import ApprovalTerms, Approved, Became, Choice, FunctionResult, FunctionSpec, Question
+from function_calls.turn import Turn
+from services.chats.grants import CODE_CHARS, Grants
+from services.patterns import visible_line
+from services.redaction import HIDDEN
+from services.refs import ChatRef, ErrorCode, JsonObject, Role
+from services.store.port import Write
+
+_CODE_CHARS = 5
+_SHOWN_CHARS = 300
+_NAME_CHARS = 60
+_REMEMBERED = 10_000
+
+
+class Rule(NamedTuple):
+    """Whose yes is needed."""
+
+    role: Role | None
+    """The least role. None: the asker's own."""
+    by_other: bool = False
+
+    def with_all_of(self, other: Rule) -> Rule:
+        """What neither this rule nor `other` falls short of."""
+        one, two = self.role, other.role
+        role = one if two is None or (one is not None and one.rank >= two.rank) else two
+        return Rule(role, self.by_other or other.by_other)
+
+
+def _nothing_waits(chat: ChatRef) -> Sequence[OpenQuestion]:
+    return ()
+
+
+class Approvals:
+    """The policy of approvals, for the rules of the settings and for whoever else needs a person's yes."""
+
+    def __init__(
+        self,
+        settings: ApprovalsSettings,
+        grants: Grants,
+        waiting: Callable[[ChatRef], Sequence[OpenQuestion]] = _nothing_waits,
+    ) -> None:
+        """`waiting` gives what waits in a chat for a person's yes."""
+        self._grants = grants
+        self._waiting = waiting
+        self._known: dict[tuple[ChatRef, FunctionSpec], Rule | None] = {}
+        self.use(settings)
+
+    def use(self, settings: ApprovalsSettings) -> None:
+        """From the next run on these settings hold."""
+        self._settings = settings
+        self.tainted = Rule(None if settings.tainted == "asker" else Role(settings.tainted))
+        """Whose yes it takes where words from outside may have led to a run."""
+        self._known.clear()
+
+    def judge(self, context: MessageContext, spec: FunctionSpec, arguments: Any, turn: Turn) -> Verdict:
+        """ALLOWED where no rule fits, where this very run was approved, and where the chat allows it for always."""
+        rule = self.rule(context.chat, spec, turn.profile())
+        if rule is not None and turn.taint and is_tainted(spec, turn):
+            rule = self._with_taint(context, spec, arguments, turn, rule)
+        return ALLOWED if rule is None else self.decide(context, spec, arguments, turn, rule)
+
+    def _with_taint(self, context: MessageContext, spec: FunctionSpec, arguments: Any, turn: Turn, rule: Rule) -> Rule:
+        """`rule`, or a stricter one where a tainted turn asks for more. What a run has read itself since it was allowed
+        asks for no more: it is the same run that goes on."""
+        approved, values = turn.approved, spec.arguments.dump(arguments)
+        if approved is not None and approved.is_noted:
+            before = _terms(context, spec, values, rule, turn, for_always=False)
+            if before.digest == approved.digest:
+                return rule
+        return rule.with_all_of(self.tainted)
+
+    def rule(self, chat: ChatRef, spec: FunctionSpec, profile: ChatProfile) -> Rule | None:
+        """Whose yes `spec` needs in `chat`: as a rule of the settings says, else as they say of the function, else as
+        it declares itself."""
+        ruled = self._ruled(chat, spec) if self._settings.required else None
+        if ruled is not None:
+            return ruled
+        setting = profile.functions.get(spec.name)
+        wanted = spec.approval if setting is None or setting.approval is None else setting.approval
+        if not wanted or wanted == "none":
+            return None
+        return Rule(None if wanted == "asker" else Role(wanted))
+
+    def _ruled(self, chat: ChatRef, spec: FunctionSpec) -> Rule | None:
+        if (chat, spec) not in self._known:
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
+            self._known[chat, spec] = next(
+                (Rule(Role(one.by), one.by_other) for one in self._settings.required if _fits(one, chat, spec)), None
+            )
+        return self._known[chat, spec]
+
+    def decide(self, context: MessageContext, spec: FunctionSpec, arguments: Any, turn: Turn, rule: Rule) -> Verdict:
+        """ALLOWED where this very run was approved; or the question whether it may be, or why it cannot be asked."""
+        values = spec.arguments.dump(arguments)
+        tainted = is_tainted(spec, turn)
+        terms = _terms(context, spec, values, rule, turn, for_always=not tainted)
+        is_granted = terms.grant and self._grants.holds(context.chat, terms.grant)
+        if context.private:
+            # Everybody is shown what a chat allows for always.
+            terms = replace(terms, grant="")
+        approved = turn.approved
+        if approved is not None and approved.digest == terms.digest:
+            turn.approved = None
+            if approved.always:
+                turn.granted = terms.grant[:CODE_CHARS]
+            return Verdict(writes=tuple(self._allowed(context, spec, values, terms, approved)))
+        if is_granted:
+            return ALLOWED
+        texts = turn.profile().texts
+        refused = self._no_room(spec, terms, texts)
+        return Verdict(refused or FunctionResult(question=_question(spec, values, terms, texts)))
+
+    def _no_room(self, spec: FunctionSpec, terms: ApprovalTerms, texts: Phrases) -> FunctionResult | None:
+        """Why one more question cannot wait; None when it can."""
+        asker = terms.asker
+        if (asker.private or not asker.is_group) and not terms.may_allow(asker.sender.ref, asker.sender.role):
+            # Nobody else is shown the question, so nobody could answer it.
+            role = terms.role.value if terms.role else ""
+            text = texts.say("approvals.not_in_private", function=spec.name, role=role)
+            refused = _refused(text, "approvals.required")
+            return replace(refused, metadata={**refused.metadata, LASTS: True})
+        waiting = [one.question.terms for one in self._waiting(asker.chat) if one.question.terms is not None]
+        # What waits in private is not spoken of in the group.
+        same = [one for one in waiting if one.digest == terms.digest and one.asker.private == asker.private]
+        if same:
+            return _refused(texts.say("approvals.waits_already", function=spec.name, code=same[0].code), "approvals")
+        own = [one for one in waiting if one.asker.sender.ref == asker.sender.ref]
+        if len(own) >= self._settings.open_per_member:
+            text = texts.say("approvals.too_many_own", asker=_named(asker.sender), count=len(own))
+            return _refused(text, "approvals.open_per_member")
+        if len(waiting) >= self._settings.open_per_chat:
+            return _refused(texts.say("approvals.too_many", count=len(waiting)), "approvals.open_per_chat")
+        return None
+
+    def _allowed(
+        self,
+        context: MessageContext,
+        spec: FunctionSpec,
+        values: JsonObject,
+        terms: ApprovalTerms,
+        approved: Approved,
+    ) -> Sequence[Write]:
+        """What is kept of a yes: who said it, and for always where that was said and may be."""
+        if approved.is_noted:
+            return []
+        chat, by = context.chat, approved.by
+        note = self._grants.allowed(chat, terms.digest, function=spec.name, by=by.ref)
+        if not approved.always or not terms.grant:
+            return [note]
+        shown = _shown(spec, values)
+        given = self._grants.give(chat, terms.grant, function=spec.name, arguments=shown, by=by.ref, by_name=_named(by))
+        return [note, *given]
+
+
+def who_may(terms: ApprovalTerms, texts: Phrases) -> str:
+    """Whose word is waited for, said to somebody else."""
+    key = "asker" if terms.role is None else "other" if terms.by_other else "role"
+    role = terms.role.value if terms.role else ""
+    return texts.say(f"approvals.only_{key}", asker=_named(terms.asker.sender), role=role)
+
+
+def rejection(
+    no: MessageContext, asker: MessageContext, function: str, reason: str, texts: Phrases, *, others_wait: bool = False
+) -> str:
+    """What the chat and the model are told of a no. A reason that was given in private is not told in public.
+    `others_wait`: other requests do, so it is said whose this was."""
+    if no.private and not asker.private:
+        reason = ""
+    by, whose = no.sender, asker.sender
+    key = "approvals.rejected_because" if reason else "approvals.rejected"
+    if others_wait and whose.ref != by.ref:
+        key += "_of"
+    return texts.say(key, name=_named(by), asker=_named(whose), function=function, reason=visible_line(reason))
+
+
+def too_late(became: Became, function: str, texts: Phrases) -> str:
+    """What is said to a yes or no that comes after the question is over."""
+    if not became.how:
+        return texts.say("approvals.closed")
+    name = visible_line(became.by)[:_NAME_CHARS]
+    return texts.say(f"approvals.late_{became.how}", name=name, function=function)
+
+
+def not_in_time(terms: ApprovalTerms, function: str, texts: Phrases, *, others_wait: bool) -> str:
+    """What is said where nobody has decided. `others_wait`: there are other requests, so it is said whose this was."""
+    key = "approvals.expired_of" if others_wait else "approvals.expired"
+    return texts.say(key, function=function, asker=_named(terms.asker.sender))
+
+
+def _refused(text: str, setting: str) -> FunctionResult:
+    """A refusal, and the settings key that decided."""
+    return replace(FunctionResult.fail(ErrorCode.REFUSED, text), metadata={"refused_by": setting})
+
+
+def _fits(rule: ApprovalRule, chat: ChatRef, spec: FunctionSpec) -> bool:
+    named = spec.name in rule.functions or not spec.tags.isdisjoint(rule.tags) or (rule.sensitive and spec.sensitive)
+    return bool(named) and any(matches(pattern, chat.key) for pattern in rule.chats)
+
+
+def _terms(
+    context: MessageContext, spec: FunctionSpec, values: JsonObject, rule: Rule, turn: Turn, *, for_always: bool
+) -> ApprovalTerms:
+    touches = sorted(spec.touches)
+    grant = _digest("grant", context.chat, spec.name, fingerprint(spec), touches, values, rule.role, rule.by_other)
+    digest = _digest("once", grant, context.sender.ref)
+    return ApprovalTerms(
+        digest=digest,
+        # Where somebody else has to agree each time, and where words from outside led here, nothing is for always.
+        grant=grant if for_always and not rule.by_other else "",
+        code=_digest("code", turn.id, digest)[:_CODE_CHARS],
+        role=rule.role,
+        by_other=rule.by_other,
+        asker=context,
+    )
+
+
+def _digest(*facts: object) -> str:
+    return hashlib.sha256(orjson.dumps(facts, option=orjson.OPT_SORT_KEYS, default=str)).hexdigest()
+
+
+def _question(spec: FunctionSpec, values: JsonObject, terms: ApprovalTerms, texts: Phrases) -> Question:
+    key = "asker" if terms.role is None else "other" if terms.by_other else "role"
+    text = texts.say(
+        f"approvals.ask_{key}",
+        asker=_named(terms.asker.sender),
+        function=spec.name,
+        description=spec.description.split(". ")[0].rstrip("."),
+        arguments=f" ({_shown(spec, values)})" if values else "",
+        role=terms.role.value if terms.role else "",
+        code=terms.code,
+    )
+    return Question("approval", text, spec.name, values, choices=tuple(_choices(terms, texts)), terms=terms)
+
+
+def _choices(terms: ApprovalTerms, texts: Phrases) -> Sequence[Choice]:
+    answers = ["yes", "no", "always"] if terms.grant else ["yes", "no"]
+    return [
+        Choice(texts.say(f"approvals.{one}_label"), f"{texts.words(f'approvals.{one}_words')[0]} {terms.code}")
+        for one in answers
+    ]
+
+
+def _shown(spec: FunctionSpec, values: JsonObject) -> str:
+    """The arguments as people are shown them, and as grants keep them: without what is sensitive. What is too long to
+    be read bears a mark of the whole."""
+    text = ", ".join(
+        f"{name} = {HIDDEN if name in spec.sensitive else visible_line(_plain(value))}"
+        for name, value in values.items()
+    )
+    if len(text) <= _SHOWN_CHARS:
+        return text
+    return f"{text[:_SHOWN_CHARS]}… [{len(text)}, sha256 {hashlib.sha256(text.encode()).hexdigest()[:12]}]"
+
+
+def _named(sender: Sender) -> str:
+    return visible_line(sender.name)[:_NAME_CHARS]
+
+
+def _plain(value: Any) -> str:
+    return value if isinstance(value, str) else orjson.dumps(value, default=str).decode()
+
+
+class Taint:
+    """The policy of taint. Who is asked is known to the approvals."""
+
+    def __init__(self, approvals: Approvals) -> None:
+        self._approvals = approvals
+
+    def judge(self, context: MessageContext, spec: FunctionSpec, arguments: Any, turn: Turn) -> Verdict:
+        """ALLOWED, or the question whether this is really meant. Where a rule asks somebody anyway, one question is
+        enough: the policy of approvals then asks for what both ask for."""
+        if not turn.taint or not is_tainted(spec, turn) or self._is_asked_anyway(context, spec, turn):
+            return ALLOWED
+        return self._approvals.decide(context, spec, arguments, turn, self._approvals.tainted)
+
+    def _is_asked_anyway(self, context: MessageContext, spec: FunctionSpec, turn: Turn) -> bool:
+        return self._approvals.rule(context.chat, spec, turn.profile()) is not None

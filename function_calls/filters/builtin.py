@@ -1,0 +1,284 @@
+"""Built-in filters: `blacklist`, `classifier`, `limits`, `logging`, `memory` and `redaction`."""
+
+from __future__ import annotations
+
+import logging
+import re
+import unicodedata
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import orjson
+import structlog
+
+from config.sections.filters import RedactionFilter
+from function_calls.context import MessageContext
+from function_calls.filters.call import CallFilter, Invocation, Proceed
+from function_calls.filters.round import Ask, Round, RoundFilter
+from function_calls.filters.turn import TurnFilter
+from function_calls.outcome import Dispatch, TurnOutcome, sent
+from function_calls.registry import FOUND
+from function_calls.result import plain
+from function_calls.spec import FunctionResult, Message
+from function_calls.turn import Turn
+from services.clock import Clock, Deadlines
+from services.llm.model import ModelAnswer, ModelError
+from services.redaction import HIDDEN, Redactor
+from services.refs import ErrorCode, ReasonCode
+from services.store.port import Store
+from services.store.turns import turn_state
+
+Classify = Callable[[MessageContext], Awaitable[str | None]]
+"""None or empty: the message may pass. Else why not, in a word for `/why`."""
+
+# Scripts that are written without spaces: there a word has no edges.
+_UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+_LETTER = rf"[^\W_{_UNSPACED}]"
+
+
+def blacklist(words: Sequence[str], setting: str, *, reply: bool) -> TurnFilter:
+    """Stops messages that hold one of `words`. `setting` is the key that `/why` names."""
+    expression = re.compile("|".join(map(_expression, words)))
+
+    async def around(context: MessageContext, turn: Turn, dispatch: Dispatch) -> TurnOutcome:
+        if expression.search(_folded(context.text)):
+            return _stopped(turn, setting, reply=reply)
+        return await dispatch(context, turn)
+
+    return around
+
+
+def classifier(
+    classify: Classify, setting: str, timeout_seconds: float, deadlines: Deadlines, clock: Clock, *, reply: bool
+) -> TurnFilter:
+    """Stops messages that `classify` gives a reason for, and those that it has not judged in time. What it raises ends
+    the turn as a failure: nothing passes unjudged."""
+
+    async def around(context: MessageContext, turn: Turn, dispatch: Dispatch) -> TurnOutcome:
+        try:
+            why_not = await deadlines.run(classify(context), clock.monotonic() + timeout_seconds)
+        except TimeoutError:
+            return _stopped(turn, f"{setting}.timeout_seconds", reply=reply)
+        if why_not:
+            return _stopped(turn, f"{setting}: {str(why_not)[:60]}", reply=reply)
+        return await dispatch(context, turn)
+
+    return around
+
+
+def _stopped(turn: Turn, detail: str, *, reply: bool) -> TurnOutcome:
+    said = [Message(turn.profile().texts.say("filters.stopped"))] if reply else []
+    return sent(ReasonCode.FILTERED, said, detail, ErrorCode.REFUSED)
+
+
+def _expression(word: str) -> str:
+    """`word`, not within a longer word where words have edges."""
+    folded = _folded(word)
+    parts = r"\s+".join(map(re.escape, folded.split()))
+    before = rf"(?<!{_LETTER})" if re.match(_LETTER, folded) else ""
+    after = rf"(?!{_LETTER})" if re.search(rf"{_LETTER}\Z", folded) else ""
+    return f"{before}{parts}{after}"
+
+
+def _folded(text: str) -> str:
+    """Without what only looks different: capital letters, wide forms, invisible characters."""
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    return folded if folded.isascii() else "".join(one for one in folded if unicodedata.category(one) != "Cf")
+
+
+_WINDOW_SECONDS = 60.0
+_MOST_KEPT = 10_000
+
+
+class Limits:
+    """Counts runs in the last 60 seconds, for each member or each chat; the ten thousand latest are kept apart."""
+
+    def __init__(self, calls_per_minute: int, counted_by: str, setting: str, clock: Clock) -> None:
+        """`setting` is the key that `/why` names."""
+        self._most = calls_per_minute
+        self._by_member = counted_by == "member"
+        self._setting = setting
+        self._clock = clock
+        self._runs: dict[str, deque[tuple[float, str]]] = {}
+
+    async def __call__(self, invocation: Invocation, proceed: Proceed) -> FunctionResult:
+        """The run, or the refusal when there were too many."""
+        if invocation.spec.immediate:
+            # Whoever was too fast can still stop what runs.
+            return await proceed(invocation)
+        await invocation.call.until_kept()
+        context, key = invocation.context, invocation.call.key
+        runs = self._of(context.sender.ref.key if self._by_member else context.chat.key)
+        now = self._clock.monotonic()
+        while runs and runs[0][0] <= now - _WINDOW_SECONDS:
+            runs.popleft()
+        # A further attempt of the same run is no further run.
+        if not any(known == key for _, known in runs):
+            if len(runs) >= self._most:
+                text = invocation.call.say("filters.too_often", name=invocation.spec.name)
+                refused = FunctionResult.fail(ErrorCode.REFUSED, text)
+                return replace(refused, metadata={"refused_by": f"{self._setting}.calls_per_minute"})
+            runs.append((now, key))
+        return await proceed(invocation)
+
+    def _of(self, who: str) -> deque[tuple[float, str]]:
+        runs = self._runs.pop(who, None)
+        if runs is None:
+            runs = deque()
+            if len(self._runs) >= _MOST_KEPT:
+                del self._runs[next(iter(self._runs))]
+        self._runs[who] = runs
+        return runs
+
+
+_log = structlog.get_logger("filters")
+_LEVELS = {"debug": logging.DEBUG, "info": logging.INFO}
+
+
+def logged_turns(level: str, clock: Clock) -> TurnFilter:
+    """Each turn: its reason, not its texts."""
+    number = _LEVELS[level]
+
+    async def around(context: MessageContext, turn: Turn, dispatch: Dispatch) -> TurnOutcome:
+        began = clock.monotonic()
+        outcome = await dispatch(context, turn)
+        duration_ms = _since(began, clock)
+        _log.log(number, "turn", turn=turn.id, chat=context.chat.key, reason=outcome.reason.value, ms=duration_ms)
+        return outcome
+
+    return around
+
+
+def logged_rounds(level: str, clock: Clock) -> RoundFilter:
+    """Each request to the model: which functions it called, or the code of its failure."""
+    number = _LEVELS[level]
+
+    async def around(round_: Round, ask: Ask) -> ModelAnswer:
+        began = clock.monotonic()
+        facts: dict[str, object] = {"turn": round_.turn.id, "round": round_.number}
+        try:
+            answer = await ask(round_)
+        except ModelError as error:
+            _log.log(number, "round", **facts, error=error.code.value, ms=_since(began, clock))
+            raise
+        _log.log(number, "round", **facts, calls=[call.name for call in answer.calls], ms=_since(began, clock))
+        return answer
+
+    return around
+
+
+def logged_calls(level: str, clock: Clock) -> CallFilter:
+    """Each run: its outcome, not its arguments."""
+    number = _LEVELS[level]
+
+    async def around(invocation: Invocation, proceed: Proceed) -> FunctionResult:
+        began = clock.monotonic()
+        result = await proceed(invocation)
+        outcome = "ok" if result.error is None else result.error.code.value
+        facts = {"function": invocation.spec.name, "key": invocation.call.key}
+        _log.log(number, "call", **facts, outcome=outcome, ms=_since(began, clock))
+        return result
+
+    return around
+
+
+def _since(began: float, clock: Clock) -> float:
+    return round((clock.monotonic() - began) * 1000, 3)
+
+
+_LONGEST = 100_000
+_MINUTE_MS = 60_000
+
+
+def memory(store: Store, minutes: int, clock: Clock) -> TurnFilter:
+    """Keeps a state for `minutes` after the last turn that changed it; one of more than 100 kB is not kept."""
+
+    async def around(context: MessageContext, turn: Turn, dispatch: Dispatch) -> TurnOutcome:
+        chat, member = context.chat.key, turn.whose(context).sender.ref.key
+        rows = await store.read(turn_state.get(chat, member, clock.now_ms()))
+        before = rows[0]["state"] if rows else "{}"
+        turn.state.update(orjson.loads(before))
+        outcome = _without(orjson.loads(before), await dispatch(context, turn))
+        # What was found is on offer for the rest of its turn; kept, the offer would grow from turn to turn.
+        state = {key: value for key, value in turn.state.items() if key != FOUND}
+        after = orjson.dumps(state, default=str).decode()
+        if after != before and len(after) <= _LONGEST:
+            store.post([turn_state.keep(chat, member, after, clock.now_ms() + minutes * _MINUTE_MS)])
+        return outcome
+
+    return around
+
+
+def _without(known: dict[str, Any], outcome: TurnOutcome) -> TurnOutcome:
+    """`outcome`, its question without what was known before the turn: until it is answered that may change, and then
+    it is read anew."""
+    question = outcome.question
+    if question is None:
+        return outcome
+    on = question.continuation
+    changed = {key: value for key, value in on.state.items() if key not in known or known[key] != value}
+    return replace(outcome, question=replace(question, continuation=replace(on, state=changed)))
+
+
+_EMAIL = r"(?<![\w.+-])[\w.+-]{1,64}@(?:[\w-]{1,63}\.){1,8}[A-Za-z]{2,24}(?![\w-])"
+_PHONE = r"(?<![\w+])(?:\+|00)[1-9](?:[ ()./-]{0,2}\d){7,14}(?!\w)|(?<!\w)1[3-9]\d(?:[ -]?\d{4}){2}(?!\w)"
+_CARD = r"(?<!\w)\d(?:[ -]?\d){12,18}(?!\w)"
+
+
+def redaction(options: RedactionFilter, redact: Redactor) -> CallFilter:
+    """A filter that hides what `options` name. `redact` knows the settings' own secrets."""
+    hide = _hiding(options, redact)
+    in_values: Callable[[Any], Any] = redact.value if options.secrets else lambda value: value
+
+    async def around(invocation: Invocation, proceed: Proceed) -> FunctionResult:
+        result = await proceed(invocation)
+        error = result.error
+        return replace(
+            result,
+            messages=tuple(replace(message, text=hide(message.text)) for message in result.messages),
+            data=_each_text(in_values(_as_json(result.data)), hide),
+            error=None if error is None else replace(error, text=hide(error.text)),
+        )
+
+    return around
+
+
+def _hiding(options: RedactionFilter, redact: Redactor) -> Callable[[str], str]:
+    wanted = ((options.emails, _EMAIL), (options.phone_numbers, _PHONE))
+    expressions = [re.compile(one) for one in [*(one for is_on, one in wanted if is_on), *options.patterns]]
+    card = re.compile(_CARD) if options.card_numbers else None
+
+    def hide(text: str) -> str:
+        if options.secrets:
+            text = redact(text)
+        if card is not None:
+            text = card.sub(_hidden_card, text)
+        for expression in expressions:
+            text = expression.sub(HIDDEN, text)
+        return text
+
+    return hide
+
+
+def _hidden_card(found: re.Match[str]) -> str:
+    """Only what passes the check digit of cards is one: other long numbers stay."""
+    digits = [int(character) for character in found[0] if character.isdecimal()]
+    doubled = [digit * 2 - 9 * (digit > 4) for digit in digits[-2::-2]]
+    return HIDDEN if (sum(doubled) + sum(digits[-1::-2])) % 10 == 0 else found[0]
+
+
+def _as_json(data: Any) -> Any:
+    """What a model would be told of `data`: nothing may hide in an object of another kind."""
+    return None if data is None else orjson.loads(orjson.dumps(plain(data), default=str))
+
+
+def _each_text(value: Any, hide: Callable[[str], str]) -> Any:
+    if isinstance(value, str):
+        return hide(value)
+    if isinstance(value, Mapping):
+        return {key: _each_text(one, hide) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_each_text(one, hide) for one in value]
+    return value

@@ -1,0 +1,261 @@
+"""Text and results of foreign programs, cleaned, shortened and labelled."""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import structlog
+
+from config.texts import Phrases
+from function_calls.spec import FunctionError, FunctionResult, Message
+from services.mcp.tools import ToolAnswer
+from services.refs import ErrorCode, JsonObject, JsonValue
+
+_UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+"""Control and invisible characters: among them those that turn the direction of writing, and tags, by which whole
+sentences can be hidden within a text."""
+_SPACES = "\n\t"
+_VARIATIONS = (range(0xFE00, 0xFE10), range(0xE0100, 0xE01F0))
+"""Marks without a shape of their own, behind any character and as many as somebody likes."""
+_LINE_ENDS = dict.fromkeys(map(ord, "\n\r\t"))
+_DESCRIBING = ("description", "title", "$comment")
+_NAMING = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies")
+"""Words of a schema under which names of the server's own stand."""
+_COUNTING = frozenset(
+    {"const", "default", "dependentRequired", "enum", "format", "pattern", "required"}
+    | {"$anchor", "$dynamicAnchor", "$dynamicRef", "$id", "$ref", "$schema"}
+)
+"""Words of a schema whose values arguments are held against, or taken from."""
+
+
+def cleaned_text(text: str, *, lines: bool) -> str:
+    """`text` without control and invisible characters; without `lines` in one line."""
+    kept = "".join(one for one in text if one in _SPACES or not _is_unseen(one))
+    return kept if lines else " ".join(kept.split())
+
+
+def has_unseen(text: str) -> bool:
+    """Whether something in `text` cannot be seen."""
+    return any(_is_unseen(one) for one in text)
+
+
+def capped(text: str, characters: int) -> str:
+    """`text` cleaned, at most so many characters of it."""
+    cleaned = cleaned_text(text, lines=True).strip()
+    return cleaned if len(cleaned) <= characters else cleaned[: characters - 1].rstrip() + "…"
+
+
+def cleaned_value(value: JsonValue) -> JsonValue:
+    """`value` with every text and every key in it cleaned. Keys that are the same then are told apart by a number."""
+    if isinstance(value, str):
+        return cleaned_text(value, lines=True)
+    if isinstance(value, list):
+        return [cleaned_value(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    cleaned: JsonObject = {}
+    for key, one in value.items():
+        name = plain = cleaned_text(key, lines=True)
+        number = 1
+        while name in cleaned or (name != key and name in value):
+            number += 1
+            name = f"{plain} ({number})"
+        cleaned[name] = cleaned_value(one)
+    return cleaned
+
+
+class UnseenIn(ValueError):
+    """Something in a schema cannot be seen and cannot be left out: it would not mean the same without. The text names
+    the place, with escapes."""
+
+
+def described(schema: Mapping[str, Any], characters: int) -> JsonObject:
+    """`schema` with everything that only describes cleaned, and descriptions at most so long. Raises UnseenIn for names
+    and for values that count, such as those of an enum, when they have characters that cannot be seen."""
+    cleaned: JsonObject = _described(dict(schema), characters, ())
+    return cleaned
+
+
+def _described(node: Any, characters: int, at: tuple[str, ...], *, names: bool = False) -> Any:
+    """`names`: the keys of `node` are names, and not words of a schema."""
+    if isinstance(node, list):
+        return [_described(one, characters, at) for one in node]
+    if isinstance(node, str):
+        return cleaned_text(node, lines=True)
+    if not isinstance(node, dict):
+        return node
+    cleaned: JsonObject = {}
+    for key, value in node.items():
+        place = (*at, key)
+        if has_unseen(key):
+            raise UnseenIn(_place(place))
+        if names:
+            cleaned[key] = _described(value, characters, place)
+        elif key in _DESCRIBING and isinstance(value, str):
+            cleaned[key] = capped(value, characters)
+        elif key in _COUNTING:
+            if not _is_seen(value):
+                raise UnseenIn(_place(place))
+            cleaned[key] = value
+        else:
+            cleaned[key] = _described(value, characters, place, names=key in _NAMING)
+    return cleaned
+
+
+def _is_seen(value: Any) -> bool:
+    """Whether all of a value that counts can be seen: ends of lines are escapes wherever a schema is read."""
+    if isinstance(value, str):
+        return not has_unseen(value.translate(_LINE_ENDS))
+    if isinstance(value, list):
+        return all(map(_is_seen, value))
+    if isinstance(value, dict):
+        return all(_is_seen(key) and _is_seen(one) for key, one in value.items())
+    return True
+
+
+def _place(keys: Sequence[str]) -> str:
+    return ascii(".".join(keys))
+
+
+def _is_unseen(character: str) -> bool:
+    if character.isascii():
+        return not character.isprintable()
+    point = ord(character)
+    return unicodedata.category(character) in _UNSEEN or any(point in one for one in _VARIATIONS)
+
+
+_KEPT_CHARS = 200_000
+"""Of what a model may read; the settings say how much of it it does."""
+_READ_CHARS = 4_000
+"""Of a read, for a chat in which no model puts it in words."""
+_EFFECT_CHARS = 1_000
+"""Of what an effect says, which every chat hears."""
+_NAME_CHARS = 200
+_BYTES_PER_KB = 1000
+MISMATCH = "does_not_fit_its_schema"
+"""In the metadata of a result that is not what its tool promises."""
+_log = structlog.get_logger("mcp")
+
+
+class ResultSchema:
+    """The schema that a tool says its structured results have."""
+
+    def __init__(self, schema: Mapping[str, Any] | None) -> None:
+        self._validator = None if schema is None else _validator(schema)
+
+    def fits(self, answer: ToolAnswer) -> bool:
+        """Whether `answer` is as the schema says; always where there is none that can be used."""
+        if self._validator is None or answer.is_error:
+            return True
+        try:
+            return answer.structured is not None and bool(self._validator.is_valid(answer.structured))
+        except ValueError:
+            return False
+
+
+def _validator(schema: Mapping[str, Any]) -> Any:
+    # Imported here: only daemons with foreign functions need it.
+    import jsonschema_rs
+
+    try:
+        # The plain regex engine has no look-around and runs in linear time.
+        return jsonschema_rs.validator_for(
+            dict(schema), pattern_options=jsonschema_rs.RegexOptions(), retriever=_refuse_to_fetch
+        )
+    except (ValueError, jsonschema_rs.ReferencingError):
+        return None
+
+
+def _refuse_to_fetch(uri: str) -> Any:
+    raise ValueError(f"{uri} is outside the schema; nothing is fetched")
+
+
+def result_of(answer: ToolAnswer, *, name: str, is_read: bool, fits: bool, texts: Phrases) -> FunctionResult:
+    """The result of the function `name`. Where the tool says that it failed, the chat hears a sentence of ours, and the
+    model alone what the tool says about it."""
+    text = _kept("\n".join(part for block in answer.blocks if (part := _text_of(block, texts))), texts)
+    if answer.is_error:
+        return failed(name, text or answer.structured, texts)
+    structured = _structured(answer.structured, text)
+    shown = _shortened(text, _READ_CHARS if is_read else _EFFECT_CHARS, texts)
+    data: JsonValue = structured
+    if data is None and shown != text:
+        data = text
+    messages = (Message(shown),) if shown else ()
+    if not fits:
+        _log.warning("mcp_result_unfit", function=name)
+    return FunctionResult(messages=messages, data=data, metadata={} if fits else {MISMATCH: True})
+
+
+def failed(name: str, details: JsonValue, texts: Phrases) -> FunctionResult:
+    """The failure of the function `name` with what its server says about it, which only a model is told."""
+    error = FunctionError(ErrorCode.FAILED, texts.say("foreign_tools.failed", name=name))
+    return FunctionResult(error=error, data=cleaned_value(details) or None)
+
+
+def _structured(value: JsonValue, text: str) -> JsonValue:
+    """The structured result without what cannot be seen, unless the text says the same or it is too long to be kept."""
+    if value is None:
+        return None
+    cleaned = cleaned_value(value)
+    try:
+        dumped = json.dumps(cleaned, ensure_ascii=False)
+        same = bool(text) and cleaned_value(json.loads(text)) == cleaned
+    except ValueError:
+        same = False
+    return None if same or len(dumped) > _KEPT_CHARS else cleaned
+
+
+def _text_of(block: JsonObject, texts: Phrases) -> str:
+    """One block of content in words. Nothing that it points to is fetched."""
+    match block.get("type"):
+        case "text":
+            return cleaned_text(str(block.get("text", "")), lines=True)
+        case "image" | "audio" as kind:
+            media_type = _named(block.get("mimeType"))
+            return texts.say(f"foreign_tools.{kind}", type=media_type, size=_size(block.get("data")))
+        case "resource_link":
+            name = _named(block.get("title")) or _named(block.get("name"))
+            return texts.say("foreign_tools.link", name=name, uri=_named(block.get("uri")))
+        case "resource":
+            return _embedded(block.get("resource") or {}, texts)
+    return ""
+
+
+def _embedded(resource: JsonObject, texts: Phrases) -> str:
+    uri, text = _named(resource.get("uri")), resource.get("text")
+    if isinstance(text, str):
+        return f"{uri}\n{cleaned_text(text, lines=True)}"
+    return texts.say(
+        "foreign_tools.file", name=uri, type=_named(resource.get("mimeType")), size=_size(resource.get("blob"))
+    )
+
+
+def _named(value: object) -> str:
+    return cleaned_text(value, lines=False)[:_NAME_CHARS] if isinstance(value, str) else ""
+
+
+def _size(base64: object) -> str:
+    """How large the file is that is written as base64."""
+    size = len(base64) * 3 // 4 if isinstance(base64, str) else 0
+    return f"{size} B" if size < _BYTES_PER_KB else f"{size / _BYTES_PER_KB:.1f} kB"
+
+
+def _kept(text: str, texts: Phrases) -> str:
+    return _shortened(text.strip(), _KEPT_CHARS, texts)
+
+
+def _shortened(text: str, characters: int, texts: Phrases) -> str:
+    if len(text) <= characters:
+        return text
+    return f"{text[:characters].rstrip()}\n{texts.say('foreign_tools.cut', characters=len(text))}"
+
+
+def progress_text(name: str, done: float, total: float | None, texts: Phrases) -> str:
+    """How far the function `name` has come: a share where the server says of how much, else the count."""
+    if total is not None and total > 0 and 0 <= done <= total:
+        return texts.say("foreign_tools.percent", name=name, percent=int(100 * done / total))
+    return texts.say("foreign_tools.step", name=name, done=f"{done:g}")

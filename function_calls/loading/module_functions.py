@@ -1,0 +1,218 @@
+"""All that modules give, in whichever ways together: functions that are marked, definitions that `tools()` returns,
+with the defaults of `tool_info()`, and filters of their own. What is wrong is told with its place and hides nothing."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from inspect import Parameter, signature
+from types import ModuleType
+from typing import Any
+
+from config.diagnostics import Diagnostic
+from function_calls.declaration import declaration_of, place_of, told, where_it_broke
+from function_calls.filters.pre_post import OwnFilters
+from function_calls.loading.python_functions import as_spec
+from function_calls.loading.source import Reading
+from function_calls.schema.definition import DefinitionError, fault, faults_of
+from function_calls.schema.mappings import FindModule, ModuleInfo, declares, info_of, specs_given_by
+from function_calls.spec import FunctionSpec
+
+_NOTHING = (
+    "it gives no function: mark one with @tool_function, or write a function tools() that returns a list of "
+    "definitions; begin the file's name with _ if it is only there for others"
+)
+
+
+class ModuleReader:
+    """Reads modules with what their functions may be given."""
+
+    def __init__(self, services: Mapping[type, object]) -> None:
+        self._services = services
+
+    def modules(
+        self,
+        modules: Sequence[ModuleType],
+        place: str,
+        find: FindModule | None = None,
+        unread: Sequence[Diagnostic] = (),
+    ) -> Reading:
+        """What `modules`, which belong together, give; the first one stands for all. `place` is theirs, `find` gives
+        the modules of handlers that are named by their paths (without it: those that Python finds from there), `unread`
+        says why others could not be imported."""
+        found = _Found(modules[0].__name__, {str(module.__file__) for module in modules}, place)
+        found.faults += unread
+        found.is_whole = not unread
+        for module in modules:
+            self._read(module, found, find or functools.partial(importlib.import_module, package=module.__package__))
+        if not found.says_something and not unread:
+            found.fault(place, _NOTHING)
+            found.is_whole = False
+        return found.reading()
+
+    def one(self, given: object, place: str) -> Reading:
+        """What an object gives that an installed package names: a module, a marked function, or a function that
+        returns definitions as `tools()` does."""
+        if isinstance(given, ModuleType):
+            return self.modules([given], place)
+        found = _Found(str(getattr(given, "__module__", "")), _files_of(given), place)
+        if _is_marked(given) and callable(given):
+            self._mark(given, found, ModuleInfo())
+        elif callable(given):
+            _definitions(given, "it", found, ModuleInfo(), importlib.import_module)
+        else:
+            found.fault(place, f"it has to be a module or a function, not {type(given).__name__}")
+        return found.reading()
+
+    def _read(self, module: ModuleType, found: _Found, find: FindModule) -> None:
+        info = _info(module, found)
+        first = len(found.specs)
+        public = getattr(module, "__all__", ())
+        for name, function in list(vars(module).items()):
+            if not _is_marked(function) or not (found.owns(function) or name in public):
+                continue
+            if found.is_new(function):
+                self._mark(function, found, info)
+        if declares(module, "tools") and found.is_new(module.tools):
+            _definitions(module.tools, "tools()", found, info, find)
+        if declares(module, "filters") and found.is_new(module.filters):
+            found.says_something = True
+            _bind_filters(module, found, first)
+
+    def _mark(self, function: Callable[..., Any], found: _Found, info: ModuleInfo) -> None:
+        found.says_something = True
+        declared = declaration_of(function)
+        name = declared.name if declared else ""
+        try:
+            found.specs.append(info.lend(as_spec(function, self._services)))
+        except DefinitionError as error:
+            found.refuse(name, error)
+        except Exception as error:  # noqa: BLE001 - types and models are an author's code; what they raise becomes a value
+            found.refuse(name, DefinitionError(f"function {name!r} ({place_of(function)})", [_unreadable(error)]))
+
+
+class _Found:
+    """What has been found so far."""
+
+    def __init__(self, unit: str, files: set[str], place: str) -> None:
+        self.unit = unit
+        """The name of the module that stands for all: what is defined in it and below belongs to it."""
+        self.files = files
+        self.place = place
+        self.specs: list[FunctionSpec] = []
+        self.faults: list[Diagnostic] = []
+        self.broken: set[str] = set()
+        self.seen: set[int] = set()
+        self.is_whole = True
+        self.says_something = False
+
+    def owns(self, function: object) -> bool:
+        """Whether it is defined in these modules, rather than imported from elsewhere."""
+        defined_in = str(getattr(function, "__module__", ""))
+        return defined_in == self.unit or defined_in.startswith(f"{self.unit}.")
+
+    def is_new(self, function: object) -> bool:
+        """Whether it was not met before under another name."""
+        known = id(function) in self.seen
+        self.seen.add(id(function))
+        return not known
+
+    def fault(self, where: str, text: str) -> None:
+        """Something is wrong there."""
+        self.faults.append(fault(where, text))
+
+    def refuse(self, name: str, error: DefinitionError) -> None:
+        """The function of that name cannot be used."""
+        self.faults += faults_of(error, self.place)
+        if name:
+            self.broken.add(name)
+
+    def fail(self, what: str, function: object, error: BaseException) -> None:
+        """`function`, which is `what`, gives nothing that can be used."""
+        if isinstance(error, DefinitionError):
+            self.faults += faults_of(error, place_of(function) if callable(function) else self.place)
+            return
+        where = where_it_broke(error, self.files) or (place_of(function) if callable(function) else "")
+        self.fault(where if ":" in where else self.place, f"{what} cannot be asked: {told(error)}")
+
+    def reading(self) -> Reading:
+        """All of it."""
+        return Reading(tuple(self.specs), tuple(self.faults), frozenset(self.broken), self.is_whole)
+
+
+def _info(module: ModuleType, found: _Found) -> ModuleInfo:
+    try:
+        if declares(module, "tool_info"):
+            _require_no_parameters(module.tool_info, "tool_info()")
+        return info_of(module)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - an author's code may raise anything; it becomes a value
+        found.fail("tool_info()", module.tool_info, error)
+        return ModuleInfo()
+
+
+def _definitions(tools: Callable[..., object], what: str, found: _Found, info: ModuleInfo, find: FindModule) -> None:
+    """Add what `tools` returns."""
+    found.says_something = True
+    try:
+        _require_no_parameters(tools, what)
+        for name, one in specs_given_by(tools, find):
+            if isinstance(one, DefinitionError):
+                found.refuse(name, one)
+            else:
+                found.specs.append(info.lend(one))
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - an author's code may raise anything; it becomes a value
+        found.fail(what, tools, error)
+        found.is_whole = False
+
+
+def _bind_filters(module: ModuleType, found: _Found, first: int) -> None:
+    """Put the module's filters around those of its functions that name them; where they cannot be had, a function
+    that names any is not used, because what it counts on would be missing."""
+    theirs = found.specs[first:]
+    del found.specs[first:]
+    try:
+        _require_no_parameters(module.filters, "filters()")
+        own = OwnFilters.of(module)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - an author's code may raise anything; it becomes a value
+        found.fail("filters()", module.filters, error)
+        for spec in theirs:
+            if spec.filters:
+                text = "it names filters, and those of its module cannot be made"
+                found.refuse(spec.name, DefinitionError(f"function {spec.name!r} ({spec.source})", [text]))
+            else:
+                found.specs.append(spec)
+        return
+    for spec in theirs:
+        try:
+            found.specs.append(own.bound(spec))
+        except DefinitionError as error:
+            found.refuse(spec.name, error)
+
+
+def _is_marked(candidate: object) -> bool:
+    try:
+        return declaration_of(candidate) is not None
+    except Exception:  # noqa: BLE001 - objects that stand for others may fail at being asked; they are no functions
+        return False
+
+
+def _require_no_parameters(function: Callable[..., object], what: str) -> None:
+    """Raises DefinitionError."""
+    needed = [
+        one.name
+        for one in signature(function).parameters.values()
+        if one.default is Parameter.empty and one.kind not in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
+    ]
+    if needed:
+        text = f"it must not need parameters ({', '.join(needed)}); if it is meant for something else, rename it"
+        raise DefinitionError(f"{what} ({place_of(function)})", [text])
+
+
+def _unreadable(error: BaseException) -> str:
+    return f"it cannot be read: {told(error)}"
+
+
+def _files_of(given: object) -> set[str]:
+    code = getattr(given, "__code__", None)
+    return {code.co_filename} if code else set()

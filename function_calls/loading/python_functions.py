@@ -1,0 +1,159 @@
+"""Python functions marked with @tool_function become specs. Signatures are read once; a run touches no reflection."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import is_dataclass
+from types import ModuleType
+from typing import Any, get_type_hints
+
+from pydantic import BaseModel, TypeAdapter
+
+from function_calls.call import Call
+from function_calls.context import MessageContext
+from function_calls.declaration import Declaration, declaration_of, place_of
+from function_calls.loading.module_loading import Services, bound_services, untyped
+from function_calls.loading.source import Publish, Snapshot
+from function_calls.result import normalised
+from function_calls.schema.arguments import ModelArguments
+from function_calls.schema.definition import DefinitionError, build_spec, misspelt_options
+from function_calls.schema.schema import UnusableSchema, cleaned
+from function_calls.spec import FunctionResult, FunctionSpec, Handler
+from services.refs import JsonObject
+
+
+class NoArguments(BaseModel, frozen=True):
+    """For functions that take none."""
+
+
+class PythonFunctions:
+    """The marked functions of modules that are imported already."""
+
+    def __init__(self, name: str, modules: Sequence[ModuleType], services: Services) -> None:
+        self.name = name
+        self._modules = modules
+        self._services = services
+
+    async def run(self, publish: Publish) -> None:
+        """Publish once: the marked functions of all modules, in their order. Raises DefinitionError."""
+        publish(Snapshot(tuple(spec for module in self._modules for spec in specs_of(module, self._services))))
+
+
+def specs_of(module: ModuleType, services: Services) -> list[FunctionSpec]:
+    """The specs of the marked functions that `module` defines itself, in their order. Raises DefinitionError."""
+    found = [
+        (function, declaration)
+        for function in vars(module).values()
+        if (declaration := declaration_of(function)) is not None and function.__module__ == module.__name__
+    ]
+    return [as_spec(function, services, declaration) for function, declaration in found]
+
+
+def as_spec(function: Callable[..., Any], services: Services, declaration: Declaration | None = None) -> FunctionSpec:
+    """The spec of one marked function, with its keyword-only parameters bound by type.
+    Raises DefinitionError when the function is not marked, its signature is another, or a service is missing."""
+    declared = declaration or declaration_of(function)
+    where = place_of(function)
+    if declared is None:
+        raise DefinitionError(where, [f"{function.__qualname__} is not marked with @tool_function"])
+    misspelt = misspelt_options(declared.meta)
+    if misspelt:
+        raise DefinitionError(where, misspelt)
+    signature: _Signature = declared.read.get("signature") or _signature(function, where)
+    declared.read["signature"] = signature
+    handler = _handler(function, signature, services, where)
+    return build_spec(
+        name=declared.name,
+        description=declared.description,
+        handler=handler,
+        arguments=signature.arguments,
+        parameters=signature.arguments.schema,
+        options={"examples": declared.examples, **declared.meta},
+        source=where,
+        result_schema=signature.result_schema,
+        self_contained=all(kind is Call for kind in signature.wanted.values()),
+    )
+
+
+class _Signature:
+    """What a marked function takes: the context, perhaps a model, and services by keyword; and what it gives."""
+
+    def __init__(self, model: Any, takes_model: bool, wanted: Mapping[str, Any], returns: Any) -> None:
+        self.arguments = ModelArguments(model)
+        self.takes_model = takes_model
+        self.wanted = wanted
+        self.result_schema = _result_schema(returns)
+
+
+def _signature(function: Callable[..., Any], where: str) -> _Signature:
+    try:
+        hints = get_type_hints(function, include_extras=True)
+    except NameError as error:
+        raise DefinitionError(where, [f"a type in the signature is unknown: {error}"]) from None
+    parameters = list(inspect.signature(function).parameters.values())
+    positional = [one for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
+    problems: list[str] = []
+    if not positional or hints.get(positional[0].name) is not MessageContext:
+        problems.append("the first parameter must be the MessageContext")
+    if len(positional) > 2:
+        problems.append("only the context and the arguments are positional; put `*` before services")
+    model = hints.get(positional[1].name) if len(positional) > 1 else NoArguments
+    if not (isinstance(model, type) and (issubclass(model, BaseModel) or is_dataclass(model))):
+        problems.append("the arguments must be annotated with a pydantic model or a dataclass")
+    wanted = {one.name: hints.get(one.name) for one in parameters if one.kind is one.KEYWORD_ONLY}
+    problems += untyped(wanted)
+    if problems:
+        raise DefinitionError(where, problems)
+    try:
+        return _Signature(model, len(positional) > 1, wanted, hints.get("return"))
+    except UnusableSchema as error:
+        raise DefinitionError(where, [str(error)]) from None
+
+
+def _handler(function: Callable[..., Any], signature: _Signature, services: Services, where: str) -> Handler:
+    call_name = next((name for name, kind in signature.wanted.items() if kind is Call), "")
+    others = {name: kind for name, kind in signature.wanted.items() if kind is not Call}
+    bound, missing = bound_services(others, services)
+    if missing:
+        raise DefinitionError(where, missing)
+    run = functools.partial(function, **bound) if bound else function
+    if inspect.iscoroutinefunction(function):
+        return _async_handler(run, signature.takes_model, call_name)
+    return _threaded_handler(run, signature.takes_model, call_name)
+
+
+def _async_handler(run: Callable[..., Awaitable[Any]], takes_model: bool, call_name: str) -> Handler:
+    async def handle(context: MessageContext, arguments: Any, call: Call) -> FunctionResult:
+        given = (context, arguments) if takes_model else (context,)
+        value = await (run(*given, **{call_name: call}) if call_name else run(*given))
+        return value if type(value) is FunctionResult else normalised(value)
+
+    async def handle_plainly(context: MessageContext, arguments: Any, call: Call) -> FunctionResult:
+        """The same for what nearly all take."""
+        value = await run(context, arguments)
+        return value if type(value) is FunctionResult else normalised(value)
+
+    return handle_plainly if takes_model and not call_name else handle
+
+
+def _threaded_handler(run: Callable[..., Any], takes_model: bool, call_name: str) -> Handler:
+    """A plain function may block, so it runs in a thread."""
+
+    async def handle(context: MessageContext, arguments: Any, call: Call) -> FunctionResult:
+        given = (context, arguments) if takes_model else (context,)
+        named = {call_name: call} if call_name else {}
+        return normalised(await call.threads.run(run, *given, **named))
+
+    return handle
+
+
+def _result_schema(returns: Any) -> JsonObject | None:
+    if (
+        isinstance(returns, type)
+        and (issubclass(returns, BaseModel) or is_dataclass(returns))
+        and returns is not FunctionResult
+    ):
+        return cleaned(TypeAdapter(returns).json_schema(mode="serialization"))
+    return None

@@ -1,0 +1,283 @@
+"""Conversion of whatever a handler returns into a FunctionResult, and its stored form."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import orjson
+from pydantic import BaseModel
+
+from function_calls.call import Resumed
+from function_calls.context import Attachment, context_from_json, context_to_json
+from function_calls.spec import ApprovalTerms, Choice, FunctionError, FunctionResult, Message, Question
+from services.refs import ChatRef, ErrorCode, JsonObject, JsonValue, MemberRef, Role
+
+
+def question_to_json(question: Question) -> JsonObject:
+    """`question` as plain data; of what only some questions have, what is empty is left out."""
+    message: JsonObject = {"text": question.text}
+    if question.choices:
+        message["choices"] = [[choice.label, choice.value] for choice in question.choices]
+    data: JsonObject = {
+        "kind": question.kind,
+        "message": message,
+        "function": question.function,
+        "arguments": question.arguments,
+        "field": question.field,
+        "terms": None if question.terms is None else _terms_to_json(question.terms),
+        "nested": question.nested,
+    }
+    if question.resume is not None:
+        data["resume"] = question.resume
+        data["number"] = question.number
+        data["allowed"] = question.allowed
+        data["key"] = question.key
+    if question.goes_on is not None:
+        before = question.goes_on
+        data["goes_on"] = [before.state, before.answer, before.kind, before.number]
+    if question.is_of_a_run:
+        data["said"] = list(question.said)
+        data["only_choices"] = question.only_choices
+    if question.takes_files:
+        data["takes_files"] = True
+    return data
+
+
+def question_from_json(data: Mapping[str, Any]) -> Question:
+    """The question that `question_to_json` wrote."""
+    return Question(
+        kind=data["kind"],
+        text=data["message"]["text"],
+        function=data["function"],
+        arguments=data["arguments"],
+        field=data["field"],
+        choices=tuple(Choice(*one) for one in data["message"].get("choices", ())),
+        terms=_terms_from_json(data["terms"]) if data.get("terms") else None,
+        nested=data.get("nested", False),
+        resume=data.get("resume"),
+        number=data.get("number", 1),
+        allowed=data.get("allowed", ""),
+        said=tuple(data.get("said", ())),
+        key=data.get("key", ""),
+        goes_on=Resumed(*data["goes_on"]) if data.get("goes_on") else None,
+        only_choices=data.get("only_choices", False),
+        takes_files=data.get("takes_files", False),
+    )
+
+
+def _terms_to_json(terms: ApprovalTerms) -> JsonObject:
+    return {
+        "digest": terms.digest,
+        "grant": terms.grant,
+        "code": terms.code,
+        "role": terms.role,
+        "by_other": terms.by_other,
+        "asker": context_to_json(terms.asker),
+    }
+
+
+def _terms_from_json(data: JsonObject) -> ApprovalTerms:
+    role = None if data["role"] is None else Role(data["role"])
+    asker = context_from_json(data["asker"])
+    return ApprovalTerms(data["digest"], data["grant"], data["code"], role, data["by_other"], asker)
+
+
+_UNFIT = re.compile("[\0\ud800-\udfff]")
+
+
+def normalised(value: Any) -> FunctionResult:
+    """The result that `value` stands for:
+
+    a FunctionResult itself; a bool: handled or not; None: handled, nothing to say; a text: said, unless empty;
+    `("ok", v)`, `("ok", v, updates)`, `("error", reason)`; `(v, updates)`: v, and updates of the turn's state;
+    `{"status": "success" | "error", "msg": …}`; a pydantic model, a dataclass or any other JSON value: data.
+    Raises TypeError for what is none of these.
+    """
+    if isinstance(value, FunctionResult):
+        return value
+    if value is None:
+        return FunctionResult()
+    if isinstance(value, bool):
+        return FunctionResult(handled=value)
+    if isinstance(value, str):
+        return FunctionResult(messages=(Message(value),), data=value) if value else FunctionResult()
+    if isinstance(value, tuple):
+        return _of_tuple(value)
+    if isinstance(value, Mapping) and set(value) == {"status", "msg"} and value["status"] in ("success", "error"):
+        if value["status"] == "error":
+            return FunctionResult.fail(ErrorCode.FAILED, str(value["msg"]))
+        return normalised(value["msg"])
+    return FunctionResult(data=_as_json(value))
+
+
+def _of_tuple(value: tuple[Any, ...]) -> FunctionResult:
+    match value:
+        case ("ok", result):
+            return normalised(result)
+        case ("error", reason):
+            return FunctionResult.fail(ErrorCode.FAILED, str(reason))
+        case ("ok", result, Mapping() as updates) | (result, Mapping() as updates):
+            return replace(normalised(result), context_updates=dict(updates))
+    return FunctionResult(data=_as_json(list(value)))
+
+
+def _as_json(value: Any) -> JsonValue:
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json")
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        value = dataclasses.asdict(value)
+    return orjson.loads(orjson.dumps(value))
+
+
+def storable(result: FunctionResult) -> FunctionResult:
+    """`result` with what every store and network can hold: texts without NUL and lone surrogates, and facts that plain
+    JSON has: keys that are no texts and numbers beyond 64 bits become texts."""
+    for message in result.messages:
+        has_more = message.attachments or message.choices or message.mentions or message.reply_to or message.to
+        if message.brief or has_more or storable_text(message.text) != message.text:
+            result = replace(result, messages=tuple(map(_fit_message, result.messages)))
+            break
+    if result.question is not None:
+        result = replace(result, question=_fit_question(result.question))
+    if result.data is None and not result.context_updates and not result.metadata:
+        return result
+    facts = (result.data, result.context_updates, result.metadata)
+    fit = plain(facts)
+    if fit is facts:
+        return result
+    data, updates, metadata = fit
+    return replace(result, data=data, context_updates=updates, metadata=metadata)
+
+
+def _fit_message(message: Message) -> Message:
+    """`message` as every store and network can hold it; names of files may be no text for anybody."""
+    return replace(
+        message,
+        text=storable_text(message.text),
+        brief=storable_text(message.brief),
+        to=None if message.to is None else message.to._replace(native=storable_text(message.to.native)),
+        reply_to=None if message.reply_to is None else storable_text(message.reply_to),
+        mentions=tuple(one._replace(native=storable_text(one.native)) for one in message.mentions),
+        attachments=tuple(map(_fit_attachment, message.attachments)),
+        choices=_fit_choices(message.choices),
+    )
+
+
+def _fit_attachment(file: Attachment) -> Attachment:
+    size = file.size_bytes if file.size_bytes is None or abs(file.size_bytes) < 2**63 else None
+    return Attachment(storable_text(file.name), storable_text(file.media_type), storable_text(file.url), size)
+
+
+def _fit_choices(choices: tuple[Choice, ...]) -> tuple[Choice, ...]:
+    return tuple(replace(one, label=storable_text(one.label), value=storable_text(one.value)) for one in choices)
+
+
+def _fit_question(question: Question) -> Question:
+    """`question` as every store and network can hold it."""
+    text, choices = storable_text(question.text), _fit_choices(question.choices)
+    return replace(question, text=text, choices=choices, resume=plain(question.resume))
+
+
+def plain(value: Any) -> Any:
+    """`value` itself where JSON holds it; else with texts in place of the keys and numbers that JSON has not."""
+    try:
+        orjson.dumps(value, default=str)
+    except TypeError:
+        text = storable_text(json.dumps(value, default=str, ensure_ascii=False))
+        return json.loads(text, parse_int=_within_64_bits)
+    return value
+
+
+def storable_text(text: str) -> str:
+    """`text` with U+FFFD in place of NUL and lone surrogates; itself where it has none."""
+    # Nearly all is known to be fit without looking at each character.
+    if text.isascii() and "\0" not in text:
+        return text
+    return _UNFIT.sub("\ufffd", text)
+
+
+def _within_64_bits(digits: str) -> int | str:
+    number = int(digits)
+    return number if -(2**63) <= number < 2**64 else digits
+
+
+def ended_as(result: FunctionResult) -> str:
+    """How the run of `result` ended, in a word for records: `ok`, `asked`, or an ErrorCode."""
+    if result.error is not None:
+        return result.error.code.value
+    return "ok" if result.question is None else "asked"
+
+
+def result_to_json(result: FunctionResult) -> JsonObject:
+    """`result` as plain data, for the ledger, with the question that it asks: a turn that is tried again asks it again
+    instead of running once more."""
+    data: JsonObject = {
+        "handled": result.handled,
+        "messages": [message_to_json(message) for message in result.messages],
+        "data": result.data,
+        "error": [result.error.code.value, result.error.text, list(result.error.fields)] if result.error else None,
+        "context_updates": dict(result.context_updates),
+        "metadata": dict(result.metadata),
+        "outside": result.outside,
+    }
+    if result.question is not None:
+        data["question"] = question_to_json(result.question)
+    return data
+
+
+def result_from_json(data: JsonObject) -> FunctionResult:
+    """The result that `result_to_json` wrote."""
+    error = data["error"]
+    return FunctionResult(
+        handled=data["handled"],
+        messages=tuple(message_from_json(message) for message in data["messages"]),
+        data=data["data"],
+        error=FunctionError(ErrorCode(error[0]), error[1], tuple(error[2])) if error else None,
+        context_updates=data["context_updates"],
+        metadata=data["metadata"],
+        outside=data.get("outside", False),
+        question=question_from_json(data["question"]) if "question" in data else None,
+    )
+
+
+def message_to_json(message: Message) -> JsonObject:
+    """`message` as plain data; what is empty is left out."""
+    data: JsonObject = {"text": message.text}
+    if isinstance(message.to, ChatRef):
+        data["to_chat"] = message.to.key
+    elif message.to is not None:
+        data["to_member"] = message.to.key
+    if message.reply_to is not None:
+        data["reply_to"] = message.reply_to
+    if message.mentions:
+        data["mentions"] = [member.key for member in message.mentions]
+    if message.attachments:
+        data["attachments"] = [[one.name, one.media_type, one.url, one.size_bytes] for one in message.attachments]
+    if message.choices:
+        data["choices"] = [choice.to_json() for choice in message.choices]
+    if message.brief:
+        data["brief"] = message.brief
+    return data
+
+
+def message_from_json(data: JsonObject) -> Message:
+    """The message that `message_to_json` wrote."""
+    to: ChatRef | MemberRef | None = None
+    if "to_chat" in data:
+        to = ChatRef.parse(data["to_chat"])
+    elif "to_member" in data:
+        to = MemberRef.parse(data["to_member"])
+    return Message(
+        text=data["text"],
+        to=to,
+        reply_to=data.get("reply_to"),
+        mentions=tuple(MemberRef.parse(key) for key in data.get("mentions", ())),
+        attachments=tuple(Attachment(*one) for one in data.get("attachments", ())),
+        choices=tuple(Choice(*one) for one in data.get("choices", ())),
+        brief=data.get("brief", ""),
+    )

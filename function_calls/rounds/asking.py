@@ -1,0 +1,148 @@
+"""One model request with its filters, budget reservation and outage notices."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+
+import structlog
+
+from function_calls.checks.budgets import RequestBudgets
+from function_calls.context import MessageContext
+from function_calls.filters.round import Round, RoundFilter, round_chain
+from function_calls.result import storable_text
+from function_calls.rounds.conversation import without_history
+from services.clock import Clock
+from services.fault_points import FaultPoints
+from services.llm.model import ChatModel, ModelAnswer, ModelError, ModelRequest
+from services.refs import ChatRef, MemberRef, Trouble
+
+_NOBODY_TO_ASK = frozenset({Trouble.OUTAGE, Trouble.BUSY, Trouble.KEY, Trouble.QUOTA, Trouble.MISSING})
+"""The same for every message; other errors are about one message, and each is told."""
+_CHATS_KEPT = 10_000
+
+
+class Outages:
+    """Remembers which chats know, and which members were told in private. An outage begins with a message for which
+    there was no model to ask and ends with the next answer of one; a restart forgets it."""
+
+    def __init__(self, clock: Clock, say_again_seconds: float = 600.0) -> None:
+        self._clock = clock
+        self._say_again_seconds = say_again_seconds
+        self._told_at: dict[tuple[ChatRef, MemberRef | None], float] = {}
+
+    def use(self, say_again_seconds: float) -> None:
+        """From now on a chat hears of an outage that lasts once in this time."""
+        self._say_again_seconds = say_again_seconds
+
+    def is_told(self, context: MessageContext, error: ModelError) -> bool:
+        """Whether those who would read an answer to `context` were told of this outage not long ago."""
+        if error.trouble not in _NOBODY_TO_ASK:
+            return False
+        told_at = self._told_at.get(_readers(context))
+        return told_at is not None and self._clock.monotonic() - told_at < self._say_again_seconds
+
+    def tell(self, context: MessageContext, error: ModelError) -> None:
+        """They are being told."""
+        if error.trouble not in _NOBODY_TO_ASK:
+            return
+        if len(self._told_at) >= _CHATS_KEPT:
+            # Forgetting one makes no more of it than a sentence too many.
+            self._told_at.pop(next(iter(self._told_at)))
+        self._told_at[_readers(context)] = self._clock.monotonic()
+
+    def end(self) -> None:
+        """A model answered."""
+        if self._told_at:
+            self._told_at.clear()
+
+
+def _readers(context: MessageContext) -> tuple[ChatRef, MemberRef | None]:
+    return context.chat, context.sender.ref if context.private else None
+
+
+_log = structlog.get_logger("asking")
+
+RecordAnswer = Callable[[str, int, ModelAnswer, int], None]
+"""Notes what one question to the model took: the turn's id, the round, the answer, microseconds."""
+
+
+def not_recorded(turn_id: str, round_number: int, answer: ModelAnswer, duration_us: int) -> None:
+    """Note nothing."""
+
+
+class Asking:
+    """One model, with everything that stands between a turn and it."""
+
+    def __init__(
+        self,
+        model: ChatModel,
+        clock: Clock,
+        outages: Outages,
+        *,
+        filters: Sequence[RoundFilter] = (),
+        record: RecordAnswer = not_recorded,
+        faults: FaultPoints | None = None,
+        budgets: RequestBudgets | None = None,
+    ) -> None:
+        """`filters` stand around every request, the first one outermost. Without `budgets` nothing is counted."""
+        self._model = model
+        self._clock = clock
+        self._outages = outages
+        self._record = record
+        self._reach = (faults or FaultPoints()).reach
+        self._budgets = budgets
+        self.ask = round_chain(self._asked, filters)
+        """The model's answer to a round; what has to be written with it is in `Round.writes`. Raises ModelError and
+        OverBudget."""
+
+    async def _asked(self, round_: Round) -> ModelAnswer:
+        self._reach("route.before_llm")
+        began = self._clock.monotonic()
+        answer = _storable(await self._answer(round_))
+        self._outages.end()
+        self._reach("llm.after_response_before_persist")
+        self._record(round_.turn.id, round_.number, answer, int((self._clock.monotonic() - began) * 1e6))
+        return answer
+
+    async def _answer(self, round_: Round) -> ModelAnswer:
+        """The answer; asked again without the chat's history, once, when the whole is too long."""
+        request = round_.request
+        try:
+            return await self._once(round_, request)
+        except ModelError as error:
+            shorter = without_history(request.messages)
+            if error.trouble is not Trouble.TOO_LONG or len(shorter) == len(request.messages):
+                raise
+            _log.warning("asked_again_without_history", turn=round_.turn.id, error=str(error))
+        return await self._once(round_, replace(request, messages=shorter))
+
+    def _once(self, round_: Round, request: ModelRequest) -> Awaitable[ModelAnswer]:
+        if self._budgets is None or not self._budgets.is_limited:
+            return self._model.complete(request)
+        return self._paid(round_, request, self._budgets)
+
+    async def _paid(self, round_: Round, request: ModelRequest, budgets: RequestBudgets) -> ModelAnswer:
+        reservation = await budgets.reserve(round_.context, round_.turn, request)
+        try:
+            answer = await self._model.complete(request)
+        except ModelError as error:
+            budgets.give_back(reservation, error)
+            raise
+        round_.writes = (*round_.writes, *budgets.settled(reservation, answer))
+        return answer
+
+
+def _storable(answer: ModelAnswer) -> ModelAnswer:
+    """`answer` with words that every store and network can hold. What a call says stays as it came: its arguments are
+    read without loss or not at all."""
+    everything = f"{answer.text}{answer.finish}{answer.model}{answer.request_id}"
+    if storable_text(everything) == everything:
+        return answer
+    return replace(
+        answer,
+        text=storable_text(answer.text),
+        finish=storable_text(answer.finish),
+        model=storable_text(answer.model),
+        request_id=storable_text(answer.request_id),
+    )

@@ -1,0 +1,193 @@
+"""Shadow mode: a second model makes the first decision of a turn once more, after the reply was sent. It has no way to
+a function and none to a chat; what it would have called is compared and recorded."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import structlog
+
+from config.sections.models import ShadowSettings
+from function_calls.filters.round import Ask, Round
+from services.clock import Clock
+from services.llm.model import ChatModel, ModelAnswer, ModelError, ModelRequest, Offer
+from services.refs import ChatRef, ErrorCode
+
+_log = structlog.get_logger("shadow")
+_HOUR_SECONDS = 3600.0
+_MOST_PENDING = 1000
+_NO_FUNCTION = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What a model decided at first: the calls in order, none for words alone; or how it failed."""
+
+    calls: tuple[tuple[str, dict[str, Any] | None], ...] = ()
+    """Original names with their arguments; None where these could not be read."""
+    error: ErrorCode | None = None
+    duration_us: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Both decisions on one message."""
+
+    turn_id: str
+    chat: ChatRef
+    acted: Decision
+    """Of the model that answers."""
+    shadow: Decision
+
+    @property
+    def same_functions(self) -> bool:
+        """Whether both would call the same functions in the same order."""
+        return [name for name, _ in self.acted.calls] == [name for name, _ in self.shadow.calls]
+
+    @property
+    def differing_arguments(self) -> list[str]:
+        """Where both call the same functions: `function.argument` for each that is not equal."""
+        if not self.same_functions:
+            return []
+        differing: list[str] = []
+        for (name, ours), (_, theirs) in zip(self.acted.calls, self.shadow.calls, strict=True):
+            ours, theirs = ours or {}, theirs or {}
+            differing += [f"{name}.{key}" for key in {**ours, **theirs} if ours.get(key) != theirs.get(key)]
+        return differing
+
+    @property
+    def agrees(self) -> bool:
+        """Whether both decided alike; a failure agrees with nothing."""
+        failed = self.acted.error is not None or self.shadow.error is not None
+        return not failed and self.same_functions and not self.differing_arguments
+
+
+class _Asked(NamedTuple):
+    turn_id: str
+    chat: ChatRef
+    request: ModelRequest
+    acted: Decision
+
+
+class Shadow:
+    """Asks the second model on a budget of its own. A turn pays no more than a reference to its first request."""
+
+    def __init__(
+        self,
+        model: ChatModel,
+        settings: ShadowSettings,
+        clock: Clock,
+        record: Callable[[Comparison], None],
+        delivered: Callable[[ChatRef], Awaitable[None]],
+    ) -> None:
+        """`delivered` returns when what waited for a chat was sent."""
+        self._model = model
+        self._settings = settings
+        self._clock = clock
+        self._record = record
+        self._delivered = delivered
+        self._pending: dict[str, _Asked] = {}
+        self._waiting: deque[_Asked] = deque()
+        self._begun_at: deque[float] = deque()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.dropped: Counter[str] = Counter()
+        """What was not asked, by the setting that was in the way."""
+
+    async def around(self, round_: Round, ask: Ask) -> ModelAnswer:
+        """A round filter, the innermost: notes what was asked first in a turn, and what was decided."""
+        if round_.number:
+            return await ask(round_)
+        # The messages grow in place.
+        request = replace(round_.request, messages=tuple(round_.request.messages))
+        began = self._clock.monotonic()
+        try:
+            answer = await ask(round_)
+        except ModelError as error:
+            self._note(round_, request, Decision(error=error.code, duration_us=self._since(began)))
+            raise
+        self._note(round_, request, _decided(answer, request.offer, self._since(began)))
+        return answer
+
+    def turn_ended(self, turn_id: str, chat: ChatRef) -> None:
+        """The turn is over and its reply is on its way: the second model may be asked."""
+        asked = self._pending.pop(turn_id, None)
+        if asked is None:
+            return
+        now = self._clock.monotonic()
+        while self._begun_at and self._begun_at[0] <= now - _HOUR_SECONDS:
+            self._begun_at.popleft()
+        if len(self._begun_at) >= self._settings.max_per_hour:
+            self.dropped["max_per_hour"] += 1
+        elif len(self._waiting) >= self._settings.queue:
+            self.dropped["queue"] += 1
+        else:
+            self._begun_at.append(now)
+            self._waiting.append(asked)
+            self._go_on()
+
+    async def idle(self) -> None:
+        """Return when nothing waits to be asked."""
+        while self._tasks:
+            await asyncio.wait(list(self._tasks))
+
+    async def close(self) -> None:
+        """Ask nothing more; what waits is forgotten."""
+        self._waiting.clear()
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+        await self._model.close()
+
+    def _note(self, round_: Round, request: ModelRequest, acted: Decision) -> None:
+        if len(self._pending) >= _MOST_PENDING:
+            del self._pending[next(iter(self._pending))]
+        self._pending[round_.turn.id] = _Asked(round_.turn.id, round_.context.chat, request, acted)
+
+    def _go_on(self) -> None:
+        if self._waiting and len(self._tasks) < self._settings.parallel:
+            task = asyncio.create_task(self._work(), name="shadow")
+            self._tasks.add(task)
+            task.add_done_callback(self._worked)
+
+    def _worked(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if task.cancelled():
+            return
+        problem = task.exception()
+        if problem is not None:
+            _log.error("shadow_failed", exc_info=problem)
+        self._go_on()
+
+    async def _work(self) -> None:
+        while self._waiting:
+            asked = self._waiting.popleft()
+            await self._delivered(asked.chat)
+            shadow = await self._decision(asked.request)
+            self._record(Comparison(asked.turn_id, asked.chat, asked.acted, shadow))
+
+    async def _decision(self, request: ModelRequest) -> Decision:
+        began = self._clock.monotonic()
+        try:
+            answer = await self._model.complete(replace(request, timeout_seconds=self._settings.timeout_seconds))
+        except ModelError as error:
+            return Decision(error=error.code, duration_us=self._since(began))
+        return _decided(answer, request.offer, self._since(began))
+
+    def _since(self, began: float) -> int:
+        return int((self._clock.monotonic() - began) * 1e6)
+
+
+def _decided(answer: ModelAnswer, offer: Offer | None, duration_us: int) -> Decision:
+    names = {} if offer is None else offer.by_name
+    calls = [
+        (names[call.name].original if call.name in names else call.name, call.arguments)
+        for call in answer.calls
+        if call.name != _NO_FUNCTION or call.name in names
+    ]
+    return Decision(tuple(calls), duration_us=duration_us)

@@ -1,0 +1,202 @@
+"""Shortlist: which of many functions a model is offered. It limits what is sent, never what may be called."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import NamedTuple
+from weakref import WeakKeyDictionary, ref
+
+from config.settings import RouterSettings
+from function_calls.checks.permissions import offered_here
+from function_calls.context import MessageContext
+from function_calls.registry import FOUND, BotFunctions, description_naming
+from function_calls.spec import Activation, FunctionSpec
+from function_calls.turn import Turn
+from services.llm.model import Offer, OfferedFunction
+from services.refs import ChatRef
+
+_CHATS_KEPT = 5000
+_WELL_SHARE = 0.4
+"""Of the best score: from there on a function fits well, below it hardly."""
+_RAN_FIRST = 4
+"""So many of the functions that ran lately go before those that hardly fit: what follows often means them."""
+
+
+_MOST_AT_HAND = 60
+"""So many of the functions that a chat has taken to hand stand in every request; of a larger group the rest is found as
+others are."""
+
+
+class Offered(NamedTuple):
+    """What a model is offered."""
+
+    sent: Offer
+    """What stands in the request."""
+    everything: Offer
+    """All that the sender may call here."""
+
+
+@dataclass(slots=True)
+class _ChatList:
+    """What a chat's model is offered beside the pinned functions, in the order in which it came: what stays keeps its
+    place, so that providers find the beginning of a request in their caches."""
+
+    turn_id: str = ""
+    turns: int = 0
+    names: dict[str, None] = field(default_factory=dict)
+    wanted: dict[str, int] = field(default_factory=dict)
+    """The turn in which each of `names` last fitted or ran."""
+    ran: dict[str, int] = field(default_factory=dict)
+    """The turn in which a function ran, the latest at the end."""
+    sent: Offer | None = None
+    """The latest offer, while `names` are as they were then."""
+    sent_by: Mapping[str, OfferedFunction] | None = None
+    """What stood before them then."""
+    sent_of: ref[Offer] | None = None
+    """What was permitted then. Held weakly, or quiet chats would keep functions that are long gone."""
+
+    def note_run(self, name: str) -> None:
+        """Remember that the function of that name is of use here."""
+        self.ran.pop(name, None)
+        self.ran[name] = self.wanted[name] = self.turns
+        if name not in self.names:
+            self.names[name] = None
+            self.sent = None
+
+    def choose(self, well: Sequence[str], hardly: Sequence[str], is_free: Callable[[str], bool], most: int) -> None:
+        """Take up what fits the message, well or hardly, and as many of the others as there is room for; of all these
+        only what `is_free` to be listed."""
+        fresh = dict.fromkeys(filter(is_free, (*well, *hardly)), self.turns)
+        self.wanted.update(fresh)
+        if len(self.names) <= most and all(name in self.names for name in fresh):
+            return
+        lately = islice(filter(is_free, reversed(self.ran)), _RAN_FIRST)
+        held = sorted(self.names, key=lambda name: -self.wanted[name])
+        names = dict.fromkeys(islice(filter(is_free, dict.fromkeys((*well, *lately, *hardly, *held))), most))
+        self.names = {name: None for name in (*self.names, *names) if name in names}
+        wanted = {**self.ran, **self.wanted}
+        self.wanted = {name: wanted[name] for name in names}
+        self.sent = None
+
+    def forget(self, before: int) -> None:
+        """Drop what neither fitted nor ran since the turn of that number."""
+        if all(turn >= before for turn in (*self.wanted.values(), *self.ran.values())):
+            return
+        self.wanted = {name: turn for name, turn in self.wanted.items() if turn >= before}
+        self.ran = {name: turn for name, turn in self.ran.items() if turn >= before}
+        self.names = {name: None for name in self.names if name in self.wanted}
+        self.sent = None
+
+
+ChatLists = OrderedDict[ChatRef, _ChatList]
+"""Of the chats that were answered last, the latest at the end."""
+
+
+class Shortlist:
+    """Chooses for each message, and remembers for each chat what was on offer lately."""
+
+    def __init__(
+        self, settings: RouterSettings, *, chats_kept: int = _CHATS_KEPT, lists: ChatLists | None = None
+    ) -> None:
+        """`lists`: what is known of chats already, and is kept up."""
+        self._most = settings.shortlist
+        self._few = max(settings.shortlist, settings.shortlist_above)
+        self._turns_kept = settings.shortlist_turns
+        self._pinned = settings.pinned
+        self._chats_kept = chats_kept
+        self._chats: ChatLists = OrderedDict() if lists is None else lists
+        self._heads: WeakKeyDictionary[Offer, Mapping[str, OfferedFunction]] = WeakKeyDictionary()
+
+    def offer(self, context: MessageContext, turn: Turn, wanted: str = "") -> Offered:
+        """What fits the message, behind the pinned functions and the one that finds others; everything where that is
+        little. What was found in this turn is among it, and the function that is `wanted` by its offered name."""
+        # Rights are those of now: what was listed a moment ago may be forbidden by now.
+        everything = offered_here(context, turn)
+        if not self._is_needed(len(everything.functions)):
+            return Offered(everything, everything)
+        chat, head = self._chat(context.chat), self._head(turn.functions, everything)
+        if chat.turn_id != turn.id:
+            chat.turn_id = turn.id
+            self._begin_turn(chat, turn.functions, context.text, everything)
+        permitted = everything.by_name
+        for name in (*turn.state.get(FOUND, ()), wanted):
+            if name in permitted and name not in head and name not in chat.names:
+                chat.note_run(name)
+        if chat.sent is None or chat.sent_of is None or chat.sent_of() is not everything or chat.sent_by is not head:
+            listed = [permitted[name] for name in chat.names if name in permitted and name not in head]
+            chat.sent, chat.sent_of = turn.functions.offer_of((*head.values(), *listed)), ref(everything)
+            chat.sent_by = head
+        return Offered(chat.sent, everything)
+
+    def note_run(self, context: MessageContext, turn: Turn, spec: FunctionSpec) -> None:
+        """Remember that `spec` ran in the chat, so that it stays on offer for what follows."""
+        if self._is_needed(len(turn.functions.specs)):
+            self._chat(context.chat).note_run(turn.functions.offered_name(spec.name))
+
+    def prepare(self, functions: BotFunctions) -> None:
+        """Make ready what the first message would have to wait for."""
+        if self._is_needed(len(functions.specs)):
+            functions.search.rank("", 1)
+
+    def _is_needed(self, count: int) -> bool:
+        return self._most > 0 and count > self._few
+
+    def _chat(self, chat: ChatRef) -> _ChatList:
+        known = self._chats.get(chat)
+        if known is None:
+            known = self._chats[chat] = _ChatList()
+            if len(self._chats) > self._chats_kept:
+                self._chats.popitem(last=False)
+        else:
+            self._chats.move_to_end(chat)
+        return known
+
+    def _head(self, functions: BotFunctions, everything: Offer) -> Mapping[str, OfferedFunction]:
+        """What every offer to those who may call `everything` begins with."""
+        head = self._heads.get(everything)
+        if head is None:
+            names = [functions.offered_name(name) for name in self._pinned]
+            found = {name: everything.by_name[name] for name in names if name in everything.by_name}
+            # What the chat has taken to hand was asked for. It stands behind, where it moves nothing of the others.
+            asked_for = {one.name: one for one in everything.functions if _is_on_request(functions, one)}
+            finder = functions.finder
+            if finder is not None:
+                others = [name for name in everything.by_name if name not in asked_for]
+                found[finder.name] = replace(finder, description=description_naming(others))
+            found.update(islice(asked_for.items(), _MOST_AT_HAND))
+            head = self._heads[everything] = found
+        return head
+
+    def _begin_turn(self, chat: _ChatList, functions: BotFunctions, text: str, everything: Offer) -> None:
+        chat.turns += 1
+        chat.forget(chat.turns - self._turns_kept)
+        head = self._head(functions, everything)
+        fitting = _fitting(functions, everything, text, self._most + len(head))
+        enough = _WELL_SHARE * fitting[0][1] if fitting else 0.0
+        chat.choose(
+            [one.name for one, score in fitting if score >= enough],
+            [one.name for one, score in fitting if score < enough],
+            lambda name: name in everything.by_name and name not in head,
+            self._most,
+        )
+
+
+def _is_on_request(functions: BotFunctions, one: OfferedFunction) -> bool:
+    spec = functions.find(one.original)
+    return spec is not None and spec.activation is Activation.ON_REQUEST
+
+
+def found_here(context: MessageContext, turn: Turn, text: str, most: int) -> list[OfferedFunction]:
+    """At most so many functions that a model may call here for the sender and that fit `text`, best first."""
+    return [one for one, _ in _fitting(turn.functions, offered_here(context, turn), text, most)]
+
+
+def _fitting(functions: BotFunctions, permitted: Offer, text: str, most: int) -> list[tuple[OfferedFunction, float]]:
+    """The permitted functions that fit `text`, with their scores, best first."""
+    search, by_name = functions.search, permitted.by_name
+    if len(by_name) == len(search.functions):
+        return search.rank(text, most)
+    return search.rank(text, most, among=lambda one: one.name in by_name)

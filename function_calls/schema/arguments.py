@@ -1,0 +1,479 @@
+"""Raw arguments to typed ones: one lossless coercion pass, then validation."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from copy import deepcopy
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+import orjson
+from pydantic import BaseModel, PydanticUserError, TypeAdapter, ValidationError
+
+from function_calls.profile import ChatProfile
+from function_calls.schema.schema import UnusableSchema, closed, schema_of
+from function_calls.spec import ArgumentFault, ArgumentParser
+from services.llm.reading.tool_arguments import loads_unique
+from services.refs import JsonObject
+
+if TYPE_CHECKING:
+    import jsonschema_rs
+
+
+_DIGITS = 19
+_INTEGER = re.compile(r"[+-]?\d{1,18}")
+_NUMBER = re.compile(r"[+-]?(\d{1,30}(\.\d{0,30})?|\.\d{1,30})([eE][+-]?\d{1,3})?")
+_TRUE = frozenset({"true", "yes", "on", "1"})
+_FALSE = frozenset({"false", "no", "off", "0"})
+
+Coercion = Callable[[Any], Any]
+
+
+class DoesNotFit(Exception):
+    """A value that no lossless reading makes fit."""
+
+
+class ObjectReader:
+    """Coerces the properties of one object."""
+
+    def __init__(self, schema: JsonObject, definitions: Definitions | None = None) -> None:
+        definitions = definitions or Definitions(schema.get("$defs") or {})
+        self._properties: dict[str, Any] = schema.get("properties") or {}
+        required = set(schema.get("required") or ())
+        self._optional = frozenset(self._properties) - required
+        self._nullable = frozenset(name for name, sub in self._properties.items() if _may_be_null(sub))
+        self._coercions = {
+            name: coercion
+            for name, sub in self._properties.items()
+            if (coercion := _coercion(sub, definitions)) is not None
+        }
+        self._is_closed = schema.get("additionalProperties") is False and "patternProperties" not in schema
+        parts = schema.get("allOf") or ()
+        self._parts = [ObjectReader(part, definitions) for part in parts if isinstance(part, dict)]
+
+    def __call__(self, raw: Mapping[str, Any]) -> dict[str, Any]:
+        """The coerced copy. Raises ArgumentFault for what cannot fit."""
+        values = dict(raw)
+        problems: dict[str, JsonObject | None] | None = None
+        coercions = self._coercions
+        for name, value in raw.items():
+            if value is None and (name in self._optional or name in self._nullable):
+                if name not in self._nullable:
+                    del values[name]
+                continue
+            coercion = coercions.get(name)
+            if coercion is not None:
+                try:
+                    values[name] = coercion(value)
+                except DoesNotFit:
+                    problems = {**(problems or {}), name: self._properties[name]}
+            elif self._is_closed and name not in self._properties:
+                problems = {**(problems or {}), name: None}
+        if problems:
+            required = [name for name in self._properties if name not in self._optional and name not in values]
+            raise ArgumentFault(problems, required)
+        for part in self._parts:
+            values = part(values)
+        return values
+
+
+class Definitions:
+    """The schemas that refer to themselves, each compiled when the first value gets there."""
+
+    def __init__(self, schemas: Mapping[str, Any]) -> None:
+        self._schemas = schemas
+        self._compiled: dict[str, Coercion | None] = {}
+
+    def coercion(self, reference: str) -> Coercion | None:
+        """What to do with a value for what `reference` points to."""
+        name = reference.removeprefix("#/$defs/")
+        if name not in self._schemas:
+            return None
+
+        def coerce(value: Any) -> Any:
+            if name not in self._compiled:
+                self._compiled[name] = _coercion(self._schemas[name], self)
+            compiled = self._compiled[name]
+            return value if compiled is None else compiled(value)
+
+        return coerce
+
+
+def _may_be_null(schema: Any) -> bool:
+    """Whether null may be valid; where only the validator can tell, it may."""
+    if not isinstance(schema, dict):
+        return schema is True
+    kind = schema.get("type")
+    if kind is not None and "null" not in (kind if isinstance(kind, list) else [kind]):
+        return False
+    if ("const" in schema and schema["const"] is not None) or ("enum" in schema and None not in schema["enum"]):
+        return False
+    unions = [schema[union] for union in ("anyOf", "oneOf") if union in schema]
+    return all(any(_may_be_null(one) for one in union) for union in unions) and all(
+        _may_be_null(one) for one in schema.get("allOf") or ()
+    )
+
+
+def _coercion(schema: Any, definitions: Definitions) -> Coercion | None:
+    """What to do with a value for `schema`; None when text and the rest pass as they are."""
+    if not isinstance(schema, dict):
+        return None
+    steps = [_typed(schema, definitions)]
+    if isinstance(schema.get("$ref"), str):
+        steps.append(definitions.coercion(schema["$ref"]))
+    if schema.get("type") != "object":
+        steps += [_coercion(part, definitions) for part in schema.get("allOf") or ()]
+    for union in ("anyOf", "oneOf"):
+        given = [one for one in schema.get(union) or () if not (isinstance(one, dict) and one.get("type") == "null")]
+        if len(given) == 1:
+            steps.append(_coercion(given[0], definitions))
+    return _in_a_row([one for one in steps if one is not None], schema)
+
+
+def _in_a_row(steps: list[Coercion], schema: JsonObject) -> Coercion | None:
+    if not steps:
+        return None
+    if len(steps) == 1 and not _may_be_null(schema):
+        return steps[0]
+    admits_null = _may_be_null(schema)
+
+    def coerce(value: Any) -> Any:
+        if value is None and admits_null:
+            return None
+        for step in steps:
+            value = step(value)
+        return value
+
+    return coerce
+
+
+def _typed(schema: JsonObject, definitions: Definitions) -> Coercion | None:
+    kind = schema.get("type")
+    if isinstance(kind, list):
+        kinds = [one for one in kind if one != "null"]
+        kind = kinds[0] if len(kinds) == 1 else None
+    if kind == "array":
+        return _array(schema, definitions)
+    if kind == "object":
+        return _object(schema, definitions)
+    return _SCALARS.get(kind) if isinstance(kind, str) else None
+
+
+def _integer(value: Any) -> Any:
+    if type(value) is int:
+        return value
+    if isinstance(value, str):
+        if len(value) < _DIGITS and value.isdecimal() and value.isascii():
+            return int(value)
+        text = value.strip()
+        if not _INTEGER.fullmatch(text):
+            raise DoesNotFit
+        return int(text)
+    if isinstance(value, bool):
+        raise DoesNotFit
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        return int(value)
+    return value
+
+
+def _number(value: Any) -> Any:
+    if type(value) is float or type(value) is int:
+        return value
+    if isinstance(value, str):
+        text = value.strip()
+        if not _NUMBER.fullmatch(text):
+            raise DoesNotFit
+        number = float(text)
+        if not math.isfinite(number):
+            raise DoesNotFit
+        return int(text) if _INTEGER.fullmatch(text) else number
+    if isinstance(value, bool):
+        raise DoesNotFit
+    return value
+
+
+def _boolean(value: Any) -> Any:
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        word = value.strip().lower()
+        if word in _TRUE:
+            return True
+        if word in _FALSE:
+            return False
+    raise DoesNotFit
+
+
+_SCALARS: dict[str, Coercion] = {"integer": _integer, "number": _number, "boolean": _boolean}
+
+
+def _array(schema: JsonObject, definitions: Definitions) -> Coercion:
+    # Beside `prefixItems`, `items` is only about what follows them.
+    items = None if "prefixItems" in schema else _coercion(schema.get("items"), definitions)
+
+    def coerce(value: Any) -> Any:
+        if isinstance(value, str):
+            value = _decoded(value, list)
+        if items is None or not isinstance(value, list):
+            return value
+        return [items(item) for item in value]
+
+    return coerce
+
+
+def _object(schema: JsonObject, definitions: Definitions) -> Coercion:
+    read = ObjectReader(schema, definitions)
+
+    def coerce(value: Any) -> Any:
+        if isinstance(value, str):
+            value = _decoded(value, dict)
+        if not isinstance(value, Mapping):
+            return value
+        try:
+            return read(value)
+        except ArgumentFault:
+            raise DoesNotFit from None
+
+    return coerce
+
+
+def _decoded(text: str, wanted: type) -> Any:
+    """JSON inside a string, where the schema wants a list or an object."""
+    try:
+        orjson.loads(text)  # knows more of what is no JSON than the exact decoder
+        value = loads_unique(text)
+    except (ValueError, RecursionError):
+        raise DoesNotFit from None
+    if not isinstance(value, wanted):
+        raise DoesNotFit
+    return value
+
+
+class ModelArguments:
+    """Arguments described by a pydantic model or a dataclass."""
+
+    def __init__(self, model: Any) -> None:
+        try:
+            adapter: TypeAdapter[Any] = TypeAdapter(model)
+        except PydanticUserError as error:
+            raise UnusableSchema(f"a field has a type that no argument can have: {_first_line(error)}") from None
+        self._model: type = model if isinstance(model, type) else object
+        self.schema = schema_of(model)
+        # Unknown arguments are refused, though models need not be told so.
+        self._read = ObjectReader(closed(self.schema))
+        self._validate = adapter.validator.validate_python
+        self._dump = adapter.serializer.to_python
+        self._is_plain = isinstance(model, type) and issubclass(model, BaseModel) and _is_plain(model)
+
+    def parse(self, raw: Mapping[str, Any]) -> Any:
+        """The model's instance. Raises ArgumentFault."""
+        values = self._read(raw)
+        try:
+            return self._validate(values)
+        except ValidationError as error:
+            raise self._fault(error) from None
+
+    def dump(self, arguments: Any) -> JsonObject:
+        """The instance as plain JSON that `parse` reads again, without what is only a default of null. Arguments that
+        were never parsed stay as they are."""
+        if type(arguments) is self._model:
+            if self._is_plain:
+                # As the serializer would give it, at a third of the price.
+                values: JsonObject = arguments.__dict__.copy()
+                if None in values.values():
+                    values = {name: value for name, value in values.items() if value is not None}
+                return values
+        elif isinstance(arguments, Mapping):
+            return dict(arguments)
+        dumped: JsonObject = self._dump(arguments, mode="json", by_alias=True, exclude_none=True)
+        return dumped
+
+    def _fault(self, error: ValidationError) -> ArgumentFault:
+        problems: dict[str, JsonObject | None] = {}
+        missing: list[str] = []
+        for item in error.errors(include_url=False, include_context=False, include_input=False):
+            name = str(item["loc"][0]) if item["loc"] else ""
+            if item["type"] in ("missing", "missing_argument") and len(item["loc"]) == 1:
+                missing.append(name)
+            else:
+                problems[name] = self.schema["properties"].get(name)
+        return ArgumentFault(problems, missing)
+
+
+def _is_plain(model: type[BaseModel]) -> bool:
+    """Whether the fields of `model` are JSON as they stand in it, under their own names: texts, whole numbers, yes and
+    no, and nothing of its own is done to write them."""
+    schema: Any = model.__pydantic_core_schema__
+    fields = schema.get("schema", {})
+    if schema["type"] != "model" or "serialization" in schema or fields.get("type") != "model-fields":
+        return False
+    if fields.get("computed_fields") or schema.get("config", {}).get("extra_fields_behavior") == "allow":
+        return False
+    return all(_is_plain_field(field) for field in fields["fields"].values())
+
+
+def _is_plain_field(field: Any) -> bool:
+    if "serialization_alias" in field or "serialization_exclude" in field or "serialization_exclude_if" in field:
+        return False
+    schema = field["schema"]
+    while schema["type"] in ("default", "nullable") and "serialization" not in schema:
+        schema = schema["schema"]
+    return schema["type"] in ("str", "int", "bool") and "serialization" not in schema
+
+
+def _is_moment(text: str) -> bool:
+    """Whether `text` is a date with a time. The zone may be missing: people and models leave it out."""
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return len(text) > len("2026-01-05")
+
+
+def require_json(raw: Mapping[str, Any], schema: JsonObject) -> None:
+    """Return when JSON, and so every store and log, can hold `raw`. Raises ArgumentFault for what it cannot."""
+    unfit = [name for name, value in raw.items() if not _is_json(value)]
+    if unfit:
+        raise ArgumentFault({name: schema["properties"].get(name) for name in unfit})
+
+
+def _is_json(value: Any) -> bool:
+    try:
+        orjson.dumps(value, default=str)
+    except TypeError:
+        return False
+    return True
+
+
+class SchemaArguments:
+    """Arguments described by a JSON Schema from elsewhere, in our form. Handlers get a plain dict."""
+
+    def __init__(self, schema: JsonObject, *, fills_defaults: bool = True) -> None:
+        """`fills_defaults`: absent arguments get the default that the schema names, where that fits the schema itself.
+        Raises UnusableSchema."""
+        self.schema = schema
+        self._read = ObjectReader(schema)
+        self._is_valid, self._errors = _validator(schema)
+        self._defaults = _Defaults(schema, self._read) if fills_defaults else None
+
+    def parse(self, raw: Mapping[str, Any]) -> Any:
+        """The arguments with defaults filled in. Raises ArgumentFault."""
+        try:
+            values = self._read(raw)
+            filled = self._defaults.filled(values) if self._defaults is not None else values
+            if self._is_valid(filled):
+                return filled
+            if self._defaults is not None:
+                # An author may exclude by the whole what defaults add to what was given.
+                values = self._defaults.filled(values, only_required=True)
+                if self._is_valid(values):
+                    return values
+            raise self._fault(values)
+        except (ValueError, RecursionError):  # an object that stands for no JSON value, or one that has no end
+            raise ArgumentFault({"": None}) from None
+
+    def dump(self, arguments: Any) -> JsonObject:
+        """The same, in a dict of its own."""
+        return dict(arguments)
+
+    def _fault(self, values: JsonObject) -> ArgumentFault:
+        problems: dict[str, JsonObject | None] = {}
+        missing: list[str] = []
+        for error in self._errors(values):
+            if error.instance_path:
+                name = str(error.instance_path[0])
+                problems[name] = self.schema["properties"].get(name)
+            else:
+                missing += [name for name in self.schema["required"] if name not in values and name not in missing]
+        if not problems and not missing:
+            problems[""] = None
+        return ArgumentFault(problems, missing)
+
+
+class _Defaults:
+    """The defaults of one schema that fit it."""
+
+    def __init__(self, schema: JsonObject, read: ObjectReader) -> None:
+        self._values: list[tuple[str, Any, bool, bool]] = []
+        """Name, value, whether every run needs a copy of its own, whether the schema requires the argument."""
+        declared = {
+            name: sub["default"]
+            for name, sub in schema["properties"].items()
+            if isinstance(sub, dict) and "default" in sub
+        }
+        if not declared:
+            return
+        is_valid, _ = _validator({key: schema[key] for key in ("$schema", "properties", "$defs") if key in schema})
+        for name, value in declared.items():
+            try:
+                value = read({name: value}).get(name)
+                fits = is_valid({name: value})
+            except (ArgumentFault, ValueError, RecursionError):
+                continue
+            if fits:
+                self._values.append((name, value, isinstance(value, list | dict), name in schema["required"]))
+
+    def filled(self, values: JsonObject, *, only_required: bool = False) -> JsonObject:
+        """`values`, and what is absent in them. Changes nothing that was given."""
+        absent = {
+            name: deepcopy(value) if copies else value
+            for name, value, copies, required in self._values
+            if name not in values and (required or not only_required)
+        }
+        return {**values, **absent} if absent else values
+
+
+def _validator(schema: JsonObject) -> tuple[Callable[[Any], bool], Callable[[Any], Iterable[Any]]]:
+    """Two ways to ask whether a value is valid: yes or no, and why not. Raises UnusableSchema."""
+    # Imported here: only daemons with foreign functions need it.
+    import jsonschema_rs
+
+    try:
+        # The plain regex engine has no look-around and runs in linear time.
+        validator = jsonschema_rs.validator_for(
+            {"$schema": "http://json-schema.org/draft-07/schema#", **schema},
+            validate_formats=True,
+            formats={"date-time": _is_moment},
+            pattern_options=jsonschema_rs.RegexOptions(),
+            retriever=_refuse_to_fetch,
+        )
+    except jsonschema_rs.ValidationError as error:
+        raise UnusableSchema(_reason(error)) from None
+    except (ValueError, jsonschema_rs.ReferencingError) as error:
+        raise UnusableSchema(f"the parameters are no usable JSON Schema: {_first_line(error)}") from None
+    return validator.is_valid, validator.iter_errors
+
+
+def _reason(error: jsonschema_rs.ValidationError) -> str:
+    """Where in a schema something is wrong, and what."""
+    where = ".".join(map(str, error.instance_path))
+    said = str(error.message)
+    pattern = said.removesuffix(' is not a "regex"')
+    if pattern != said:
+        known = "look-around, references back and flags are not known here"
+        said = f"{pattern} is no regular expression that can be used; {known}"
+    return f"{where}: {said}" if where else said
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).split("\n", 1)[0]
+
+
+def _refuse_to_fetch(uri: str) -> Any:
+    raise ValueError(f"$ref {uri!r} points outside the schema; nothing is fetched")
+
+
+class ReadsPeople(Protocol):
+    """An ArgumentParser that understands more in a chat than its schema says."""
+
+    def said(self, raw: Mapping[str, Any], profile: ChatProfile) -> Mapping[str, Any]:
+        """The raw arguments as `parse` takes them: `tomorrow` as the date that it is in the chat. What fits already and
+        what is not understood stays as it is."""
+
+
+def as_said(arguments: ArgumentParser, raw: Mapping[str, Any], profile: ChatProfile) -> Mapping[str, Any]:
+    """`raw` as people meant it, where `arguments` can tell."""
+    # Asked by its name: to compare it with a protocol would take half of the time of a whole run.
+    return cast(ReadsPeople, arguments).said(raw, profile) if hasattr(arguments, "said") else raw

@@ -1,0 +1,369 @@
+"""Direct commands: words to arguments by the function's own schema, usage lines and argument errors."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from config.texts import Phrases
+from function_calls.spec import ArgumentFault, FunctionSpec
+from services.refs import JsonObject
+from services.text_index import is_unspaced
+
+_QUOTES = {'"': '"', "“": "”", "„": "“", "「": "」", "『": "』", "«": "»", "'": "'"}
+_COMMAS = re.compile("[,，、]")
+_FUNCTION_WORDS = (
+    "is are was were will would can could should do does did has have had am be been the a an this that these those "
+    "my your his her our their its me us him them it you we they i to of up off out over in on at for from with about "
+    "by as if and or but so then than not no there here again now"
+)
+_GO_ON_A_SENTENCE = frozenset(_FUNCTION_WORDS.split())
+_ENDS_OF_A_QUESTION = ("?", "？", ":", "：")
+_NUMERIC = re.compile(r"[+-]?\d+(\.\d+)?")
+_MARKS = re.compile(f"[={''.join(_QUOTES)}]")
+_WORDS = re.compile(r"\S+")
+_PLAIN_WORD = re.compile(rf"[^\s={''.join(_QUOTES)}]+")
+
+
+class Token(NamedTuple):
+    """One word of a command line."""
+
+    text: str
+    start: int
+    end: int
+    quoted: bool
+    key: str = ""
+    """The parameter it names in the form `key=value`."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommandPlan:
+    """How one function's command line is read. Made once for each function."""
+
+    order: tuple[tuple[str, JsonObject], ...]
+    """The parameters that words fill by position: required ones first, each group in the order of the schema."""
+    schemas: Mapping[str, JsonObject]
+    """All parameters: those that can be named."""
+    names: frozenset[str]
+    required: frozenset[str]
+    sole_text: str
+    """The name of the parameter that takes the whole line: the only one, where it takes any text, or the one that the
+    function names for that. Else empty."""
+    sole_word: str
+    """The name of the only parameter, where it takes one word: a plain one is its value as it stands. Else empty."""
+
+
+def plan_for(spec: FunctionSpec) -> CommandPlan:
+    """The plan for `spec`'s parameters."""
+    properties: Mapping[str, JsonObject] = spec.parameters["properties"]
+    required = spec.parameters["required"]
+    order = [name for name in properties if name in required] + [name for name in properties if name not in required]
+    sole = order[0] if len(order) == 1 else ""
+    if spec.positional:
+        order = [name for name in order if name in spec.positional]
+    takes_text = bool(sole) and _is_free_text(properties[sole])
+    takes_word = bool(sole) and not takes_text and properties[sole].get("type") != "array"
+    return CommandPlan(
+        order=tuple((name, properties[name]) for name in order),
+        schemas=properties,
+        names=frozenset(properties),
+        required=frozenset(required),
+        sole_text=spec.line or (sole if takes_text else ""),
+        sole_word=sole if takes_word else "",
+    )
+
+
+def is_command_word(word: str) -> bool:
+    """Whether `word` may be a command at all: no control, zero-width or other invisible characters."""
+    return bool(word) and ((word.isascii() and word.isprintable()) or _is_visible(word))
+
+
+def is_speech(rest: str) -> bool:
+    """Whether what follows a bare command word reads like the rest of a sentence (`weather is nice today`, `pick up the
+    kids?`) rather than like arguments."""
+    words = rest.split()
+    return rest.rstrip().endswith(("?", "？")) or (bool(words) and words[0].casefold() in _GO_ON_A_SENTENCE)
+
+
+def _is_visible(word: str) -> bool:
+    return not any(unicodedata.category(character)[0] == "C" for character in word)
+
+
+def arguments_of(plan: CommandPlan, line: str) -> dict[str, Any]:
+    """The raw arguments in `line`, the part after the command word. A text parameter takes as many words as the typed
+    ones leave. Raises ArgumentFault for words that are too many, and for a value given twice."""
+    line = line.strip()
+    if not line:
+        return {}
+    if plan.sole_text and not _names_parameters(plan, line):
+        return {plan.sole_text: _whole(plan, line)}
+    if plan.sole_word and (line.isalnum() or _PLAIN_WORD.fullmatch(line)):
+        return {plan.sole_word: line}
+    tokens = _tokens(line, plan.names)
+    arguments = _named([token for token in tokens if token.key], plan.schemas)
+    words = [token for token in tokens if not token.key]
+    parameters = [(name, schema) for name, schema in plan.order if name not in arguments]
+    _fill(arguments, parameters, words, line, plan.required)
+    return arguments
+
+
+def _names_parameters(plan: CommandPlan, line: str) -> bool:
+    """Whether a line for a function with several parameters names one with `name=`, so that words fill them all."""
+    if len(plan.order) == 1 or "=" not in line:
+        return False
+    return any(token.key for token in _tokens(line, plan.names))
+
+
+def _named(tokens: Sequence[Token], schemas: Mapping[str, JsonObject]) -> dict[str, Any]:
+    """What is given in the form `key=value`."""
+    arguments: dict[str, Any] = {}
+    for token in tokens:
+        schema = schemas[token.key]
+        if token.key in arguments:
+            raise ArgumentFault({token.key: schema})
+        arguments[token.key] = _items([token]) if schema.get("type") == "array" else token.text
+    return arguments
+
+
+def _whole(plan: CommandPlan, line: str) -> str:
+    """The line as one value, without `name=` before it and one pair of quotes around it."""
+    name, equals, value = line.partition("=")
+    if equals and name == plan.sole_text:
+        line = value.strip()
+    closing = _QUOTES.get(line[:1])
+    if closing is not None and len(line) > 1 and line[-1] == closing and line.count(closing) <= 2:
+        return line[1:-1]
+    return line
+
+
+def _tokens(line: str, names: frozenset[str]) -> list[Token]:
+    if not _MARKS.search(line):
+        return [Token(word[0], *word.span(), quoted=False) for word in _WORDS.finditer(line)]
+    tokens: list[Token] = []
+    position, length = 0, len(line)
+    while position < length:
+        if line[position].isspace():
+            position += 1
+            continue
+        start = position
+        key = ""
+        for name in names:
+            if line.startswith(name, position) and line[position + len(name) : position + len(name) + 1] == "=":
+                key = name
+                position += len(name) + 1
+                break
+        closing = _QUOTES.get(line[position]) if position < length else None
+        end = line.find(closing, position + 1) if closing else -1
+        if end > position and (end + 1 == length or line[end + 1].isspace()):
+            tokens.append(Token(line[position + 1 : end], start, end + 1, quoted=True, key=key))
+            position = end + 1
+            continue
+        end = position
+        while end < length and not line[end].isspace():
+            end += 1
+        tokens.append(Token(line[position:end], start, end, quoted=False, key=key))
+        position = end
+    return tokens
+
+
+def _fill(
+    arguments: dict[str, Any],
+    parameters: Sequence[tuple[str, JsonObject]],
+    words: list[Token],
+    line: str,
+    required: frozenset[str],
+) -> None:
+    for index, (name, schema) in enumerate(parameters):
+        if not words:
+            return
+        rest = parameters[index + 1 :]
+        if schema.get("type") == "array":
+            taken = words if not rest else words[: max(1, len(words) - _wanted_by(rest, words, required))]
+            arguments[name] = _items(taken)
+            words = words[len(taken) :]
+        elif _is_free_text(schema):
+            count = _text_length(words, rest, required)
+            arguments[name] = _joined(words[:count], line)
+            words = words[count:]
+        elif _fits(schema, words[0]) or name in required or not _could_wait(rest, words[0]):
+            arguments[name] = words[0].text
+            words = words[1:]
+    if words:
+        raise ArgumentFault({word.text: None for word in words})
+
+
+def _text_length(words: Sequence[Token], rest: Sequence[tuple[str, JsonObject]], required: frozenset[str]) -> int:
+    """How many of `words` a text takes before the parameters in `rest`: a quoted one is whole in itself, a question
+    before a list ends at its question mark or colon, and else the text takes what the others leave."""
+    if words[0].quoted:
+        return 1
+    if rest and rest[0][1].get("type") == "array":
+        ends = [place for place, word in enumerate(words[:-1], 1) if word.text.endswith(_ENDS_OF_A_QUESTION)]
+        if ends:
+            return ends[0]
+    return max(1, len(words) - _wanted_by(rest, words, required))
+
+
+def _items(words: Sequence[Token]) -> list[str]:
+    """Words as a list: split at commas where there are any, else each word is an item; quoted ones are whole."""
+    if not any(_COMMAS.search(word.text) for word in words if not word.quoted):
+        return [word.text for word in words]
+    items: list[str] = []
+    together: list[str] = []
+    for word in [*words, Token("", 0, 0, quoted=True)]:
+        if not word.quoted:
+            together.append(word.text)
+            continue
+        items += [part.strip() for part in _COMMAS.split(" ".join(together)) if part.strip()]
+        together = []
+        items += [word.text] if word.text else []
+    return items
+
+
+def _wanted_by(parameters: Sequence[tuple[str, JsonObject]], words: Sequence[Token], required: frozenset[str]) -> int:
+    """How many words at the end belong to `parameters`, read from the right: a typed one takes a word that fits, a text
+    one that is quoted, and any text one when it is required or when there is exactly one word for each parameter."""
+    one_each = len(words) == len(parameters) + 1
+    wanted = 0
+    for name, schema in reversed(parameters):
+        if wanted >= len(words) - 1:
+            break
+        word = words[len(words) - 1 - wanted]
+        if _is_free_text(schema):
+            wanted += word.quoted or one_each or name in required
+        elif name in required or "enum" not in schema:
+            # An optional word out of a list may as well be the end of the text: it is named with `name=`.
+            wanted += _fits(schema, word)
+    return wanted
+
+
+def _could_wait(rest: Sequence[tuple[str, JsonObject]], word: Token) -> bool:
+    """Whether a later parameter could take the word that this one cannot."""
+    return any(_fits(schema, word) for _, schema in rest)
+
+
+def _fits(schema: JsonObject, word: Token) -> bool:
+    if "enum" in schema:
+        return any(str(allowed).casefold() == word.text.casefold() for allowed in schema["enum"])
+    kind = schema.get("type")
+    if kind in ("integer", "number"):
+        return bool(_NUMERIC.fullmatch(word.text))
+    if kind == "boolean":
+        return word.text.casefold() in ("yes", "no", "true", "false", "on", "off")
+    return True
+
+
+def _is_free_text(schema: JsonObject) -> bool:
+    return schema.get("type", "string") == "string" and "enum" not in schema
+
+
+def _joined(words: Sequence[Token], line: str) -> str:
+    """The words as they stood, with the white space that was between them."""
+    if len(words) == 1:
+        return words[0].text
+    joined = line[words[0].start : words[0].end]
+    for before, word in pairwise(words):
+        between = line[before.end : word.start]
+        joined += (between if between.isspace() else " ") + line[word.start : word.end]
+    return joined
+
+
+def value_of(schema: JsonObject, text: str) -> Any:
+    """One typed answer as the raw value of a parameter: a list for lists, else the text itself."""
+    if schema.get("type") != "array":
+        return text
+    return _items(_tokens(text, frozenset()))
+
+
+_JOINTS = re.compile(r"[._\s]+")
+
+
+def spoken_name(spec: FunctionSpec, language: str) -> str:
+    """What people know the function as: its command, in the chat's language where there is one; else its name, as
+    words."""
+    if not spec.commands:
+        return plain_name(spec.name)
+    is_chinese = language == "zh"
+    fitting = (word for word in spec.commands if is_unspaced(word) == is_chinese)
+    return f"/{next(fitting, spec.commands[0])}"
+
+
+def done_text(functions: Iterable[FunctionSpec | str], texts: Phrases) -> str:
+    """Says of functions that said nothing themselves that they have run; empty where there are none. A name stands for
+    one that is not there any more."""
+    spoken = (plain_name(one) if isinstance(one, str) else spoken_name(one, texts.language) for one in functions)
+    names = ", ".join(dict.fromkeys(spoken))
+    return texts.say("claims.done", names=names) if names else ""
+
+
+def plain_name(name: str) -> str:
+    """The name of a function that is not there any more, or has no command, as words."""
+    return _JOINTS.sub(" ", name).strip() or name
+
+
+def usage_line(spec: FunctionSpec) -> str:
+    """`/weather <city> [days]`, in the order in which a command line fills the parameters; those that are only named
+    come last, as `[days=…]`. What has no command is not typed: of that the name alone."""
+    if not spec.commands:
+        return spec.name
+    required = spec.parameters["required"]
+    properties = [spec.line] if spec.line else spec.parameters["properties"]
+    order = [name for name in properties if name in required] + [name for name in properties if name not in required]
+    by_name = [name for name in order if spec.positional and name not in spec.positional]
+    shown = [(name, name) for name in order if name not in by_name] + [(name, f"{name}=…") for name in by_name]
+    parts = [f"<{text}>" if name in required else f"[{text}]" for name, text in shown]
+    return " ".join([f"/{spec.commands[0]}", *parts])
+
+
+KIND = "x-said-as"
+"""In the schema of an argument fault: which of `arguments.kinds` of the texts says what people may write."""
+
+
+def allowed(schema: JsonObject, texts: Phrases) -> str:
+    """What a value may be: `a whole number from 1 to 7`, `one of low, normal, high`."""
+    if "enum" in schema:
+        return texts.say("arguments.one_of", values=", ".join(str(value) for value in schema["enum"]))
+    if KIND in schema:
+        return texts.say(f"arguments.kinds.{schema[KIND]}")
+    kind = schema.get("type")
+    words = texts.say(f"arguments.{kind}") if isinstance(kind, str) and texts.has(f"arguments.{kind}") else ""
+    low, high = _bound(schema, "minimum", "minItems", "minLength"), _bound(schema, "maximum", "maxItems", "maxLength")
+    if kind in ("integer", "number"):
+        return _ranged(words, low, high, texts)
+    if kind == "array" and (low is not None or high is not None):
+        return texts.say("arguments.list_of", low=low or 0, high=high if high is not None else "…")
+    if kind == "string" and high is not None:
+        return texts.say("arguments.text_up_to", high=high)
+    return words or texts.say("arguments.string")
+
+
+def fault_text(spec: FunctionSpec, fault: ArgumentFault, texts: Phrases) -> str:
+    """What is wrong, field by field, and the usage line of what can be typed."""
+    lines = [
+        texts.say("arguments.no_such", name=name)
+        if schema is None
+        else texts.say("arguments.wrong", name=name, allowed=allowed(schema, texts))
+        for name, schema in fault.problems.items()
+        if name
+    ]
+    lines += [texts.say("arguments.missing", name=name) for name in fault.missing]
+    usage = [texts.say("arguments.usage", usage=usage_line(spec))] if spec.commands else []
+    return "\n".join([*lines, *usage])
+
+
+def _bound(schema: JsonObject, *keys: str) -> object | None:
+    return next((schema[key] for key in keys if key in schema), None)
+
+
+def _ranged(words: str, low: object | None, high: object | None, texts: Phrases) -> str:
+    if low is not None and high is not None:
+        return texts.say("arguments.between", kind=words, low=low, high=high)
+    if low is not None:
+        return texts.say("arguments.at_least", kind=words, low=low)
+    if high is not None:
+        return texts.say("arguments.at_most", kind=words, high=high)
+    return words

@@ -1,0 +1,280 @@
+"""From a declaration in any form to a FunctionSpec. All errors of names and options are reported at once."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import StrEnum
+from typing import Any
+
+from config.diagnostics import Diagnostic, Severity
+from function_calls.schema.arguments import SchemaArguments
+from function_calls.schema.schema import EMPTY, UnusableSchema, imported
+from function_calls.spec import Activation, ArgumentParser, FunctionSpec, Handler, OfferedTo, Retry, Touch
+from services.refs import Effect, JsonObject, Role
+
+_NAME = re.compile(r"[^\s\x00-\x1f]{1,128}")
+_SLOT = re.compile(r"\{([^{}]+)\}")
+
+
+class DefinitionError(ValueError):
+    """A function that cannot be registered. `problems` lists everything that is wrong with it."""
+
+    def __init__(self, where: str, problems: Sequence[str]) -> None:
+        super().__init__(f"{where}: " + "; ".join(problems))
+        self.where = where
+        self.problems = tuple(problems)
+
+
+def build_spec(
+    *,
+    name: str,
+    description: str,
+    handler: Handler,
+    arguments: ArgumentParser,
+    parameters: JsonObject,
+    options: Mapping[str, Any],
+    source: str = "",
+    result_schema: JsonObject | None = None,
+    version: str = "",
+    self_contained: bool = False,
+) -> FunctionSpec:
+    """The spec with `options` read as in YAML; unknown options become metadata. Raises DefinitionError."""
+    problems: list[str] = []
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        problems.append(f"name must be 1 to 128 characters without spaces, not {name!r}")
+    fields: dict[str, Any] = {}
+    metadata = dict(options.get("metadata") or {})
+    for key, value in options.items():
+        if key == "metadata":
+            continue
+        reader = _OPTIONS.get(key)
+        if reader is None:
+            metadata[key] = value
+            continue
+        try:
+            field, read = reader
+            fields[field] = read(value)
+        except (ValueError, TypeError) as error:
+            problems.append(f"{key}: {error}")
+    problems += _slot_problems(fields.get("examples", ()), parameters)
+    problems += [
+        f"ask: there is no parameter {one!r}" for one in fields.get("ask", {}) if one not in parameters["properties"]
+    ]
+    problems += [
+        f"positional: there is no parameter {one!r}"
+        for one in fields.get("positional", ())
+        if one not in parameters["properties"]
+    ]
+    line = fields.get("line", "")
+    if line and parameters["properties"].get(line, {}).get("type") != "string":
+        problems.append(f"line: there is no text parameter {line!r}")
+    if fields.get("retry") and fields.get("effect") is Effect.ONCE:
+        problems.append("retry: a function with effect 'once' is never repeated")
+    if problems:
+        raise DefinitionError(f"function {name!r} ({source})" if source else f"function {name!r}", problems)
+    return FunctionSpec(
+        name=name,
+        description=description.strip(),
+        handler=handler,
+        parameters=parameters,
+        arguments=arguments,
+        result_schema=result_schema,
+        metadata=metadata,
+        source=source,
+        declared=frozenset(fields),
+        version=version,
+        self_contained=self_contained,
+        **fields,
+    )
+
+
+def misspelt_options(options: Mapping[str, Any], others: Sequence[str] = ()) -> list[str]:
+    """What is wrong with options that an author has written by hand: one that is nearly a known one is meant to be
+    that, and as metadata it would loosen what it should hold. `others`: further keys that are known there."""
+    problems: list[str] = []
+    known = [*_OPTIONS, "metadata", *others]
+    for key in options:
+        if key in known:
+            continue
+        near = difflib.get_close_matches(str(key), known, n=1, cutoff=0.75)
+        if near:
+            problems.append(f"there is no option {key!r}; did you mean {near[0]!r}? Put what is your own into metadata")
+    return problems
+
+
+def schema_arguments(name: str, parameters: object) -> tuple[JsonObject, ArgumentParser]:
+    """A JSON Schema from elsewhere and the parser for it. Raises DefinitionError."""
+    try:
+        schema = EMPTY if parameters is None or parameters == {} else imported(parameters)
+        return schema, SchemaArguments(schema)
+    except UnusableSchema as error:
+        raise DefinitionError(f"function {name!r}", [f"parameters: {error}"]) from None
+
+
+def _slot_problems(examples: Iterable[str], parameters: JsonObject) -> list[str]:
+    return [
+        f"example {example!r} has the slot {{{slot}}}, but there is no such parameter"
+        for example in examples
+        for slot in _SLOT.findall(example)
+        if slot not in parameters["properties"]
+    ]
+
+
+def _words(value: Any) -> tuple[str, ...]:
+    if isinstance(value, str):
+        return (value,)
+    if isinstance(value, Iterable) and all(isinstance(one, str) for one in value):
+        return tuple(value)
+    raise ValueError(f"must be a text or a list of texts, not {value!r}")
+
+
+def _commands(value: Any) -> tuple[str, ...]:
+    commands = tuple(" ".join(one.lstrip("/").casefold().split()) for one in _words(value))
+    for one in commands:
+        if not one or len(one.split()) > 2:
+            raise ValueError(f"{one!r} must be one word or two")
+    return commands
+
+
+def _tags(value: Any) -> frozenset[str]:
+    return frozenset(_words(value))
+
+
+def _roles(value: Any) -> frozenset[Role]:
+    """One role means that and every stronger one; a list means exactly those."""
+    if isinstance(value, str):
+        return Role.at_least(Role(value))
+    return frozenset(Role(one) for one in value)
+
+
+def _touches(value: Any) -> frozenset[Touch]:
+    touches = frozenset(Touch(one) for one in _words(value))
+    if {Touch.REACHES_OUT, Touch.STAYS_HERE} <= touches:
+        raise ValueError("an effect that reaches out does not stay here")
+    return touches
+
+
+def _offered_to(value: Any) -> frozenset[OfferedTo]:
+    return frozenset(OfferedTo(one) for one in ((value,) if isinstance(value, str) else value))
+
+
+def _seconds(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 3600:
+        raise ValueError(f"must be above 0 and at most 3600 seconds, not {value!r}")
+    return float(value)
+
+
+def _milliseconds(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"must be a number of milliseconds, not {value!r}")
+    return _seconds(value / 1000)
+
+
+def _retry(value: Any) -> Retry | None:
+    if value is None or isinstance(value, Retry):
+        return value
+    if not isinstance(value, Mapping):
+        raise TypeError(f"must be {{max: attempts, delay: milliseconds}}, not {value!r}")
+    attempts, delay_ms = int(value.get("max", 0)), float(value.get("delay", 0))
+    if not 0 <= attempts <= 10 or not 0 <= delay_ms <= 60_000:
+        raise ValueError("max must be 0 to 10 and delay 0 to 60000 milliseconds")
+    return Retry(attempts, delay_ms / 1000) if attempts else None
+
+
+def _scope(value: Any) -> str:
+    if value not in ("group", "private", "both"):
+        raise ValueError(f"must be group, private or both, not {value!r}")
+    return str(value)
+
+
+def _approval(value: Any) -> Role | str:
+    if value in ("", "none", "asker"):
+        return "asker" if value == "asker" else ""
+    return Role(value)
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError(f"must be true or false, not {value!r}")
+    return value
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"must be a text, not {value!r}")
+    return value
+
+
+def _texts_by_name(value: Any) -> dict[str, str]:
+    return {str(name): _text(text) for name, text in dict(value).items()}
+
+
+_OPTIONS: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "bot": ("bot", _text),
+    "examples": ("examples", _words),
+    "commands": ("commands", _commands),
+    "offered_to": ("offered_to", _offered_to),
+    "activation": ("activation", Activation),
+    "scope": ("scope", _scope),
+    "require_at": ("require_at", _flag),
+    "roles": ("roles", _roles),
+    "auth": ("roles", _roles),
+    "tag": ("tags", _tags),
+    "tags": ("tags", _tags),
+    "touches": ("touches", _touches),
+    "effect": ("effect", Effect),
+    "timeout_seconds": ("timeout_seconds", _seconds),
+    "timeout": ("timeout_seconds", _milliseconds),
+    "retry": ("retry", _retry),
+    "ask": ("ask", _texts_by_name),
+    "confirmation_prompt": ("confirm", _text),
+    "confirm": ("confirm", _text),
+    "approval": ("approval", _approval),
+    "groups": ("groups", _tags),
+    "filters": ("filters", _words),
+    "serial": ("serial", _flag),
+    "return_direct": ("return_direct", _flag),
+    "sensitive": ("sensitive", _tags),
+    "status_text": ("status_text", _text),
+    "system_prompt": ("system_prompt", _text),
+    "line": ("line", _text),
+    "immediate": ("immediate", _flag),
+    "positional": ("positional", _words),
+}
+"""Option as it is written → the field of FunctionSpec and how its value is read."""
+
+
+SERVERS = "mcp.servers."
+"""What the places of faults of MCP servers begin with: the key of the settings that names them."""
+_PLACE = re.compile(r"\((?P<source>[^()\n]+:\d+)\)")
+
+
+class Code(StrEnum):
+    """What can be found wrong with a function. Closed."""
+
+    UNUSABLE = "functions.unusable"
+    TAKEN = "functions.taken"
+    UNREACHABLE = "functions.unreachable"
+    NOT_ACCEPTED = "functions.not_accepted"
+
+
+def faults_of(error: DefinitionError, file: str = "") -> list[Diagnostic]:
+    """One for each problem, at the last place that it names, else in `file`."""
+    found: list[Diagnostic] = []
+    for problem in error.problems:
+        text = f"{error.where}: {problem}"
+        places = _PLACE.findall(text)
+        where = error.where if ":" in error.where and error.where.rpartition(":")[2].isdecimal() else file
+        found.append(fault(places[-1] if places else where, text))
+    return found
+
+
+def fault(source: str, message: str, code: str = Code.UNUSABLE, severity: Severity = "error") -> Diagnostic:
+    """At `source`, which is `file:line`, a file, a key of the settings, or empty."""
+    file, _, line = source.rpartition(":")
+    if not line.isdecimal():
+        # Where the settings stand is not known here, so a key has no line.
+        file, line = source, "0" if source.startswith(SERVERS) else "1"
+    return Diagnostic(file or "functions", int(line), 1, str(code), message, severity)

@@ -1,0 +1,217 @@
+"""Functions declared as plain mappings, with handlers in any of the four forms:
+`f(args)`, `f(args, context)`, `"package.module:f"` and `("package.module:f", [extra, …])`, sync or async."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import ModuleType
+from typing import Any
+
+from function_calls.call import Call
+from function_calls.context import MessageContext
+from function_calls.declaration import declaration_of, parameters_of, place_of, told
+from function_calls.result import normalised
+from function_calls.schema.definition import DefinitionError, build_spec, misspelt_options, schema_arguments
+from function_calls.spec import FunctionResult, FunctionSpec, Handler
+
+FindModule = Callable[[str], ModuleType]
+"""Gives the module of a handler that is named by its path; raises what importing raises."""
+
+
+def spec_from_mapping(
+    definition: Mapping[str, Any], source: str = "", find: FindModule = importlib.import_module
+) -> FunctionSpec:
+    """The spec of `{"name", "handler", "description"?, "parameters"?, …}`. `parameters` is a JSON Schema, or a map of
+    name → {type, description, required, default, enum, items, properties}. Raises DefinitionError with all problems."""
+    problems = [f"{key} is required" for key in ("name", "handler") if not definition.get(key)]
+    handler: Handler | None = None
+    if definition.get("handler"):
+        try:
+            handler = handler_of(definition["handler"], find)
+        except (ValueError, TypeError, ImportError, AttributeError) as error:
+            problems.append(f"handler: {error}")
+    where = f"function {definition.get('name')!r}" + (f" ({source})" if source else "")
+    if problems or handler is None:
+        raise DefinitionError(where, problems)
+    name = str(definition["name"])
+    parameters, arguments = schema_arguments(name, parameters_of(definition.get("parameters")))
+    options = {
+        key: value for key, value in definition.items() if key not in ("name", "handler", "description", "parameters")
+    }
+    return build_spec(
+        name=name,
+        description=str(definition.get("description") or ""),
+        handler=handler,
+        arguments=arguments,
+        parameters=parameters,
+        options=options,
+        source=source,
+    )
+
+
+def new_spec(name: str, handler: object, description: str = "", **options: Any) -> FunctionSpec:
+    """The same, from arguments. Raises DefinitionError."""
+    return spec_from_mapping({"name": name, "handler": handler, "description": description, **options})
+
+
+def specs_of_module(module: ModuleType) -> list[FunctionSpec]:
+    """The specs of a module that has `tools()` and perhaps `tool_info()`, whose description and tags serve the tools
+    that have none of their own. Raises DefinitionError when there is no `tools()`, and with all that is wrong."""
+    if not declares(module, "tools"):
+        raise DefinitionError(
+            f"module {module.__name__}", ["it has no function tools(), so it is no module of functions"]
+        )
+    info = info_of(module)
+    found = [one for _, one in specs_given_by(module.tools)]
+    wrong = [one for one in found if isinstance(one, DefinitionError)]
+    if wrong:
+        raise DefinitionError(
+            f"module {module.__name__}", [f"{one.where}: {problem}" for one in wrong for problem in one.problems]
+        )
+    return [info.lend(one) for one in found if isinstance(one, FunctionSpec)]
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleInfo:
+    """What holds for those functions of a module that say nothing themselves."""
+
+    description: str = ""
+    tags: frozenset[str] = frozenset()
+
+    def lend(self, spec: FunctionSpec) -> FunctionSpec:
+        """`spec` with what it lacks."""
+        description, tags = spec.description or self.description, spec.tags or self.tags
+        if description == spec.description and tags == spec.tags:
+            return spec
+        return replace(spec, description=description, tags=tags)
+
+
+def declares(module: ModuleType, name: str) -> bool:
+    """Whether `module` has a function of that name, one of those by which it says what it gives."""
+    function = getattr(module, name, None)
+    return callable(function) and declaration_of(function) is None
+
+
+def info_of(module: ModuleType) -> ModuleInfo:
+    """What `tool_info()` says, where there is one. Raises DefinitionError, and whatever the module's code does."""
+    if not declares(module, "tool_info"):
+        return ModuleInfo()
+    info = module.tool_info()
+    if not isinstance(info, Mapping):
+        raise DefinitionError("tool_info()", [f"it has to return a mapping, not {type(info).__name__}"])
+    given, description = info.get("tags", info.get("tag")) or (), info.get("description") or ""
+    tags = [given] if isinstance(given, str) or not isinstance(given, Iterable) else list(given)
+    if not all(isinstance(tag, str) for tag in tags):
+        raise DefinitionError("tool_info()", ["tags: has to be a text or a list of texts"])
+    if not isinstance(description, str):
+        raise DefinitionError("tool_info()", ["description: has to be a text"])
+    return ModuleInfo(description.strip(), frozenset(tags))
+
+
+def specs_given_by(
+    tools: Callable[[], object], find: FindModule = importlib.import_module
+) -> Iterator[tuple[str, FunctionSpec | DefinitionError]]:
+    """The name of each definition that `tools` returns (empty: it has none), with its spec or why there is none.
+    Raises DefinitionError when they are no list, and whatever the code of `tools` does."""
+    given, place = tools(), place_of(tools)
+    if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
+        kind = f"{type(given).__name__}; leave out `async`" if inspect.iscoroutine(given) else type(given).__name__
+        if inspect.iscoroutine(given):
+            given.close()
+        raise DefinitionError(f"tools() ({place})", [f"it has to return a list of definitions, not {kind}"])
+    for number, one in enumerate(given, start=1):
+        name = one.get("name") if isinstance(one, Mapping) else getattr(one, "name", "")
+        try:
+            spec: FunctionSpec | DefinitionError = _spec_of(one, place, f"definition {number} ({place})", find)
+        except DefinitionError as error:
+            spec = error
+        yield str(name or ""), spec
+
+
+def _spec_of(one: object, place: str, nameless: str, find: FindModule) -> FunctionSpec:
+    """Raises DefinitionError."""
+    if isinstance(one, FunctionSpec):
+        return one if one.source else replace(one, source=place)
+    if not isinstance(one, Mapping):
+        raise DefinitionError(nameless, [f"it has to be a mapping or a FunctionSpec, not {type(one).__name__}"])
+    source = _place_of_handler(one.get("handler")) or place
+    named = f"function {one['name']!r} ({source})" if one.get("name") else nameless
+    misspelt = misspelt_options(one, ("name", "handler", "description", "parameters"))
+    if misspelt:
+        raise DefinitionError(named, misspelt)
+    try:
+        return spec_from_mapping(one, source, find)
+    except DefinitionError as error:
+        raise DefinitionError(named, error.problems) from None
+    except Exception as error:
+        raise DefinitionError(named, [f"it cannot be read: {told(error)}"]) from error
+
+
+def _place_of_handler(handler: object) -> str:
+    """`file:line`, where it is a Python function."""
+    target = handler[0] if isinstance(handler, list | tuple) and handler else handler
+    place = place_of(target) if callable(target) else ""
+    return place if ":" in place else ""
+
+
+def handler_of(form: object, find: FindModule = importlib.import_module) -> Handler:
+    """One of the four forms as our handler. Raises ValueError, TypeError, ImportError or AttributeError."""
+    target: Any
+    extra: Sequence[Any] = ()
+    if isinstance(form, tuple | list):
+        if len(form) != 2 or not isinstance(form[1], list | tuple):
+            raise ValueError('a handler with extra arguments is ("package.module:function", [extra, …])')
+        target, extra = form
+    else:
+        target = form
+    function = _found(target, find) if isinstance(target, str) else target
+    if not callable(function):
+        raise TypeError(f"{target!r} cannot be called")
+    takes_context = bool(extra) or _positional_count(function) >= 2
+    return _adapted(function, takes_context, tuple(extra))
+
+
+def _found(path: str, find: FindModule) -> Any:
+    module, colon, name = path.partition(":")
+    if not colon or not module or not name:
+        raise ValueError(f"{path!r} is not of the form package.module:function")
+    try:
+        return getattr(find(module), name)
+    except (ImportError, AttributeError):
+        raise
+    except (Exception, SystemExit) as error:
+        raise ImportError(f"{module} cannot be imported: {told(error)}") from error
+
+
+def _positional_count(function: Callable[..., Any]) -> int:
+    parameters = inspect.signature(function).parameters.values()
+    if any(one.kind is one.VAR_POSITIONAL for one in parameters):
+        return 2
+    return sum(one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD) for one in parameters)
+
+
+def _adapted(function: Callable[..., Any], takes_context: bool, extra: tuple[Any, ...]) -> Handler:
+    is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
+
+    async def handle(context: MessageContext, arguments: Any, call: Call) -> FunctionResult:
+        given: tuple[Any, ...] = (arguments,)
+        if takes_context:
+            given = (arguments, run_context(context, call), *extra)
+        value = await function(*given) if is_async else await call.threads.run(function, *given)
+        return normalised(value)
+
+    return handle
+
+
+def run_context(context: MessageContext, call: Call) -> dict[str, Any]:
+    """What `f(args, context)` is given: `run_id`, `agent_id`, `chat`, `member`, and the turn's state."""
+    return {
+        **call.state,
+        "run_id": call.key.rpartition(":")[0],
+        "agent_id": context.bot,
+        "chat": context.chat.key,
+        "member": context.sender.ref.key,
+    }

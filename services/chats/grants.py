@@ -1,0 +1,100 @@
+"""What chats have allowed for always: asked from memory, kept in the store."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from services.clock import Clock
+from services.refs import ChatRef, MemberRef
+from services.store.chats import chat_settings
+from services.store.ids import Ids
+from services.store.port import Row, Store, Write
+from services.store.turns import audit
+
+CODE_CHARS = 6
+"""So much of a grant's digest tells it from the others of its chat."""
+
+
+class Grant(NamedTuple):
+    """One exact run that a chat allows without asking."""
+
+    digest: str
+    function: str
+    arguments: str
+    """As people were shown them."""
+    given_by: str
+    """The display name of who allowed it."""
+    given_ms: int
+    """Milliseconds since 1970 UTC."""
+
+    @property
+    def code(self) -> str:
+        """What people write to say which one they mean."""
+        return self.digest[:CODE_CHARS]
+
+
+class Grants:
+    """The grants of all chats."""
+
+    def __init__(self, store: Store, clock: Clock, ids: Ids) -> None:
+        self._store = store
+        self._clock = clock
+        self._ids = ids
+        self._holding: set[tuple[str, str]] = set()
+
+    async def load(self) -> None:
+        """Read what holds. Before that nothing does."""
+        self._holding = {(row["chat"], row["digest"]) for row in await self._store.read(chat_settings.holding())}
+
+    def holds(self, chat: ChatRef, digest: str) -> bool:
+        """Whether the chat allows it without asking."""
+        return (chat.key, digest) in self._holding
+
+    def give(
+        self, chat: ChatRef, digest: str, *, function: str, arguments: str, by: MemberRef, by_name: str
+    ) -> list[Write]:
+        """Allow it from now on; the writes make it last."""
+        self._holding.add((chat.key, digest))
+        now_ms = self._clock.now_ms()
+        return [
+            chat_settings.give(
+                id=self._ids.next(),
+                chat=chat.key,
+                digest=digest,
+                function=function,
+                arguments=arguments,
+                given_by=by.key,
+                given_by_name=by_name,
+                given_ms=now_ms,
+            ),
+            self._noted(chat, by, "grant", f"{function} {digest[:CODE_CHARS]}", now_ms),
+        ]
+
+    def allowed(self, chat: ChatRef, digest: str, *, function: str, by: MemberRef) -> Write:
+        """The note that somebody said yes to one run; it belongs into the unit of its intent."""
+        return self._noted(chat, by, "approve", f"{function} {digest[:CODE_CHARS]}", self._clock.now_ms())
+
+    async def of(self, chat: ChatRef) -> Sequence[Grant]:
+        """What the chat allows without asking, oldest first."""
+        return [_grant(row) for row in await self._store.read(chat_settings.of_chat(chat.key))]
+
+    async def revoke(self, chat: ChatRef, code: str, by: MemberRef) -> Grant | None:
+        """Allow it no longer; None when there is no such grant here."""
+        wanted = code.casefold().lstrip("#")
+        found = next((one for one in await self.of(chat) if one.code == wanted), None)
+        if found is None:
+            return None
+        now_ms = self._clock.now_ms()
+        # From this moment, also while the disk is slow.
+        self._holding.discard((chat.key, found.digest))
+        note = self._noted(chat, by, "revoke", f"{found.function} {found.code}", now_ms)
+        await self._store.commit([chat_settings.revoke(chat.key, found.digest, by.key, now_ms), note])
+        return found
+
+    def _noted(self, chat: ChatRef, by: MemberRef, action: str, detail: str, now_ms: int) -> Write:
+        return audit.note(id=self._ids.next(), at_ms=now_ms, actor=by.key, chat=chat.key, action=action, detail=detail)
+
+
+def _grant(row: Row) -> Grant:
+    return Grant(row["digest"], row["function"], row["arguments"], row["given_by_name"], row["given_ms"])

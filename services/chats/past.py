@@ -1,0 +1,304 @@
+"""History of a chat for its members: the part that was asked for, an overview of it, and deletion."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from typing import NamedTuple
+from zoneinfo import ZoneInfo
+
+from services.clock import Clock
+from services.patterns import lazy_pattern
+from services.refs import ChatRef, MemberRef
+from services.store.chats import history, summaries
+from services.store.ids import Ids
+from services.store.port import Store
+from services.store.turns import audit
+from services.text_index import STOP_CHARACTERS, STOP_WORDS, is_unspaced, listed, stem
+from services.web.addresses import clean_link, link_key
+from services.web.content import one_line
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """A part of the past; without anything it has no bounds."""
+
+    since_ms: int | None = None
+    """Milliseconds since 1970 UTC, included."""
+    until_ms: int | None = None
+    """Not included; None: until now."""
+    count: int | None = None
+    """Only so many messages, the latest ones."""
+
+
+_TODAY = frozenset({"today", "since today", "今天", "今日"})
+_YESTERDAY = frozenset({"yesterday", "昨天", "昨日"})
+_SINCE_YESTERDAY = frozenset({"since yesterday", "从昨天", "昨天以来", "从昨天开始"})
+_THIS_WEEK = frozenset({"this week", "the week", "本周", "这周", "这一周", "本星期"})
+_MINUTES = {
+    **dict.fromkeys(("m", "min", "mins", "minute", "minutes", "分钟"), 1),
+    **dict.fromkeys(("h", "hr", "hrs", "hour", "hours", "小时", "个小时"), 60),
+    **dict.fromkeys(("d", "day", "days", "天"), 24 * 60),
+}
+_MESSAGES = frozenset({"", "message", "messages", "line", "lines", "条", "条消息"})
+_LAST = lazy_pattern(r"(?:the )?(?:(?:last|past|latest|最近|过去|最后) ?)?(\d{1,4})? ?([a-z\u4e00-\u9fff]*)")
+_LONGEST_MINUTES = 400 * 24 * 60
+
+
+def read_period(text: str, now: datetime, zone: ZoneInfo) -> Period | None:
+    """What `text` says at the instant `now` to people in `zone`: a date or time in ISO 8601 since when, `today`,
+    `yesterday`, `since yesterday`, `this week`, `last 2 hours`, `last 100`, and the same in Chinese. None for all
+    else."""
+    words = " ".join(text.casefold().split())
+    today = now.astimezone(zone).date()
+    if words in _TODAY:
+        return Period(_midnight(today, zone))
+    if words in _YESTERDAY:
+        return Period(_midnight(today - timedelta(days=1), zone), _midnight(today, zone))
+    if words in _SINCE_YESTERDAY:
+        return Period(_midnight(today - timedelta(days=1), zone))
+    if words in _THIS_WEEK:
+        return Period(_midnight(today - timedelta(days=today.weekday()), zone))
+    return _last(words, now) or _iso(text.strip().removeprefix("since "), zone)
+
+
+def since(now: datetime, minutes: float) -> Period:
+    """The last `minutes` before `now`."""
+    return Period(round((now - timedelta(minutes=min(minutes, _LONGEST_MINUTES))).timestamp() * 1000))
+
+
+def _last(words: str, now: datetime) -> Period | None:
+    found = _LAST.fullmatch(words)
+    if found is None or not words:
+        return None
+    number, unit = found[1], found[2]
+    if unit in _MINUTES:
+        return since(now, int(number or 1) * _MINUTES[unit])
+    if unit in _MESSAGES and number and int(number):
+        return Period(count=int(number))
+    return None
+
+
+def _iso(text: str, zone: ZoneInfo) -> Period | None:
+    try:
+        at = datetime.fromisoformat(text)
+        return Period(round((at if at.tzinfo else at.replace(tzinfo=zone)).timestamp() * 1000))
+    except (ValueError, OverflowError):
+        return None
+
+
+def _midnight(day: date, zone: ZoneInfo) -> int:
+    return round(datetime.combine(day, time(), zone).timestamp() * 1000)
+
+
+_FOREVER = 2**62
+
+
+class ChatLine(NamedTuple):
+    """One message that nobody took back, as it is now."""
+
+    sender: str
+    name: str
+    text: str
+    at_ms: int
+    from_bot: bool
+    reply_to_name: str
+
+
+class Excerpt(NamedTuple):
+    """A part of the past."""
+
+    lines: Sequence[ChatLine]
+    """Oldest first."""
+    is_cut: bool
+    """There are more, from before these."""
+
+
+class ChatPast:
+    """The history of each chat. Every question is about one chat alone."""
+
+    def __init__(self, store: Store, clock: Clock, ids: Ids, *, most_lines: int) -> None:
+        self._store = store
+        self._clock = clock
+        self._ids = ids
+        self.most_lines = most_lines
+        """Of a longer period the latest are given."""
+
+    async def read(self, chat: ChatRef, period: Period, before_native_id: str) -> Excerpt:
+        """What was said in `chat` in `period`, before the message with that id."""
+        wanted = self.most_lines if period.count is None else min(period.count, self.most_lines)
+        rows = await self._store.read(
+            history.period(
+                chat.key,
+                period.since_ms if period.since_ms is not None else 0,
+                period.until_ms if period.until_ms is not None else _FOREVER,
+                before_native_id,
+                wanted + 1,
+            )
+        )
+        # Who asks for the last hundred knows that there are more.
+        is_cut = len(rows) > wanted and wanted == self.most_lines and period != Period(count=wanted)
+        lines = [
+            ChatLine(
+                row["sender"],
+                row["sender_name"],
+                row["text"],
+                row["at_ms"],
+                bool(row["from_bot"]),
+                row["reply_to_name"],
+            )
+            for row in reversed(rows[:wanted])
+            if row["text"].strip()
+        ]
+        return Excerpt(lines, is_cut)
+
+    async def forget(self, chat: ChatRef, until: datetime, by: MemberRef) -> int:
+        """Forget what was sent in `chat` up to the instant `until`, that included, and every summary of the chat. How
+        many messages that were; a second time there are none, and no second mark in the audit."""
+        until_ms = round(until.timestamp() * 1000)
+        count = int((await self._store.read(history.count_until(chat.key, until_ms)))[0]["count"])
+        writes = [history.forget_until(chat.key, until_ms), summaries.forget_chat(chat.key)]
+        if count:
+            writes.append(
+                audit.note(
+                    id=self._ids.next(),
+                    at_ms=self._clock.now_ms(),
+                    actor=by.key,
+                    chat=chat.key,
+                    action="history.forget",
+                    detail=f"{count} messages",
+                )
+            )
+        await self._store.commit(writes)
+        return count
+
+
+MOST_PEOPLE, MOST_WORDS, MOST_HOURS, MOST_LINKS, MOST_QUESTIONS = 8, 8, 3, 5, 5
+_ANSWERED_WITHIN_MS = 15 * 60_000
+"""What others write so soon after a question is taken for an answer, unless it is one to somebody else."""
+_QUESTION_CHARS = 160
+_FEWEST_FOR_HOURS = 10
+_LINK = re.compile(r"https?://[^\s<>\"'，。）】」]+")
+_NOISE = re.compile(r"@\S+|`[^`]*`")
+_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
+_HAN_RUN = re.compile(r"[\u3400-\u9fff\u3040-\u30ff\uac00-\ud7af]{2,}")
+_QUESTION = re.compile(r"[?？]\s*\Z|[吗呢嘛么]\s*[。.!！~～]?\s*\Z")
+_FILLERS = frozenset(
+    listed("""
+    yes yeah yep nope okay lol haha hahaha really think thing things going gonna good well maybe sure right today
+    tomorrow yesterday time still even actually already back make made come came got much now don't it's i'm that's
+    can't didn't i'll we'll i've you're isn't doesn't let's what's there's
+    """)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """The most of each first, except links and questions: the latest first."""
+
+    people: Sequence[tuple[str, int]]
+    """Names, and how many messages each wrote."""
+    others: int
+    """How many more people wrote something."""
+    words: Sequence[str]
+    """Words that came up in more than one message."""
+    hours: Sequence[tuple[datetime, int]]
+    """The beginnings of the liveliest hours, in the chat's zone, and how many messages each had."""
+    links: Sequence[str]
+    questions: Sequence[tuple[str, str]]
+    """Who asked, and what."""
+
+
+def overview(lines: Sequence[ChatLine], zone: ZoneInfo) -> Overview:
+    """What `lines`, oldest first, tell; only what people said counts."""
+    said = [line for line in lines if not line.from_bot]
+    counts = Counter(line.sender for line in said)
+    # Called by the name that somebody has now.
+    names = {line.sender: line.name for line in said}
+    people = [(names[sender], count) for sender, count in counts.most_common(MOST_PEOPLE)]
+    texts = [line.text for line in said if not line.text.startswith("/")]
+    return Overview(
+        people=people,
+        others=len(counts) - len(people),
+        words=_words(texts, names.values()),
+        hours=_hours(said, zone),
+        links=_links(said),
+        questions=_open_questions(lines),
+    )
+
+
+def _words(texts: Sequence[str], names: Iterable[str]) -> Sequence[str]:
+    """What came up in most messages. Of a phrase its parts are left out."""
+    left_out = {stem(word.casefold()) for name in names for word in _WORD.findall(name)}
+    spelled: dict[str, Counter[str]] = defaultdict(Counter)
+    seen: Counter[str] = Counter()
+    for text in texts:
+        plain = _NOISE.sub(" ", _LINK.sub(" ", text))
+        found = {(key, word) for key, word in _keys(plain) if key not in left_out}
+        for key, word in sorted(found):
+            spelled[key][word] += 1
+        seen.update({key for key, _ in found})
+    kept: list[str] = []
+    # A longer phrase first, so that its parts meet it; words in the order of the alphabet where nothing else tells.
+    for key, count in sorted(seen.items(), key=lambda one: (-one[1], -len(one[0]), one[0])):
+        if count < 2 or len(kept) == MOST_WORDS:
+            break
+        if not any(is_unspaced(key) and (key in other or other in key) for other in kept):
+            kept.append(key)
+    return [spelled[key].most_common(1)[0][0] for key in kept]
+
+
+def _keys(text: str) -> Iterator[tuple[str, str]]:
+    for word in _WORD.findall(text):
+        lowered = word.casefold().replace("’", "'")
+        if is_unspaced(word) or len(word) < 3 or lowered in STOP_WORDS or lowered in _FILLERS:
+            continue
+        yield stem(lowered), word if word.isupper() else lowered
+    for run in _HAN_RUN.findall(text):
+        for size in (4, 3, 2):
+            for at in range(len(run) - size + 1):
+                phrase = run[at : at + size]
+                if STOP_CHARACTERS.isdisjoint(phrase):
+                    yield phrase, phrase
+
+
+def _hours(said: Sequence[ChatLine], zone: ZoneInfo) -> Sequence[tuple[datetime, int]]:
+    if len(said) < _FEWEST_FOR_HOURS:
+        return []
+    hours = Counter(
+        datetime.fromtimestamp(line.at_ms / 1000, zone).replace(minute=0, second=0, microsecond=0) for line in said
+    )
+    return hours.most_common(MOST_HOURS)
+
+
+def _links(said: Sequence[ChatLine]) -> Sequence[str]:
+    links: dict[str, str] = {}
+    for line in reversed(said):
+        for found in _LINK.findall(line.text):
+            link = clean_link(found.rstrip(".,;:!?)]}"))
+            if link:
+                links.setdefault(link_key(link), link)
+    return list(links.values())[:MOST_LINKS]
+
+
+def _open_questions(lines: Sequence[ChatLine]) -> Sequence[tuple[str, str]]:
+    found = [
+        (line.name, one_line(line.text, _QUESTION_CHARS))
+        for place, line in enumerate(lines)
+        if not line.from_bot
+        and not line.text.startswith("/")
+        and _QUESTION.search(line.text)
+        and not any(_answers(later, line) for later in lines[place + 1 :])
+    ]
+    return found[::-1][:MOST_QUESTIONS]
+
+
+def _answers(later: ChatLine, question: ChatLine) -> bool:
+    if later.sender == question.sender:
+        return False
+    if later.reply_to_name:
+        return later.reply_to_name == question.name
+    return later.at_ms - question.at_ms <= _ANSWERED_WITHIN_MS

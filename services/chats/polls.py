@@ -1,0 +1,172 @@
+"""Polls in a chat: one vote for each member, changeable until the poll is closed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from services.calc.dice import alternatives, chosen
+from services.clock import Clock
+from services.refs import ChatRef, MemberRef
+from services.store.chats import polls
+from services.store.chats.polls import Poll
+from services.store.port import Store
+
+MOST_OPEN = 20
+FEWEST_OPTIONS, MOST_OPTIONS = 2, 10
+LONGEST_OPTION = 100
+REMEMBERED_MS = 90 * 86_400_000
+_ATTEMPTS = 5
+
+
+class BadOptions(ValueError):
+    """Fewer than 2 or more than 10 different options, or one of more than 100 characters."""
+
+
+class TooManyPolls(Exception):
+    """The chat has `MOST_OPEN` open polls."""
+
+
+class NoPoll(LookupError):
+    """There is no poll that could be meant."""
+
+
+class NoSuchOption(LookupError):
+    """The poll has no such option."""
+
+    def __init__(self, poll: Poll) -> None:
+        super().__init__(poll.number)
+        self.poll = poll
+
+
+class PollClosed(Exception):
+    """The poll takes no more votes."""
+
+    def __init__(self, poll: Poll) -> None:
+        super().__init__(poll.number)
+        self.poll = poll
+
+
+class NotYourPoll(PermissionError):
+    """Somebody else asked."""
+
+    def __init__(self, poll: Poll) -> None:
+        super().__init__(poll.number)
+        self.poll = poll
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A poll and its votes, option by option."""
+
+    poll: Poll
+    votes: tuple[int, ...]
+
+    @property
+    def voters(self) -> int:
+        """How many members voted."""
+        return sum(self.votes)
+
+    @property
+    def leaders(self) -> tuple[str, ...]:
+        """The options with the most votes; several for a tie, none before the first vote."""
+        most = max(self.votes)
+        return tuple(text for text, count in zip(self.poll.options, self.votes, strict=True) if most and count == most)
+
+
+class Polls:
+    """The polls of all chats. Closed polls are forgotten after 90 days."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    async def create(
+        self,
+        chat: ChatRef,
+        question: str,
+        options: Sequence[str],
+        *,
+        author: MemberRef,
+        author_name: str,
+        call_key: str,
+    ) -> Poll:
+        """The poll that this call makes; the same one when the call is repeated. Raises BadOptions, TooManyPolls."""
+        texts = alternatives(options)
+        if not FEWEST_OPTIONS <= len(texts) <= MOST_OPTIONS or any(len(text) > LONGEST_OPTION for text in texts):
+            raise BadOptions(len(texts))
+        now = self._clock.now_ms()
+        creation = polls.create(
+            chat.key,
+            call_key=call_key,
+            author=author.key,
+            author_name=_one_line(author_name),
+            question=_one_line(question),
+            options=texts,
+            at_ms=now,
+            most_open=MOST_OPEN,
+        )
+        for _ in range(_ATTEMPTS):  # beside another process the number may be taken between reading and writing
+            await self._store.commit([*polls.forget(chat.key, now - REMEMBERED_MS), creation])
+            known = await self._all(chat)
+            made = next((poll for poll in known if poll.call_key == call_key), None)
+            if made is not None:
+                return made
+            if sum(poll.is_open for poll in known) >= MOST_OPEN:
+                break
+        raise TooManyPolls
+
+    async def vote(self, chat: ChatRef, option: str, *, poll: int | None, member: MemberRef) -> tuple[Standing, str]:
+        """Give the member's vote to `option` (its number or text) in the poll of that number, or the latest open one.
+        Returns the votes after it and the option's text. Raises NoPoll, NoSuchOption and PollClosed."""
+        found = await self._find(chat, poll, prefer_open=True)
+        if not found.is_open:
+            raise PollClosed(found)
+        choice = chosen(option, found.options)
+        if choice is None:
+            raise NoSuchOption(found)
+        vote = polls.vote(chat.key, found.number, member=member.key, choice=choice, at_ms=self._clock.now_ms())
+        (touched,) = await self._store.commit([vote])
+        if not touched:
+            raise PollClosed(found)
+        return await self._standing(chat, found), found.options[choice]
+
+    async def standing(self, chat: ChatRef, poll: int | None) -> Standing:
+        """The votes of the poll of that number, or of the latest one. Raises NoPoll."""
+        return await self._standing(chat, await self._find(chat, poll, prefer_open=False))
+
+    async def close(
+        self, chat: ChatRef, poll: int | None, *, by: MemberRef, may_close_any: bool, call_key: str
+    ) -> Standing:
+        """Close the poll of that number, or the latest open one, and give its votes. A closed poll stays closed, and
+        a call that is repeated closes no other. Raises NoPoll and NotYourPoll."""
+        closed = next((known for known in await self._all(chat) if known.closed_by == call_key), None)
+        if closed is not None:
+            return await self._standing(chat, closed)
+        found = await self._find(chat, poll, prefer_open=True)
+        if found.author != by.key and not may_close_any:
+            raise NotYourPoll(found)
+        closing = polls.close(chat.key, found.number, call_key=call_key, at_ms=self._clock.now_ms())
+        await self._store.commit([closing])
+        return await self.standing(chat, found.number)
+
+    async def _find(self, chat: ChatRef, number: int | None, *, prefer_open: bool) -> Poll:
+        known = await self._all(chat)
+        if number is not None:
+            known = [poll for poll in known if poll.number == number]
+        elif prefer_open:
+            known = [poll for poll in known if poll.is_open] or known
+        if not known:
+            raise NoPoll
+        return known[-1]
+
+    async def _all(self, chat: ChatRef) -> list[Poll]:
+        return [polls.poll(row) for row in await self._store.read(polls.everything(chat.key))]
+
+    async def _standing(self, chat: ChatRef, poll: Poll) -> Standing:
+        votes = polls.counts(await self._store.read(polls.tally(chat.key, poll.number)))
+        return Standing(poll, tuple(votes.get(index, 0) for index in range(len(poll.options))))
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.replace("\0", " ").split())

@@ -1,0 +1,203 @@
+"""A to-do list for each chat."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from enum import StrEnum
+
+from services.clock import Clock
+from services.refs import ChatRef, MemberRef
+from services.store.chats import todos
+from services.store.chats.todos import Todo
+from services.store.port import Store, Write
+
+MOST_OPEN = 200
+REMEMBERED_MS = 30 * 86_400_000
+_ATTEMPTS = 5
+_NUMBER = re.compile(r"(?:#|no\.?\s*|number\s+|item\s+|第)?\s*(\d{1,9})\s*(?:项|个|条|号)?", re.IGNORECASE)
+
+
+class Priority(StrEnum):
+    """How much an entry matters, least first."""
+
+    LOW = "low"
+    NORMAL = "normal"
+    HIGH = "high"
+
+    @property
+    def rank(self) -> int:
+        """0 to 2; the number that is stored."""
+        return list(Priority).index(self)
+
+
+class Show(StrEnum):
+    """Which entries of a list."""
+
+    OPEN = "open"
+    DONE = "done"
+    ALL = "all"
+
+
+class State(StrEnum):
+    """What has become of an entry."""
+
+    OPEN = "open"
+    DONE = "done"
+
+
+class ListFull(Exception):
+    """The chat has `MOST_OPEN` open entries."""
+
+
+class NoSuchTodo(LookupError):
+    """Nothing on the chat's list is meant."""
+
+
+class SeveralTodos(LookupError):
+    """More than one entry may be meant: `candidates`."""
+
+    def __init__(self, candidates: Sequence[Todo]) -> None:
+        super().__init__(len(candidates))
+        self.candidates = tuple(candidates)
+
+
+class NotYours(PermissionError):
+    """The entry is somebody else's."""
+
+    def __init__(self, entry: Todo) -> None:
+        super().__init__(entry.number)
+        self.entry = entry
+
+
+class TodoLists:
+    """The lists of all chats. Every change names the call that makes it, and doing it again for the same call changes
+    nothing and gives the same answer. Done and removed entries are forgotten after 30 days."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    async def add(
+        self, chat: ChatRef, text: str, priority: Priority, *, author: MemberRef, author_name: str, call_key: str
+    ) -> Todo:
+        """The entry that this call adds, under a number of its own. Raises ListFull."""
+        now = self._clock.now_ms()
+        addition = todos.add(
+            chat.key,
+            call_key=call_key,
+            author=author.key,
+            author_name=_one_line(author_name),
+            text=_one_line(text),
+            priority=priority.rank,
+            at_ms=now,
+            most_open=MOST_OPEN,
+        )
+        for _ in range(_ATTEMPTS):  # beside another process the number may be taken between reading and writing
+            await self._store.commit([todos.forget(chat.key, now - REMEMBERED_MS), addition])
+            entries = await self._all(chat)
+            added = next((entry for entry in entries if entry.call_key == call_key), None)
+            if added is not None:
+                return added
+            if sum(not entry.is_done and not entry.is_removed for entry in entries) >= MOST_OPEN:
+                break
+        raise ListFull
+
+    async def entries(self, chat: ChatRef, show: Show) -> Sequence[Todo]:
+        """The chat's entries, the most important first, then by number."""
+        kept = [entry for entry in await self._all(chat) if not entry.is_removed]
+        if show is not Show.ALL:
+            kept = [entry for entry in kept if entry.is_done is (show is Show.DONE)]
+        return sorted(kept, key=lambda entry: (entry.is_done, -entry.priority, entry.number))
+
+    async def finish(self, chat: ChatRef, which: str, *, call_key: str) -> tuple[Todo, bool]:
+        """The entry that `which` (a number or words of its text) means, done now; and whether this call did it. Raises
+        NoSuchTodo and SeveralTodos."""
+        entries = await self._all(chat)
+        ended = _ended_by(entries, call_key)
+        if ended is not None:
+            return ended, True
+        entry = _meant(entries, which)
+        if entry.is_done:
+            return entry, False
+        await self._store.commit([todos.finish(chat.key, entry.number, call_key=call_key, at_ms=self._clock.now_ms())])
+        return entry, True
+
+    async def update(
+        self,
+        chat: ChatRef,
+        number: int,
+        *,
+        text: str | None,
+        state: State | None,
+        by: MemberRef,
+        may_reword_any: bool,
+        call_key: str,
+    ) -> Todo:
+        """The entry of that number, with that text and in that state; None leaves either as it is. Raises NoSuchTodo,
+        NotYours for the text of another member's, and ListFull where it cannot be opened again."""
+        entry = _numbered(await self._all(chat), number)
+        changes: list[Write] = []
+        if text is not None:
+            if entry.author != by.key and not may_reword_any:
+                raise NotYours(entry)
+            changes.append(todos.reword(chat.key, entry.number, _one_line(text)))
+        if state is State.DONE:
+            changes.append(todos.finish(chat.key, entry.number, call_key=call_key, at_ms=self._clock.now_ms()))
+        elif state is State.OPEN:
+            changes.append(todos.reopen(chat.key, entry.number, most_open=MOST_OPEN))
+        await self._store.commit(changes)
+        changed = _numbered(await self._all(chat), number)
+        if state is State.OPEN and changed.is_done:
+            raise ListFull
+        return changed
+
+    async def remove(self, chat: ChatRef, which: str, *, by: MemberRef, may_remove_any: bool, call_key: str) -> Todo:
+        """The entry that `which` means, as it was before it was erased; its text is empty when this call erased it
+        earlier. Raises NoSuchTodo, SeveralTodos and NotYours."""
+        entries = await self._all(chat)
+        ended = _ended_by(entries, call_key)
+        if ended is not None:
+            return ended
+        entry = _meant(entries, which)
+        if entry.author != by.key and not may_remove_any:
+            raise NotYours(entry)
+        await self._store.commit([todos.remove(chat.key, entry.number, call_key=call_key, at_ms=self._clock.now_ms())])
+        return entry
+
+    async def _all(self, chat: ChatRef) -> list[Todo]:
+        return [todos.todo(row) for row in await self._store.read(todos.everything(chat.key))]
+
+
+def _ended_by(entries: Sequence[Todo], call_key: str) -> Todo | None:
+    return next((entry for entry in entries if entry.ended_by == call_key), None)
+
+
+def _numbered(entries: Sequence[Todo], number: int) -> Todo:
+    found = [entry for entry in entries if entry.number == number and not entry.is_removed]
+    if not found:
+        raise NoSuchTodo(number)
+    return found[0]
+
+
+def _meant(entries: Sequence[Todo], which: str) -> Todo:
+    """By number, else by the whole text, else by a part of it; open entries before done ones."""
+    kept = [entry for entry in entries if not entry.is_removed]
+    numbered = _NUMBER.fullmatch(which.strip())
+    if numbered:
+        found = [entry for entry in kept if entry.number == int(numbered[1])]
+        if found:
+            return found[0]
+    wanted = _one_line(which).casefold()
+    same = [entry for entry in kept if entry.text.casefold() == wanted]
+    like = same or [entry for entry in kept if wanted and wanted in entry.text.casefold()]
+    candidates = [entry for entry in like if not entry.is_done] or like
+    if not candidates:
+        raise NoSuchTodo(which)
+    if len(candidates) > 1:
+        raise SeveralTodos(candidates)
+    return candidates[0]
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.replace("\0", " ").split())

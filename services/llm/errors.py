@@ -1,0 +1,132 @@
+"""What a provider's refusals mean: HTTP statuses, and errors sent in the body of an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from email.utils import parsedate_to_datetime
+
+import orjson
+
+from services.llm.model import ModelError
+from services.refs import ErrorCode, JsonValue, Trouble
+from services.retry import retry_after_seconds
+
+_REQUEST_IDS = ("x-request-id", "request-id", "apim-request-id", "x-amzn-requestid", "cf-ray")
+_PASSING_STATUSES = frozenset({408, 409, 425, 429})
+_SPENT = ("insufficient_quota", "quota_exceeded", "billing", "insufficient_balance", "insufficient_user_quota")
+_FILTERED = ("content_filter", "content_policy", "responsibleaipolicy", "data_inspection_failed")
+_LASTING = (
+    "invalid",
+    "auth",
+    "permission",
+    "forbidden",
+    "not_found",
+    "not_supported",
+    "unsupported",
+    "tool_use_failed",
+    "too_large",
+)
+_TROUBLES: tuple[tuple[Trouble, tuple[str, ...]], ...] = (
+    (Trouble.QUOTA, _SPENT),
+    (Trouble.TOO_LONG, ("context_length", "context_window", "request_too_large", "string_above_max_length")),
+    (Trouble.KEY, ("api_key", "auth", "permission", "forbidden")),
+)
+"""What the words say whatever the status: some gateways send 400 for a wrong key."""
+_TROUBLES_WITHOUT_STATUS: tuple[tuple[Trouble, tuple[str, ...]], ...] = (
+    (Trouble.BUSY, ("rate_limit", "too_many_requests")),
+    (Trouble.MISSING, ("not_found",)),
+    (Trouble.REQUEST, _LASTING),
+)
+_LONGEST_MESSAGE = 500
+
+
+def error_of_status(status: int, headers: Mapping[str, str], body: bytes, now: datetime | None = None) -> ModelError:
+    """The error that an answer with an HTTP status other than 2xx stands for.
+
+    408, 409, 425, 429 and 5xx may pass by themselves; a spent quota and everything else do not. A date in
+    `Retry-After` is measured from the answer's own `Date`, else from `now`.
+    """
+    try:
+        payload = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        payload = body[:_LONGEST_MESSAGE].decode("utf-8", "replace")
+    if isinstance(payload, dict) and payload.get("error"):
+        payload = payload["error"]
+    wait = retry_after_seconds(headers.get("retry-after"), _date_of(headers) or now)
+    return error_of_payload(payload, status, wait, request_id_of(headers))
+
+
+def error_of_payload(
+    payload: JsonValue, status: int | None = None, wait_seconds: float | None = None, request_id: str = ""
+) -> ModelError:
+    """The error that `payload` describes, the value of `error` in a body. Without an HTTP status of its own the
+    payload's `code` counts as one; if that says nothing either, the error may pass unless its kind is a lasting one."""
+    kinds = _kinds(payload)
+    if status is None:
+        status = _status_in(payload)
+    message = f"the provider refused ({status or 'in the body'}): {_message(payload)}"
+    filtered = any(sign in kinds for sign in _FILTERED)
+    return ModelError(
+        ErrorCode.CONTENT_FILTERED if filtered else ErrorCode.PROVIDER_ERROR,
+        message,
+        retryable=not filtered and _may_pass(kinds, status),
+        retry_after_seconds=wait_seconds,
+        status=status,
+        request_id=request_id,
+        trouble=None if filtered else _trouble(kinds, status),
+    )
+
+
+def request_id_of(headers: Mapping[str, str]) -> str:
+    """The provider's own name for the exchange, or an empty string."""
+    for name in _REQUEST_IDS:
+        value = headers.get(name)
+        if value:
+            return value
+    return ""
+
+
+def _may_pass(kinds: str, status: int | None) -> bool:
+    if any(sign in kinds for sign in _SPENT):
+        return False
+    if status is not None:
+        return status in _PASSING_STATUSES or status >= 500
+    return not any(sign in kinds for sign in _LASTING)
+
+
+def _trouble(kinds: str, status: int | None) -> Trouble | None:
+    """What the provider's words say is wrong; None: no more than the status does."""
+    known = _TROUBLES if status is not None else (*_TROUBLES, *_TROUBLES_WITHOUT_STATUS)
+    return next((trouble for trouble, signs in known if any(sign in kinds for sign in signs)), None)
+
+
+def _kinds(payload: JsonValue) -> str:
+    """The words by which the provider names the kind of error, in lower case."""
+    if not isinstance(payload, dict):
+        return ""
+    inner = payload.get("innererror")
+    words = [payload.get("code"), payload.get("type"), inner.get("code") if isinstance(inner, dict) else None]
+    return " ".join(word.lower() for word in words if isinstance(word, str))
+
+
+def _status_in(payload: JsonValue) -> int | None:
+    code = payload.get("code") if isinstance(payload, dict) else None
+    if isinstance(code, str) and code.isdecimal() and len(code) == 3:
+        code = int(code)
+    return code if isinstance(code, int) and 400 <= code <= 599 else None
+
+
+def _message(payload: JsonValue) -> str:
+    text = payload.get("message") if isinstance(payload, dict) else payload
+    if not isinstance(text, str):
+        text = orjson.dumps(payload).decode()
+    return " ".join(text[:_LONGEST_MESSAGE].split())
+
+
+def _date_of(headers: Mapping[str, str]) -> datetime | None:
+    try:
+        moment = parsedate_to_datetime(headers.get("date") or "")
+    except (ValueError, TypeError):
+        return None
+    return moment if moment.tzinfo else None

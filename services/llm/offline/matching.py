@@ -1,0 +1,606 @@
+"""Alignment of a message with example sentences: similarity, slot values, and the functions that match best."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from heapq import nlargest
+from math import inf
+
+from services.llm.model import OfferedFunction
+from services.llm.offline.templates import (
+    TYPED,
+    FunctionFacts,
+    Lexicon,
+    Literal,
+    Slot,
+    SlotKind,
+    Template,
+    templates_of,
+    value_of,
+)
+from services.llm.offline.utterance import MOST_SKIP_COST, Utterance, Word, read
+from services.llm.offline.vocabulary import FILLERS, PREPOSITIONS, REQUESTS
+from services.refs import JsonObject, JsonValue
+from services.text_index import listed
+
+_CONCEPT_SHARE = 0.35
+"""Of a literal's weight: the cost of a word that only means something alike."""
+_SKIP_REQUIRED, _SKIP_OPTIONAL = 0.9, 0.1
+_ABSORB, _ABSORB_FITTING = 0.06, 0.03
+_ABSORB_REFUSED = 0.5
+_ABSORB_NAME, _ABSORB_MARK = 0.6, 0.3
+_LEADING_QUESTION = 0.45
+_MISFIT = {SlotKind.TIME: 0.7, SlotKind.NUMBER: 1.2, SlotKind.CHOICE: 1.2, SlotKind.EXPRESSION: 0.9}
+_HAN_SHARE = 0.5
+_OPENING_COST = 0.04
+_FIRST_TIME, _MORE_TIME = 0.3, 0.08
+_UNBROKEN = 0.3
+"""Two free values beside each other are told apart by a colon or a question mark."""
+TYPED_BONUS = 0.5
+"""The weight of a slot whose words look like its values; free text tells nothing."""
+_SKIP_WORD, _MATCH, _SKIP_ITEM = -1, -2, -3
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The words that a slot took, by their first and last number."""
+
+    slot: Slot
+    item: int
+    """The slot's place among the items of the template."""
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Alignment:
+    """One way to lay a message over a template."""
+
+    template: Template
+    cost: float
+    matched: float
+    """The weight of what was found."""
+    content: float
+    """The part of it that is words which tell what the sentence is about."""
+    spans: tuple[Span, ...]
+    lost: frozenset[int]
+    """The places of the items that nothing in the message answers."""
+    skipped: int
+    """How many words of the message answer nothing."""
+
+
+class Aligner:
+    """Lays one message over templates; what depends on the slot alone is computed once."""
+
+    def __init__(self, said: Utterance, lexicon: Lexicon) -> None:
+        self._said = said
+        self._lexicon = lexicon
+        previous = (None, *said.words[:-1])
+        self._skip = [_skip_cost(word, before) for before, word in zip(previous, said.words, strict=True)]
+        self.leftover_cost = sum(self._skip)
+        """What it costs to leave every word of the message out."""
+        self._absorb: dict[tuple[int, str], tuple[list[float], list[float]]] = {}
+
+    def align(self, template: Template) -> Alignment:
+        """The cheapest alignment with `template`."""
+        costs = [0.0]
+        for skip in self._skip:
+            costs.append(costs[-1] + skip)
+        choices: list[list[int]] = []
+        previous: Literal | Slot | None = None
+        for item in template.items:
+            if isinstance(item, Literal):
+                costs, choice = self._after_literal(item, costs)
+            else:
+                costs, choice = self._after_slot(item, template.function, costs, _unbroken(previous, item))
+            choices.append(choice)
+            previous = item
+        return self._traced(template, costs[-1], choices)
+
+    def _after_literal(self, literal: Literal, before: list[float]) -> tuple[list[float], list[int]]:
+        weight, wanted, concepts = literal.weight, literal.stem, literal.concepts
+        after, choice = [before[0] + weight], [_SKIP_ITEM]
+        last = after[0]
+        for place, word in enumerate(self._said.words):
+            best, how = before[place + 1] + weight, _SKIP_ITEM
+            skipped = last + self._skip[place]
+            if skipped < best:
+                best, how = skipped, _SKIP_WORD
+            meaning = word.meaning
+            if meaning.stem == wanted:
+                if before[place] <= best:
+                    best, how = before[place], _MATCH
+            elif concepts and meaning.concepts and not concepts.isdisjoint(meaning.concepts):
+                alike = before[place] + weight * _CONCEPT_SHARE
+                if alike < best:
+                    best, how = alike, _MATCH
+            after.append(best)
+            choice.append(how)
+            last = best
+        return after, choice
+
+    def _after_slot(
+        self, slot: Slot, function: int, before: list[float], unbroken: float
+    ) -> tuple[list[float], list[int]]:
+        """A choice of 0 or more is the number of the first word that the slot takes. `unbroken` is the cost of
+        beginning where no clause ends."""
+        absorb, opening = self._absorption(slot, function)
+        skip = _SKIP_REQUIRED if slot.required else _SKIP_OPTIONAL
+        after, choice = [before[0] + skip], [_SKIP_ITEM]
+        last, inside, start = after[0], inf, 0
+        for place, word in enumerate(self._said.words):
+            opened = before[place] + opening[place] + (0.0 if word.is_after_break else unbroken)
+            if opened < inside:
+                inside, start = opened, place
+            inside += absorb[place]
+            best, how = before[place + 1] + skip, _SKIP_ITEM
+            if inside < best:
+                best, how = inside, start
+            skipped = last + self._skip[place]
+            if skipped < best:
+                best, how = skipped, _SKIP_WORD
+            after.append(best)
+            choice.append(how)
+            last = best
+        return after, choice
+
+    def _traced(self, template: Template, cost: float, choices: list[list[int]]) -> Alignment:
+        """The alignment that the choices lead back to."""
+        matched = content = 0.0
+        spans: list[Span] = []
+        lost: set[int] = set()
+        place, number, skipped = len(self._said.words), len(template.items), 0
+        while number:
+            item, how = template.items[number - 1], choices[number - 1][place]
+            if how == _SKIP_WORD:
+                place -= 1
+                skipped += 1
+                continue
+            number -= 1
+            if how == _SKIP_ITEM:
+                lost.add(number)
+            elif isinstance(item, Literal):
+                place -= 1
+                share = 1.0 if self._said.words[place].meaning.stem == item.stem else 1 - _CONCEPT_SHARE
+                matched += item.weight * share
+                content += item.weight * share if item.tells else 0.0
+            else:
+                spans.append(Span(item, number, how, place - 1))
+                matched += self._bonus(spans[-1])
+                place = how
+        return Alignment(template, cost, matched, content, tuple(reversed(spans)), frozenset(lost), skipped + place)
+
+    def _bonus(self, span: Span) -> float:
+        fitting = span.slot.kind in TYPED and any(
+            fits(self._said.words[at], span.slot) for at in range(span.first, span.last + 1)
+        )
+        return TYPED_BONUS if fitting else 0.0
+
+    def _absorption(self, slot: Slot, function: int) -> tuple[list[float], list[float]]:
+        """For each word of the message: what it costs `slot` to take it, and to begin with it."""
+        key = (function, slot.name)
+        known = self._absorb.get(key)
+        if known is None:
+            words = self._said.words
+            known = self._absorb[key] = (
+                [self._absorption_of(word, slot, function) for word in words],
+                [_opening_of(word, slot) for word in words],
+            )
+        return known
+
+    def _absorption_of(self, word: Word, slot: Slot, function: int) -> float:
+        share = _HAN_SHARE if word.is_han else 1.0
+        if slot.kind in TYPED:
+            if fits(word, slot):
+                return _ABSORB_FITTING * share
+            return share * (_ABSORB if word.meaning.is_filler else _MISFIT[slot.kind])
+        meaning = word.meaning
+        if meaning.is_negation or meaning.is_destructive:
+            return _ABSORB_REFUSED * share
+        if not meaning.is_filler and self._lexicon.names_another(meaning.stem, function):
+            return _ABSORB_NAME * share
+        if not meaning.is_filler and self._lexicon.marks_another(meaning.stem, function):
+            return _ABSORB_MARK * share
+        return _ABSORB * share
+
+
+def _unbroken(previous: Literal | Slot | None, slot: Slot) -> float:
+    """What it costs `slot` to begin where no clause ends."""
+    both_free = isinstance(previous, Slot) and slot.kind not in TYPED and previous.kind not in TYPED
+    return _UNBROKEN if both_free else 0.0
+
+
+def _opening_of(word: Word, slot: Slot) -> float:
+    """What it costs `slot` to begin with `word`, beside taking it; a value of a kind begins with a word of the kind."""
+    if slot.kind not in TYPED:
+        return _LEADING_QUESTION if word.meaning.is_question else 0.0
+    is_small_word = word.meaning.is_filler and word.text.isalpha()
+    return 0.0 if fits(word, slot) and not is_small_word else inf
+
+
+def _skip_cost(word: Word, previous: Word | None) -> float:
+    """What it costs to leave `word` out. When something is to happen seldom changes what is meant."""
+    cost = word.meaning.skip_cost
+    if word.is_opening:
+        return min(cost, _OPENING_COST)
+    if word.is_time:
+        return min(cost, _MORE_TIME if previous is not None and previous.is_time else _FIRST_TIME)
+    return cost
+
+
+def fits(word: Word, slot: Slot) -> bool:
+    """Whether `word` looks like part of a value of `slot`."""
+    meaning = word.meaning
+    match slot.kind:
+        case SlotKind.TIME:
+            return word.is_time or meaning.is_number
+        case SlotKind.NUMBER:
+            return meaning.is_number
+        case SlotKind.EXPRESSION:
+            return meaning.is_number or meaning.is_operator
+        case SlotKind.CHOICE:
+            return meaning.stem in slot.choice_stems
+        case _:
+            return True
+
+
+_POINTING = frozenset(
+    listed("""
+    it that this them those these here there one ones item items thing things something anything everything all whole
+    entire list me current location area position nearby 它 这 那 个 些 全 部 所 有 都
+    """)
+)
+"""Words that point at something said before; alone they are no value."""
+_LOOSE = frozenset(listed("please thanks thank right currently exactly nearby located kindly 请 吗 呢 吧 啊 了"))
+"""Words that may hang on either end of a value without belonging to it."""
+_LOOSE_SHORT = _LOOSE | FILLERS | REQUESTS
+_LEADING = frozenset(listed("the a an my our that some between among 在 从"))
+"""Words that come before a value without belonging to it."""
+_OPEN = frozenset(listed("the a an my our your this that"))
+"""Words that something must follow: a text that ends with one goes on outside the slot."""
+_BEFORE_TIMES = frozenset(listed("at on by in for around"))
+_Range = tuple[int, int]
+"""The numbers of the first and the last word."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """The arguments read from one alignment."""
+
+    arguments: JsonObject
+    missing: tuple[str, ...]
+    """Required parameters without a value."""
+    unusable: tuple[str, ...]
+    """Slots that took words which are no value."""
+
+
+def filled(said: Utterance, alignment: Alignment, facts: FunctionFacts) -> Filled:
+    """The arguments of the call that `alignment` stands for."""
+    slots = facts.slots
+    raw = _raw_texts(said, alignment.spans, slots, facts.own_stems)
+    arguments: dict[str, JsonValue] = {}
+    unusable: list[str] = []
+    for name in dict.fromkeys((*(span.slot.name for span in alignment.spans), *raw)):
+        value = value_of(raw.get(name, ""), slots[name])
+        if value is None:
+            unusable.append(name)
+        else:
+            arguments[name] = value
+    _take_sole_number(said, alignment.spans, slots, arguments)
+    missing = tuple(name for name, slot in slots.items() if slot.required and name not in arguments)
+    return Filled(arguments, missing, tuple(unusable))
+
+
+def _raw_texts(
+    said: Utterance, spans: Sequence[Span], slots: Mapping[str, Slot], own: frozenset[str]
+) -> dict[str, str]:
+    """What each slot took, less what only hangs on; a time at the end of a text goes to a time slot that took none.
+    Words that are all the function's `own` (`my todo list` of a function for todos) are no value."""
+    texts: dict[str, str] = {}
+    taken = {span.slot.name for span in spans}
+    free_time = next((name for name, slot in slots.items() if slot.kind is SlotKind.TIME and name not in taken), None)
+    for span in spans:
+        words: _Range | None
+        if span.slot.kind in TYPED:
+            words = _fitting(said, span)
+        else:
+            words = _trimmed(said, span.slot, (span.first, _end_before_a_time(said, span, spans)))
+            inner, time = _parted(said, words)
+            if free_time is not None and inner is not None and time is not None:
+                texts[free_time], free_time, words = said.between(*time), None, inner
+            elif span.slot.kind is SlotKind.SHORT and not _is_bare_number(said, words):
+                words = inner
+            words = _less_own(said, span.slot, _trimmed(said, span.slot, words), own) if words is not None else None
+        if words is not None and not _says_nothing(said.words[words[0] : words[1] + 1], span.slot, own):
+            texts[span.slot.name] = said.between(*words)
+    return texts
+
+
+def _end_before_a_time(said: Utterance, span: Span, spans: Sequence[Span]) -> int:
+    """The last word of a text, less the preposition of a time that comes right behind it: `pizza at` before `7pm`."""
+    is_followed = any(one.slot.kind is SlotKind.TIME and one.first == span.last + 1 for one in spans)
+    loses_one = is_followed and span.last > span.first and said.words[span.last].text in _BEFORE_TIMES
+    return span.last - loses_one
+
+
+def _is_bare_number(said: Utterance, whole: _Range) -> bool:
+    """Whether there is nothing but one number: the number of something, though it might be an hour as well."""
+    return whole[0] == whole[1] and said.words[whole[0]].meaning.is_number
+
+
+def _fitting(said: Utterance, span: Span) -> _Range | None:
+    """From the first to the last word that looks like a value, so that prepositions around it fall off."""
+    fitting = [at for at in range(span.first, span.last + 1) if fits(said.words[at], span.slot)]
+    return (fitting[0], fitting[-1]) if fitting else None
+
+
+def _parted(said: Utterance, whole: _Range) -> tuple[_Range | None, _Range | None]:
+    """The words of `whole` less a time at either end, and that time (the longer one where both ends have one)."""
+    words = said.words
+    first, last = whole
+    while first <= last and words[last].is_time:
+        last -= 1
+    while first <= last and words[first].is_time:
+        first += 1
+    if (first, last) == whole:
+        return whole, None
+    if first > last:
+        return None, whole
+    before, after = (whole[0], first - 1), (last + 1, whole[1])
+    return (first, last), max((before, after), key=lambda part: part[1] - part[0])
+
+
+def _trimmed(said: Utterance, slot: Slot, whole: _Range) -> _Range:
+    """Less the words that hang on: short values lose every filler at their ends, free text only polite words."""
+    loose = _LOOSE_SHORT if slot.kind is SlotKind.SHORT else _LOOSE
+    leading = loose | _LEADING
+    words = said.words
+    first, last = whole
+    while last > first and words[last].text in loose and not words[last].is_time:
+        last -= 1
+    if words[last].text in _OPEN:
+        while last > first and words[last].text in _OPEN | PREPOSITIONS:
+            last -= 1
+    while first < last and words[first].text in leading and not words[first].is_time:
+        first += 1
+    return first, last
+
+
+def _less_own(said: Utterance, slot: Slot, whole: _Range, own: frozenset[str]) -> _Range:
+    """A short value less the function's own words before it: `forecast Oslo` is Oslo."""
+    first, last = whole
+    while slot.kind is SlotKind.SHORT and first < last and said.words[first].meaning.stem in own:
+        first, last = _trimmed(said, slot, (first + 1, last))
+    return first, last
+
+
+def _says_nothing(words: Sequence[Word], slot: Slot, own: frozenset[str]) -> bool:
+    if slot.kind is SlotKind.TIME:  # one character of a Chinese time is half a word
+        return len(words) == 1 and words[0].is_han and not words[0].meaning.is_number
+    if slot.kind in TYPED:
+        return False
+    return all(word.text in _POINTING or word.text in FILLERS or word.meaning.stem in own for word in words)
+
+
+def _take_sole_number(
+    said: Utterance, spans: Sequence[Span], slots: Mapping[str, Slot], arguments: dict[str, JsonValue]
+) -> None:
+    """A number that no slot took belongs to the one number parameter that has none."""
+    numeric = [slot for slot in slots.values() if slot.kind is SlotKind.NUMBER]
+    if len(numeric) != 1 or numeric[0].name in arguments:
+        return
+    taken = {at for span in spans for at in range(span.first, span.last + 1)}
+    loose = [
+        at for at, word in enumerate(said.words) if word.meaning.is_number and not word.is_time and at not in taken
+    ]
+    if len(loose) == 1:
+        value = value_of(said.between(loose[0], loose[0]), numeric[0])
+        if value is not None:
+            arguments[numeric[0].name] = value
+
+
+# On the cost of an alignment.
+_LOST_ACTION, _LOST_PREPOSITION = 0.8, 0.9
+_LOST_QUESTION, _OTHER_QUESTION = 0.5, 0.1
+_LOST_VALUE, _LOST_TYPED = 0.6, 1.2
+_SHORT_WORDS, _EXTRA_WORD, _PERSONAL_WORD, _LOOSE_WORD = 3, 0.3, 0.6, 0.1
+_WORDLESS = 0.15
+_PERSONAL = frozenset({"my", "i", "your", "till"})
+# On the score.
+_MISSING, _UNUSABLE = 0.08, 0.12
+_THIN, _THIN_SHARE = 0.15, 0.6
+_ONE_WORD, _ONE_WORD_ENOUGH = 0.3, 2
+_TAKES_AWAY, _NEGATED, _ASKS = 0.3, 0.3, 0.3
+
+
+def likeness(said: Utterance, alignment: Alignment) -> float:
+    """0 for nothing in common, 1 for the same words: the weight of what was found against the cost of the rest."""
+    if not alignment.matched:
+        return 0.0
+    template = alignment.template
+    cost = (
+        alignment.cost + _lost_cost(said, alignment) + sum(_span_cost(said, alignment, one) for one in alignment.spans)
+    )
+    if not template.content_words and not alignment.spans:
+        cost += _WORDLESS * (alignment.skipped + len(alignment.lost))
+    return 2 * alignment.matched / (2 * alignment.matched + cost)
+
+
+def score(said: Utterance, alignment: Alignment, like: float, values: Filled, facts: FunctionFacts) -> float:
+    """`like` less what speaks against the function as a whole: values that are missing, words that hardly tell
+    anything, a wish to delete or a question where the function does something else."""
+    template = alignment.template
+    if template.content_words and not alignment.content:
+        return 0.0
+    total = like - _MISSING * len(values.missing) - _UNUSABLE * len(values.unusable)
+    if alignment.content < template.content_weight * _THIN_SHARE:
+        total -= _THIN
+    if len(template.items) == 1 and len(said.words) > _ONE_WORD_ENOUGH:
+        total -= _ONE_WORD
+    if said.is_destructive and not facts.is_destructive:
+        total -= _TAKES_AWAY
+    if facts.writes:
+        total -= _NEGATED if said.is_negated else 0.0
+        total -= _ASKS if said.is_question else 0.0
+    return max(0.0, total)
+
+
+def _lost_cost(said: Utterance, alignment: Alignment) -> float:
+    return sum(_cost_of_loss(said, alignment.template.items[number]) for number in alignment.lost)
+
+
+def _cost_of_loss(said: Utterance, item: Literal | Slot) -> float:
+    """What is said without the word that makes the example an order or a question, or without the value that it
+    shows, is likely something else."""
+    if isinstance(item, Literal):
+        if item.is_action:
+            return _LOST_ACTION
+        if item.is_question:
+            return _OTHER_QUESTION if said.is_question else _LOST_QUESTION
+        return 0.0
+    if not item.required:
+        return 0.0
+    return _LOST_TYPED if item.kind in TYPED else _LOST_VALUE
+
+
+def _span_cost(said: Utterance, alignment: Alignment, span: Span) -> float:
+    """Values of few words are rarely long, rarely speak of persons, and stand after the preposition of the example."""
+    template = alignment.template
+    length = _length(said, span)
+    if span.slot.kind is not SlotKind.SHORT:
+        return _LOOSE_WORD * max(0, length - _SHORT_WORDS) if template.content_words <= 1 else 0.0
+    cost = _EXTRA_WORD * max(0, length - (_SHORT_WORDS if template.content_words else 1))
+    cost += _PERSONAL_WORD * sum(word.text in _PERSONAL for word in said.words[span.first : span.last + 1])
+    return cost + (_LOST_PREPOSITION if _lost_its_preposition(template, alignment.lost, span.item) else 0.0)
+
+
+def _lost_its_preposition(template: Template, lost: frozenset[int], number: int) -> bool:
+    before = template.items[number - 1] if number else None
+    return isinstance(before, Literal) and before.is_preposition and number - 1 in lost
+
+
+def _length(said: Utterance, span: Span) -> int:
+    """In words that are no fillers and no times; two Chinese characters count as one."""
+    words = (word for word in said.words[span.first : span.last + 1] if not word.meaning.is_filler and not word.is_time)
+    return round(sum(0.5 if word.is_han else 1.0 for word in words))
+
+
+WORTH_A_LOOK = 0.40
+"""A template that cannot reach this score is not aligned at all."""
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """One function that a message may mean."""
+
+    function: OfferedFunction
+    score: float
+    """From 0 to 1: how much the message resembles the closest example, less what speaks against it."""
+    arguments: JsonObject
+    """The values that the message gives; required ones may be missing."""
+    example: str
+
+
+class ExampleIndex:
+    """The examples of a set of functions, ready to be compared with messages. Immutable once built."""
+
+    def __init__(self, functions: Sequence[OfferedFunction]) -> None:
+        self.functions = tuple(functions)
+        self._lexicon = Lexicon(self.functions)
+        self._templates = tuple(templates_of(self.functions, self._lexicon))
+        self._postings: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
+        self._wordless: list[int] = []
+        for number, template in enumerate(self._templates):
+            self._post(number, template)
+
+    def matches(self, text: str, limit: int = 3, *, among: Container[str] | None = None) -> list[Match]:
+        """Up to `limit` functions that `text` resembles, best first; the earlier registered of equals first. `among`
+        leaves out all functions but those of these names."""
+        said = read(text)
+        if not said.words:
+            return []
+        best: dict[int, tuple[float, Alignment, Filled]] = {}
+        aligner = Aligner(said, self._lexicon)
+        last = 0.0  # the score of the last one that is within the limit so far
+        for bound, number in self._candidates(said, aligner.leftover_cost, among):
+            if bound < last - _ROUNDING:
+                break
+            function = self._templates[number].function
+            known = best[function][0] if function in best else 0.0
+            if known >= bound:
+                continue
+            found = self._compared(said, aligner, self._templates[number], known)
+            if found is not None:
+                best[function] = found
+                if len(best) >= limit:
+                    last = nlargest(limit, (one[0] for one in best.values()))[-1]
+        ranked = sorted(best.items(), key=lambda found: (-found[1][0], found[0]))[:limit]
+        return [self._match(number, *found) for number, found in ranked]
+
+    def _compared(
+        self, said: Utterance, aligner: Aligner, template: Template, known: float
+    ) -> tuple[float, Alignment, Filled] | None:
+        """The score of `template` with what it rests on; None when it is not above `known`."""
+        alignment = aligner.align(template)
+        like = likeness(said, alignment)
+        if like <= max(WORTH_A_LOOK, known):
+            return None
+        facts = self._lexicon.facts[template.function]
+        values = filled(said, alignment, facts)
+        total = score(said, alignment, like, values, facts)
+        return (total, alignment, values) if total > known else None
+
+    def _match(self, number: int, score: float, alignment: Alignment, values: Filled) -> Match:
+        return Match(self.functions[number], score, values.arguments, alignment.template.example)
+
+    def _post(self, number: int, template: Template) -> None:
+        literals = [item for item in template.items if isinstance(item, Literal) and item.tells]
+        if not literals:
+            self._wordless.append(number)
+        for literal in literals:
+            self._postings[literal.stem].append((number, literal.weight))
+            for concept in literal.concepts:
+                self._postings[f"={concept}"].append((number, literal.weight))
+
+    def _candidates(
+        self, said: Utterance, leftover_cost: float, among: Container[str] | None
+    ) -> list[tuple[float, int]]:
+        """The templates worth aligning with the most that each can score, highest first."""
+        shared: defaultdict[int, float] = defaultdict(float)
+        for key in self._keys(said):
+            for number, weight in self._postings.get(key, ()):
+                shared[number] += weight
+        for number in self._wordless:
+            shared[number] += 0.0
+        bounds = (
+            (_bound(self._templates[number], found, leftover_cost), number)
+            for number, found in shared.items()
+            if among is None or self.functions[self._templates[number].function].name in among
+        )
+        return sorted((one for one in bounds if one[0] >= WORTH_A_LOOK), key=lambda one: (-one[0], one[1]))
+
+    def _keys(self, said: Utterance) -> Iterator[str]:
+        seen: set[str] = set()
+        for word in said.words:
+            if word.meaning.is_filler:
+                continue
+            for key in (word.meaning.stem, *(f"={concept}" for concept in word.meaning.concepts)):
+                if key not in seen:
+                    seen.add(key)
+                    yield key
+
+
+def _bound(template: Template, shared: float, leftover_cost: float) -> float:
+    """No alignment scores more: every shared word found, every slot filled, and nothing in the message left over but
+    what a template without slots has no place for. `leftover_cost` is that of a message that answers nothing."""
+    content = min(shared, template.content_weight)
+    matched = content + template.filler_weight + TYPED_BONUS * template.typed_slots
+    if not matched:
+        return 0.0
+    cost = template.content_weight - content
+    if not template.has_slots:
+        cost += max(0.0, leftover_cost - MOST_SKIP_COST * len(template.items))
+    return 2 * matched / (2 * matched + cost)

@@ -1,0 +1,364 @@
+"""Example sentences as templates of weighted words and slots, and slot values by the parameter's JSON Schema."""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache
+
+from services.llm.model import OfferedFunction
+from services.llm.offline.utterance import Word, is_number, number_in, read, with_digits
+from services.llm.offline.vocabulary import DESTRUCTIVE, FILLERS, OPERATORS, PREPOSITIONS, concepts_of
+from services.patterns import lazy_pattern
+from services.refs import JsonObject, JsonValue
+from services.text_index import is_unspaced, listed, scan, stem, terms
+
+
+class SlotKind(StrEnum):
+    """What the words of a slot look like."""
+
+    CHOICE = "choice"  # one of the values of an enum
+    NUMBER = "number"
+    TIME = "time"
+    EXPRESSION = "expression"
+    LIST = "list"
+    SHORT = "short"  # a few words: a name, a place, a unit
+    LONG = "long"  # free text
+
+
+TYPED = frozenset({SlotKind.CHOICE, SlotKind.NUMBER, SlotKind.TIME, SlotKind.EXPRESSION})
+_TIME_FORMATS = frozenset({"time", "date", "date-time", "duration"})
+_TIME_NAMES = frozenset(listed("time times when date day days due at until deadline moment weekday month"))
+_EXPRESSION_NAMES = frozenset(listed("expression formula calculation equation sum"))
+_LONG_NAMES = frozenset(
+    listed("""
+    text message title task query item items question note content description body what topic subject reason words
+    """)
+)
+_LONG_LENGTH = 300
+"""A string that may be longer than this is free text, whatever it is called."""
+_WORDS_OF_ONE = 2
+"""A list of one part that is longer than this is a sentence rather than a list."""
+_EDGES = " \t\n.,;:!?\"'`“”‘’。，；：！？、"
+_CURRENCY = lazy_pattern(r"[$€£¥]\s*(?=\d)")
+_PARTS = lazy_pattern(r"\s*(?:,|;|/|、|，|；|\n|\bor\b|\band\b|\bvs\b|\bversus\b|还是|或者|或|和)\s*", re.IGNORECASE)
+_NAME_PARTS = lazy_pattern(r"[^a-z]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One parameter of a function as a place that words can fill."""
+
+    name: str
+    kind: SlotKind
+    required: bool
+    schema: JsonObject
+    choices: tuple[tuple[str, JsonValue], ...] = ()
+    """For CHOICE: each value as people write it, longest first, and the value itself."""
+    choice_stems: frozenset[str] = frozenset()
+
+
+def slots_of(parameters: JsonObject) -> dict[str, Slot]:
+    """The slots of a function by the names of its parameters."""
+    required = set(parameters.get("required", ()))
+    properties: Mapping[str, JsonObject] = parameters.get("properties", {})
+    return {name: _slot(name, schema, required=name in required) for name, schema in properties.items()}
+
+
+def _slot(name: str, schema: JsonObject, *, required: bool) -> Slot:
+    plain = _without_null(schema)
+    choices = tuple(sorted(_choices(plain), key=lambda choice: -len(choice[0])))
+    stems = frozenset(term for written, _ in choices for term in terms(written) or [written])
+    return Slot(name, _kind(name, plain, has_choices=bool(choices)), required, plain, choices, stems)
+
+
+def _without_null(schema: JsonObject) -> JsonObject:
+    """The branch that holds the value, where the schema allows several."""
+    for key in ("anyOf", "oneOf", "allOf"):
+        for branch in schema.get(key, ()):
+            if branch.get("type") != "null":
+                return {**{k: v for k, v in schema.items() if k != key}, **_without_null(branch)}
+    kind = schema.get("type")
+    if isinstance(kind, list):
+        return {**schema, "type": next((one for one in kind if one != "null"), "string")}
+    return schema
+
+
+def _choices(schema: JsonObject) -> Iterator[tuple[str, JsonValue]]:
+    values = [schema["const"]] if "const" in schema else schema.get("enum", ())
+    for value in values:
+        if isinstance(value, str) and value:
+            yield value.lower().replace("_", " "), value
+    if schema.get("type") == "boolean":
+        yield from (("yes", True), ("true", True), ("on", True), ("no", False), ("false", False), ("off", False))
+
+
+def _kind(name: str, schema: JsonObject, *, has_choices: bool) -> SlotKind:
+    parts = set(_NAME_PARTS.split(name.lower()))
+    of_type = {"integer": SlotKind.NUMBER, "number": SlotKind.NUMBER, "array": SlotKind.LIST}.get(
+        schema.get("type", "")
+    )
+    if has_choices:
+        return SlotKind.CHOICE
+    if of_type is not None:
+        return of_type
+    if schema.get("format") in _TIME_FORMATS or parts & _TIME_NAMES:
+        return SlotKind.TIME
+    if parts & _EXPRESSION_NAMES:
+        return SlotKind.EXPRESSION
+    long = parts & _LONG_NAMES or schema.get("maxLength", 0) > _LONG_LENGTH
+    return SlotKind.LONG if long else SlotKind.SHORT
+
+
+def value_of(raw: str, slot: Slot) -> JsonValue | None:
+    """The value that `raw` means in `slot`, or None when it means none that the schema allows."""
+    text = unicodedata.normalize("NFKC", raw).strip(_EDGES)
+    if not text:
+        return None
+    match slot.kind:
+        case SlotKind.CHOICE:
+            return _choice(text.lower(), slot.choices)
+        case SlotKind.NUMBER:
+            return _number(text, slot.schema)
+        case SlotKind.LIST:
+            return _list(text, slot.schema)
+        case SlotKind.EXPRESSION:
+            return with_digits(_CURRENCY.sub("", text)) if _counts_something(text) else None
+        case _:
+            longest = slot.schema.get("maxLength")
+            return None if longest is not None and len(text) > longest else text
+
+
+def _counts_something(text: str) -> bool:
+    """Whether `text` has a number, and beside it another one or a sign or word that does something with it."""
+    words = [token.text for token in scan(text)]
+    numbers = sum(is_number(word) for word in words)
+    acting = sum(word in OPERATORS and word not in FILLERS for word in words)
+    return numbers >= 1 and numbers + acting >= 2
+
+
+def _choice(text: str, choices: Sequence[tuple[str, JsonValue]]) -> JsonValue | None:
+    """The value of the longest choice that stands in `text` as whole words."""
+    said = {stem(word) for word in re.findall(r"\w+", text)}
+    for written, value in choices:
+        if is_unspaced(written):
+            if written in text:
+                return value
+        elif all(stem(word) in said for word in written.split()):
+            return value
+    return None
+
+
+def _number(text: str, schema: JsonObject) -> JsonValue | None:
+    number = number_in(text)
+    if number is None:
+        return None
+    if schema.get("type") == "integer":
+        if number != int(number):
+            return None
+        number = int(number)
+    elif number == int(number):
+        number = int(number)
+    low, high = schema.get("minimum"), schema.get("maximum")
+    if (low is not None and number < low) or (high is not None and number > high):
+        return None
+    return number
+
+
+def _list(text: str, schema: JsonObject) -> JsonValue | None:
+    items = schema.get("items", {})
+    slot = _slot("item", items, required=True)
+    parts = [value_of(part, slot) for part in _PARTS.split(text) if part.strip(_EDGES)]
+    known = [part for part in parts if part is not None]
+    if len(known) == 1 and len(text.split()) > _WORDS_OF_ONE:
+        return None
+    if not known or len(known) != len(parts) or len(known) < schema.get("minItems", 0):
+        return None
+    return known
+
+
+_SLOT = re.compile(r"\{(\w+)\}")
+_FILLER_WEIGHT = 0.12
+_TIME_WEIGHT = 0.25
+_LEAST_WEIGHT, _SPECIFIC_WEIGHT = 0.4, 0.8
+_QUESTION_SHARE = 0.6
+_HAN_SHARE = 0.6
+"""A Chinese word is two characters on average, so one of them tells less than an English word."""
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A word of an example."""
+
+    stem: str
+    weight: float
+    concepts: frozenset[str]
+    is_filler: bool
+    is_question: bool
+    is_action: bool
+    is_preposition: bool
+
+    @property
+    def tells(self) -> bool:
+        """Whether the word tells what the sentence is about."""
+        return not self.is_filler and not self.is_question
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """One example of one function."""
+
+    function: int
+    """The function's number in the offer."""
+    example: str
+    items: tuple[Literal | Slot, ...]
+    filler_weight: float
+    content_weight: float
+    content_words: int
+    has_slots: bool
+    typed_slots: int
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionFacts:
+    """What alignment needs to know of one function."""
+
+    slots: dict[str, Slot]
+    writes: bool
+    is_destructive: bool
+    """Its own words say that it takes something away."""
+    own_stems: frozenset[str]
+    """The words of its name, and those that several of its examples share: what it is about, never a value."""
+
+
+class Lexicon:
+    """Which functions use which words, over all functions of an offer."""
+
+    def __init__(self, functions: Sequence[OfferedFunction]) -> None:
+        self._count = len(functions)
+        literal_users: defaultdict[str, set[int]] = defaultdict(set)
+        self._name_users: defaultdict[str, set[int]] = defaultdict(set)
+        self._users: Counter[str] = Counter()
+        self.facts: list[FunctionFacts] = []
+        for number, function in enumerate(functions):
+            in_name = {term for term in terms(function.original.replace("_", " ")) if term.isalpha()}
+            by_example = [{word.meaning.stem for word in _literal_words(example)} for example in function.examples]
+            times = Counter(word for words in by_example for word in words)
+            in_examples = set(times)
+            own = in_name | {word for word, count in times.items() if count > 1}
+            for word in in_name:
+                self._name_users[word].add(number)
+            for word in in_examples:
+                literal_users[word].add(number)
+            self._users.update(in_examples | in_name | set(terms(function.description)))
+            self.facts.append(_facts(function, in_name | in_examples, own))
+        self._literal_users = literal_users
+
+    def weight(self, word_stem: str) -> float:
+        """How much a content word tells: most when only one function uses it."""
+        users = max(1, self._users[word_stem])
+        specificity = math.log(1 + self._count / users) / math.log(1 + self._count) if self._count else 1.0
+        return _LEAST_WEIGHT + _SPECIFIC_WEIGHT * specificity
+
+    def names_another(self, word_stem: str, function: int) -> bool:
+        """Whether the word stands in the names of other functions only."""
+        users = self._name_users.get(word_stem)
+        return users is not None and function not in users
+
+    def marks_another(self, word_stem: str, function: int) -> bool:
+        """Whether exactly one function has the word in its examples, and another one than `function`."""
+        users = self._literal_users.get(word_stem)
+        return users is not None and len(users) == 1 and function not in users
+
+
+def templates_of(functions: Sequence[OfferedFunction], lexicon: Lexicon) -> Iterator[Template]:
+    """The templates of all examples. An example with nothing to recognise it by gives none."""
+    for number, function in enumerate(functions):
+        for example in function.examples:
+            items = tuple(_items(example, lexicon, lexicon.facts[number].slots))
+            literals = [item for item in items if isinstance(item, Literal)]
+            slots = [item for item in items if isinstance(item, Slot)]
+            content = [literal for literal in literals if literal.tells]
+            if items:
+                yield Template(
+                    function=number,
+                    example=example,
+                    items=items,
+                    filler_weight=sum(literal.weight for literal in literals if not literal.tells),
+                    content_weight=sum(literal.weight for literal in content),
+                    content_words=len(content),
+                    has_slots=bool(slots),
+                    typed_slots=sum(slot.kind in TYPED for slot in slots),
+                )
+
+
+def without_slots(example: str) -> str:
+    """The words of `example` alone, for an index of words."""
+    return _SLOT.sub(" ", example)
+
+
+def with_values(example: str, values: dict[str, str]) -> str:
+    """`example` with each slot replaced by the value of its name; an unknown slot stays as it is."""
+    return _SLOT.sub(lambda found: values.get(found[1], found[0]), example)
+
+
+def _items(example: str, lexicon: Lexicon, slots: dict[str, Slot]) -> Iterator[Literal | Slot]:
+    """Literals and slots in order; a slot without a parameter of that name is left out."""
+    parts = _SLOT.split(example)
+    literals = [_words_of(part) for part in parts[::2]]
+    only_time = all(word.is_time or word.meaning.is_filler for words in literals for word in words)
+    for place, part in enumerate(parts):
+        if place % 2 == 0:
+            yield from (
+                _literal(word, lexicon, by_the_way=word.is_time and not only_time) for word in literals[place // 2]
+            )
+        elif part in slots:
+            yield slots[part]
+
+
+def _literal(word: Word, lexicon: Lexicon, *, by_the_way: bool) -> Literal:
+    """`by_the_way`: a time that only goes with what the example is about."""
+    meaning = word.meaning
+    weight = _FILLER_WEIGHT if meaning.is_filler else lexicon.weight(meaning.stem)
+    if by_the_way:
+        weight = min(weight, _TIME_WEIGHT)
+    if meaning.is_question:
+        weight *= _QUESTION_SHARE
+    if word.is_han:
+        weight *= _HAN_SHARE
+    return Literal(
+        stem=meaning.stem,
+        weight=weight,
+        concepts=meaning.concepts,
+        is_filler=meaning.is_filler or by_the_way,
+        is_question=meaning.is_question,
+        is_action=meaning.is_action,
+        is_preposition=word.text in PREPOSITIONS,
+    )
+
+
+@lru_cache(maxsize=2048)
+def _words_of(part: str) -> tuple[Word, ...]:
+    """The words of an example, or of a part of one. Whenever a source changes, the index is made anew, of nearly the
+    same examples."""
+    return read(part).words
+
+
+def _literal_words(example: str) -> Iterable[Word]:
+    return (word for word in _words_of(without_slots(example)) if word.text not in FILLERS)
+
+
+def _facts(function: OfferedFunction, stems: set[str], own: set[str]) -> FunctionFacts:
+    takes_away = {stem(word) for word in DESTRUCTIVE}
+    concepts = {concept for word in stems for concept in concepts_of(word)}
+    return FunctionFacts(
+        slots=slots_of(function.parameters),
+        writes=function.writes,
+        is_destructive=bool(stems & takes_away) or "remove" in concepts,
+        own_stems=frozenset(own),
+    )

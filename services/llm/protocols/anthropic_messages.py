@@ -1,0 +1,140 @@
+"""Models behind the Anthropic messages protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+
+import orjson
+
+from services.clock import Clock
+from services.llm.encoding import dumps, guided, wire_name
+from services.llm.model import ModelAnswer, ModelMessage, ModelRequest, Offer, ToolCall
+from services.llm.profile import ModelProfile
+from services.llm.provider import Provider, say_hello
+from services.llm.reading.anthropic import read_body
+from services.refs import JsonObject
+
+_CACHED: JsonObject = {"cache_control": {"type": "ephemeral"}}
+_THOUGHTS = frozenset({"thinking", "redacted_thinking"})
+
+
+def encode_tools(offer: Offer) -> bytes:
+    """The functions of `offer` as a JSON array, encoded once for each Offer. The provider may keep what it has read up
+    to the last one, which is the same for all chats."""
+    encoded = offer.encoded.get("anthropic")
+    if encoded is None:
+        tools: list[JsonObject] = [
+            {"name": function.name, "description": function.description, "input_schema": function.parameters}
+            for function in offer.functions
+        ]
+        if tools:
+            tools[-1].update(_CACHED)
+        encoded = offer.encoded["anthropic"] = orjson.dumps(tools)
+    return encoded
+
+
+def encode_conversation(messages: Sequence[ModelMessage], *, echo_reasoning: bool = True) -> tuple[bytes, bytes]:
+    """The instructions, which the provider may keep, and the turns; each a JSON array. Instructions are the system's
+    messages at the beginning; later ones are said by the user, since this wire has no place for them."""
+    first = next((place for place, one in enumerate(messages) if one.role != "system"), len(messages))
+    system: list[JsonObject] = [_text(one.content) for one in messages[:first] if one.content.strip()]
+    if system:
+        system[-1].update(_CACHED)
+    return dumps(system), dumps(_turns(messages[first:], echo_reasoning=echo_reasoning))
+
+
+def _turns(messages: Iterable[ModelMessage], *, echo_reasoning: bool) -> list[JsonObject]:
+    """Turns of the user and the assistant by turns, the user's first, as the provider insists."""
+    turns: list[JsonObject] = []
+    for message in messages:
+        role = "assistant" if message.role == "assistant" else "user"
+        blocks = _blocks(message, echo_reasoning=echo_reasoning)
+        if not turns and role == "assistant" and blocks:
+            turns.append({"role": "user", "content": [_text("…")]})
+        if turns and turns[-1]["role"] == role:
+            turns[-1]["content"] += blocks
+        elif blocks:
+            turns.append({"role": role, "content": blocks})
+    return turns
+
+
+def _blocks(message: ModelMessage, *, echo_reasoning: bool) -> list[JsonObject]:
+    if message.role == "tool":
+        return [{"type": "tool_result", "tool_use_id": _id(message.call_id), "content": message.content}]
+    kept = (message.opaque or {}).get("anthropic")
+    if kept:
+        return [block for block in kept["content"] if echo_reasoning or block.get("type") not in _THOUGHTS]
+    # An empty text is refused.
+    said = [_text(message.content)] if message.content.strip() else []
+    return [*said, *(_tool_use(call) for call in message.calls)]
+
+
+def _tool_use(call: ToolCall) -> JsonObject:
+    return {"type": "tool_use", "id": _id(call.id), "name": wire_name(call.name), "input": call.arguments or {}}
+
+
+def _id(call_id: str) -> str:
+    """A call of another provider's may have an id that this one refuses."""
+    return wire_name(call_id)
+
+
+def _text(text: str) -> JsonObject:
+    return {"type": "text", "text": text}
+
+
+_VERSION = "2023-06-01"
+_USUAL_MAX_TOKENS = 4096
+"""The wire knows no request without a limit; `max_tokens` in the profile's extra fields sets another one."""
+_MODES = {"none": "none", "required": "any", "auto": "auto"}
+
+
+class AnthropicMessages:
+    """A ChatModel over HTTP. Asks once; `ResilientModel` asks again."""
+
+    def __init__(self, profile: ModelProfile, clock: Clock) -> None:
+        self.name = profile.name
+        self._profile = profile
+        self._clock = clock
+        headers = {"x-api-key": profile.api_key.get_secret_value(), "anthropic-version": _VERSION}
+        self._provider = Provider(profile.endpoint("messages", MappingProxyType(headers), bearer=False), clock)
+        head = orjson.dumps({"model": profile.model, "max_tokens": _USUAL_MAX_TOKENS, **profile.extra})
+        self._head = head.removesuffix(b"}")
+
+    async def complete(self, request: ModelRequest) -> ModelAnswer:
+        """The model's answer. Raises ModelError as `Provider.post` and `read` do."""
+        status, headers, answer = await self._provider.post(self.encode(request), request.timeout_seconds)
+        return self.read(request, status, headers, answer)
+
+    def read(self, request: ModelRequest, status: int, headers: Mapping[str, str], answer: bytes) -> ModelAnswer:
+        """What the server's response to `request` says. Raises ModelError as `read_body` does."""
+        return read_body(status, headers, answer, self._clock.now())
+
+    def encode(self, request: ModelRequest) -> bytes:
+        """The bytes of the request's body: what every request shares, the functions, the instructions, the turns."""
+        parts = [self._head]
+        if request.offer is not None and request.offer.functions:
+            parts += [b',"tools":', encode_tools(request.offer), self._tool_choice(request.tool_choice)]
+        system, turns = encode_conversation(guided(request), echo_reasoning=self._profile.echo_reasoning)
+        if system != b"[]":
+            parts += [b',"system":', system]
+        parts += [b',"messages":', turns, b"}"]
+        return b"".join(parts)
+
+    async def probe(self) -> str:
+        """One line that says how fast the model answered a word. Raises ModelError when it did not."""
+        return await say_hello(self, self._profile.model, self._clock)
+
+    async def close(self) -> None:
+        """Close the connections; the model is not used afterwards."""
+        await self._provider.close()
+
+    def _tool_choice(self, choice: str) -> bytes:
+        if choice not in ("auto", "none") and not self._profile.tool_choice_required:
+            choice = "auto"
+        wanted: dict[str, str | bool] = (
+            {"type": _MODES[choice]} if choice in _MODES else {"type": "tool", "name": choice}
+        )
+        if choice != "none" and self._profile.parallel_flag is not None:
+            wanted["disable_parallel_tool_use"] = not self._profile.parallel_flag
+        return b"" if wanted == {"type": "auto"} else b',"tool_choice":' + orjson.dumps(wanted)

@@ -1,0 +1,72 @@
+"""Models behind the OpenAI chat-completions protocol, which most providers and local servers speak."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import orjson
+
+from services.clock import Clock
+from services.llm.encoding import encode_messages, encode_tools, guided
+from services.llm.model import ModelAnswer, ModelRequest, Offer, OfferedFunction
+from services.llm.profile import ModelProfile
+from services.llm.provider import Provider, say_hello
+from services.llm.reading.dialects import reader_for
+from services.llm.reading.openai import read_body
+
+_EXAMPLE = OfferedFunction(
+    "ready", "ready", "Says that you are ready.", {"type": "object", "properties": {}, "required": []}
+)
+"""What a probe offers."""
+_MODES = frozenset({"auto", "none", "required"})
+
+
+class OpenAIChat:
+    """A ChatModel over the openai package. Asks once; `ResilientModel` asks again."""
+
+    def __init__(self, profile: ModelProfile, clock: Clock) -> None:
+        self.name = profile.name
+        self._profile = profile
+        self._dialect = profile.dialect
+        self._clock = clock
+        self._provider = Provider(profile.endpoint("chat/completions"), clock)
+        head = orjson.dumps({"model": profile.model, **profile.extra})
+        self._head = head.removesuffix(b"}")
+
+    async def complete(self, request: ModelRequest) -> ModelAnswer:
+        """The model's answer. Raises ModelError as `Provider.post` and `read` do."""
+        status, headers, answer = await self._provider.post(self.encode(request), request.timeout_seconds)
+        return self.read(request, status, headers, answer)
+
+    def read(self, request: ModelRequest, status: int, headers: Mapping[str, str], answer: bytes) -> ModelAnswer:
+        """What the server's response to `request` says. Raises ModelError as `read_body` does."""
+        return read_body(status, headers, answer, self._clock.now(), reader_for(self._dialect, request.offer))
+
+    def encode(self, request: ModelRequest) -> bytes:
+        """The bytes of the request's body: what every request shares, the functions, then the messages."""
+        parts = [self._head]
+        if request.offer is not None and request.offer.functions:
+            parts += [
+                b',"tools":',
+                encode_tools(request.offer, strict=self._profile.strict),
+                self._tool_choice(request.tool_choice),
+            ]
+            if self._profile.parallel_flag is not None:
+                parts.append(b',"parallel_tool_calls":%b' % orjson.dumps(self._profile.parallel_flag))
+        parts += [b',"messages":', encode_messages(guided(request), echo_reasoning=self._profile.echo_reasoning), b"}"]
+        return b"".join(parts)
+
+    async def probe(self) -> str:
+        """One line that says how fast the model answered a word. Raises ModelError when it did not."""
+        return await say_hello(self, self._profile.model, self._clock, Offer([_EXAMPLE]))
+
+    async def close(self) -> None:
+        """Close the connections; the model is not used afterwards."""
+        await self._provider.close()
+
+    def _tool_choice(self, choice: str) -> bytes:
+        if choice == "auto" or (choice != "none" and not self._profile.tool_choice_required):
+            return b""
+        if choice in _MODES:
+            return b',"tool_choice":"%b"' % choice.encode()
+        return b',"tool_choice":' + orjson.dumps({"type": "function", "function": {"name": choice}})

@@ -1,0 +1,86 @@
+"""A model behind a function of an author's own: for providers that no protocol here speaks to."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
+
+import orjson
+
+from services.llm.encoding import encode_messages, encode_tools
+from services.llm.model import ModelAnswer, ModelError, ModelMessage, ModelRequest
+from services.llm.reading.openai import read_body
+from services.refs import ErrorCode, JsonObject
+
+CallWithFunctions = Callable[[list[JsonObject], list[JsonObject]], Awaitable[JsonObject | str]]
+"""Takes messages and tools as the OpenAI chat completions have them. Returns a whole completion, only its message, or
+a text. May raise ModelError to say what is wrong; whatever else it raises is an outage."""
+
+_PROBE_SECONDS = 20.0
+
+
+class OwnProvider:
+    """A ChatModel that asks such a function. What it returns is read and refused as a server's answer would be."""
+
+    def __init__(self, name: str, call_with_functions: CallWithFunctions, model: str = "") -> None:
+        """`model` is what answers are said to come from when they do not say so themselves."""
+        self.name = name
+        self._call = call_with_functions
+        self._model = model
+
+    async def complete(self, request: ModelRequest) -> ModelAnswer:
+        """The function's answer. Raises ModelError."""
+        messages = orjson.loads(encode_messages(request.messages))
+        offers = request.offer is not None and request.offer.functions and request.tool_choice != "none"
+        tools = orjson.loads(encode_tools(request.offer)) if request.offer is not None and offers else []
+        try:
+            async with asyncio.timeout(request.timeout_seconds):
+                returned = await self._call(messages, tools)
+            body = orjson.dumps(_completion(returned, self._model))
+        except ModelError:
+            raise
+        except TimeoutError:
+            raise ModelError(
+                ErrorCode.TIMEOUT, f"no answer within {request.timeout_seconds:.1f} s", retryable=True
+            ) from None
+        except TypeError as error:
+            raise ModelError(ErrorCode.MALFORMED_BY_PROVIDER, f"{self.name} returned no JSON: {error}") from error
+        except (Exception, SystemExit) as error:
+            text = f"{self.name} failed: {type(error).__name__}: {error}"
+            raise ModelError(ErrorCode.PROVIDER_ERROR, text, retryable=True) from error
+        return read_body(200, {}, body)
+
+    async def probe(self) -> str:
+        """One line that says that the function answers. Raises ModelError when it does not."""
+        hello = ModelMessage("user", "Say OK.")
+        answer = await self.complete(ModelRequest([hello], timeout_seconds=_PROBE_SECONDS))
+        return f"{answer.model or self.name} answered"
+
+    async def close(self) -> None:
+        return None
+
+
+def load_function(path: str) -> CallWithFunctions:
+    """The function that `path` names, as `package.module:function`. Raises ValueError that says what is wrong."""
+    module_name, _, name = path.partition(":")
+    try:
+        module = importlib.import_module(module_name)
+    except ImportError as error:
+        raise ValueError(f"{path}: {error}") from error
+    found = getattr(module, name, None)
+    if found is None:
+        raise ValueError(f"{path}: the module has no function {name!r}")
+    return cast(CallWithFunctions, found)
+
+
+def _completion(returned: Any, model: str) -> Any:
+    """What was returned, as a whole completion; what is no answer stays as it is, for the reader to refuse."""
+    if isinstance(returned, str):
+        returned = {"role": "assistant", "content": returned}
+    if not isinstance(returned, dict):
+        return returned
+    if "choices" not in returned and "error" not in returned:
+        returned = {"choices": [{"message": returned, "finish_reason": ""}]}
+    return {"model": model, **returned}

@@ -1,0 +1,203 @@
+"""Models without function calling: functions are described in the instructions, calls are read from the text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Literal
+
+import orjson
+
+from services.clock import Clock
+from services.llm.encoding import dumps
+from services.llm.model import ModelAnswer, ModelMessage, ModelRequest, Offer, OfferedFunction
+from services.llm.profile import ModelProfile
+from services.llm.provider import Provider, say_hello
+from services.llm.reading.markup import ReadText
+from services.llm.reading.openai import read_body
+from services.llm.text_calls import JSON_CALLS, RESULT, XML_CALLS, CallForm, reader_of
+from services.llm.text_calls import write_json_calls as write_json
+from services.llm.text_calls import write_xml_calls as write_xml
+from services.refs import JsonObject, JsonValue
+
+WriteCalls = Callable[[Sequence[tuple[str, Mapping[str, JsonValue]]]], str]
+_MOST_DEPTH = 6
+
+_RULES = """\
+You can call functions. To do so, answer with one block in exactly the form of the samples below and nothing after it; \
+put several calls into the same block. {form} You are then told the results, and answer in words.
+Call only functions of this list. If you have to ask before you can tell what is wanted, call:
+{insufficient}
+If no function fits, just answer in words, without any block.
+
+Functions:"""
+_FORMS = {
+    "json": "Write valid JSON.",
+    "xml": "Write well-formed XML, with values that hold < or & in <![CDATA[ ]]>.",
+}
+
+
+def functions_prompt(offer: Offer, form: str, write: WriteCalls) -> str:
+    """The instructions for the functions of `offer`; `form` is `json` or `xml`, and `write` writes its samples."""
+    insufficient = write([("insufficient_arguments", {"question": "the question"})])
+    rules = _RULES.format(form=_FORMS[form], insufficient=insufficient)
+    return "\n\n".join([rules, *(_described(function, write) for function in offer.functions)])
+
+
+def _described(function: OfferedFunction, write: WriteCalls) -> str:
+    sample = write([(function.name, sample_arguments(function))])
+    if function.system_prompt:
+        said = function.system_prompt.replace("{schema}", sample)
+        return f"### {function.name}\n{said}" if sample in said else f"### {function.name}\n{said}\n{sample}"
+    schema = orjson.dumps(function.parameters).decode()
+    return f"### {function.name}\n{function.description}\nArguments, as JSON Schema: {schema}\n{sample}"
+
+
+def sample_arguments(function: OfferedFunction) -> JsonObject:
+    """Arguments that show the form of each parameter: its own example or default, else a value of its type."""
+    return {
+        name: _sample(name, schema if isinstance(schema, dict) else {}, _MOST_DEPTH)
+        for name, schema in (function.parameters.get("properties") or {}).items()
+    }
+
+
+def _sample(name: str, schema: JsonObject, depth: int) -> JsonValue:
+    for key in ("example", "default", "const"):
+        if schema.get(key) is not None:
+            return schema[key]
+    for key in ("examples", "enum"):
+        if isinstance(schema.get(key), list) and schema[key]:
+            return schema[key][0]
+    union = next((schema[key] for key in ("anyOf", "oneOf", "allOf") if schema.get(key)), None)
+    if union and isinstance(union[0], dict):
+        return _sample(name, union[0], depth - 1) if depth else "…"
+    kinds = schema.get("type")
+    kind = kinds[0] if isinstance(kinds, list) and kinds else kinds
+    if kind == "object":
+        properties = schema.get("properties") or {}
+        return {one: _sample(one, sub, depth - 1) for one, sub in properties.items() if isinstance(sub, dict) and depth}
+    if kind == "array":
+        items = schema.get("items")
+        item = _sample(name, items, depth - 1) if isinstance(items, dict) and depth else "…"
+        # An object whose fields nobody knows shows nothing, and is hardly ever allowed.
+        return [] if item == {} and not schema.get("minItems") else [item]
+    return {"integer": schema.get("minimum", 1), "number": schema.get("minimum", 1.5), "boolean": True}.get(
+        str(kind), f"the {name}"
+    )
+
+
+Form = Literal["json", "xml"]
+_CHOICES = {"required": "Call a function now.", "none": "Call no function now."}
+
+
+@dataclass(frozen=True, slots=True)
+class _Wording:
+    """How one form is written and read."""
+
+    calls: CallForm
+    write: WriteCalls
+
+
+_WORDINGS: dict[str, _Wording] = {"json": _Wording(JSON_CALLS, write_json), "xml": _Wording(XML_CALLS, write_xml)}
+
+
+def text_reader(form: Form, offer: Offer | None) -> ReadText:
+    """How the text of an answer to a request with `offer` is read."""
+    return reader_of(_WORDINGS[form].calls, offer)
+
+
+class TextProtocol:
+    """A ChatModel whose functions live in prose. Asks once; `ResilientModel` asks again."""
+
+    def __init__(self, profile: ModelProfile, clock: Clock, form: Form) -> None:
+        self.name = profile.name
+        self._profile = profile
+        self._clock = clock
+        self._form: Form = form
+        self._write = _WORDINGS[form].write
+        self._provider = Provider(profile.endpoint("chat/completions"), clock)
+        head = orjson.dumps({"model": profile.model, **profile.extra})
+        self._head = head.removesuffix(b"}")
+
+    async def complete(self, request: ModelRequest) -> ModelAnswer:
+        """The model's answer. Raises ModelError as `Provider.post` and `read` do."""
+        status, headers, answer = await self._provider.post(self.encode(request), request.timeout_seconds)
+        return self.read(request, status, headers, answer)
+
+    def read(self, request: ModelRequest, status: int, headers: Mapping[str, str], answer: bytes) -> ModelAnswer:
+        """What the server's response to `request` says. Raises ModelError as `read_body` does."""
+        return read_body(status, headers, answer, self._clock.now(), text_reader(self._form, request.offer))
+
+    def encode(self, request: ModelRequest) -> bytes:
+        """The bytes of the request's body."""
+        messages = self._plain(request.messages)
+        if request.offer is None or not request.offer.functions:
+            return b'%b,"messages":%b}' % (self._head, dumps(messages))
+        if request.tool_choice != "auto":
+            only = f"Call the function {request.tool_choice} now."
+            _add(messages, "user", _CHOICES.get(request.tool_choice, only))
+        instructions = messages.pop(0)["content"] if messages and messages[0]["role"] == "system" else ""
+        system = dumps(instructions + "\n\n").removesuffix(b'"') + self._prompt(request.offer)
+        rest = dumps(messages)[1:]
+        comma = b"," if messages else b""
+        return b'%b,"messages":[{"role":"system","content":%b}%b%b}' % (self._head, system, comma, rest)
+
+    async def probe(self) -> str:
+        """One line that says how fast the model answered a word. Raises ModelError when it did not."""
+        return await say_hello(self, self._profile.model, self._clock)
+
+    async def close(self) -> None:
+        """Close the connections; the model is not used afterwards."""
+        await self._provider.close()
+
+    def _prompt(self, offer: Offer) -> bytes:
+        """The functions in words, as the end of a JSON text; made once for each Offer."""
+        key = f"{self._form}_text"
+        prompt = offer.encoded.get(key)
+        if prompt is None:
+            prompt = offer.encoded[key] = dumps(functions_prompt(offer, self._form, self._write)).removeprefix(b'"')
+        return prompt
+
+    def _plain(self, messages: Sequence[ModelMessage]) -> list[JsonObject]:
+        """The conversation in words: one system message at the beginning, then user and assistant by turns, the user
+        first, since many templates of chats know nothing else."""
+        plain: list[JsonObject] = []
+        called: dict[str, str] = {}
+        faulty: set[str] = set()
+        for message in messages:
+            if message.role == "assistant":
+                called = {call.id: call.name for call in message.calls}
+                faulty = {call.id for call in message.calls if call.arguments is None}
+                if not plain or plain[-1]["role"] == "system":
+                    _add(plain, "user", "…")
+                _add(plain, "assistant", self._said(message))
+            elif message.role == "tool":
+                name = escape(called.get(message.call_id) or "unknown")
+                again = "\nThe block has to be exactly in the form of the samples." if message.call_id in faulty else ""
+                _add(plain, "user", f'{RESULT}"{name}">{_inert(message.content)}</result>{again}')
+            elif message.role == "system" and not plain:
+                _add(plain, "system", message.content)
+            else:
+                _add(plain, "user", _inert(message.content))
+        return plain
+
+    def _said(self, message: ModelMessage) -> str:
+        """What the assistant said, with its calls: as it wrote them where they could not be read."""
+        readable = [(call.name, call.arguments) for call in message.calls if call.arguments is not None]
+        blocks = [self._write(readable)] if readable else []
+        blocks += [call.raw for call in message.calls if call.arguments is None]
+        return "\n".join(part for part in [message.content, *blocks] if part)
+
+
+def _inert(text: str) -> str:
+    """`text` in which nobody can forge a result, or the end of one."""
+    return text.replace("<result", "<\\result").replace("</result", "<\\/result")
+
+
+def _add(plain: list[JsonObject], role: str, content: str) -> None:
+    """Add what `role` says, to what it said last where that was the latest."""
+    if plain and plain[-1]["role"] == role:
+        plain[-1]["content"] += "\n" + content
+    else:
+        plain.append({"role": role, "content": content})

@@ -1,0 +1,159 @@
+"""Parts of a provider's answer that protocols share: body, finish reason and server-sent events."""
+
+from __future__ import annotations
+
+import re
+from codecs import BOM_UTF8
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from types import MappingProxyType
+from typing import NoReturn
+
+import orjson
+
+from services.llm.errors import error_of_status, request_id_of
+from services.llm.model import ModelError
+from services.llm.reading.tool_arguments import loads_unique
+from services.refs import ErrorCode, JsonObject, JsonValue
+
+MAX_BODY_BYTES = 8 * 1024 * 1024
+
+_MOST_TOKENS = 100_000_000
+_CALLS_MAY_RUN = frozenset(
+    {"", "stop", "tool_calls", "tool_call", "tool_use", "function_call", "end_turn", "eos", "stop_sequence"}
+)
+_CUT_OFF = frozenset({"length", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded"})
+_FILTERED = frozenset(
+    {"content_filter", "safety", "recitation", "prohibited_content", "blocklist", "spii", "sensitive", "image_safety"}
+)
+_BROKEN = frozenset(
+    {"malformed_function_call", "unexpected_tool_call", "malformed_response", "missing_thought_signature"}
+)
+_FAILED = frozenset({"error", "network_error", "insufficient_system_resource", "abort", "aborted", "cancelled"})
+
+
+def refuse_finish(finish: str, has_calls: bool, has_text: bool, request_id: str) -> None:
+    """Raise for a finish reason under which nothing may run and, but for a text cut off, nothing is worth showing."""
+    if finish in _FILTERED or (finish == "refusal" and (has_calls or not has_text)):
+        raise ModelError(ErrorCode.CONTENT_FILTERED, f"the answer was filtered ({finish})", request_id=request_id)
+    if finish in _FAILED:
+        passing(ErrorCode.PROVIDER_ERROR, f"the provider broke off ({finish})", request_id)
+    if finish in _BROKEN:
+        passing(ErrorCode.MALFORMED_BY_PROVIDER, f"the model's call could not be read ({finish})", request_id)
+    if finish in _CUT_OFF and (has_calls or not has_text):
+        raise ModelError(ErrorCode.TRUNCATED, f"the answer was cut off ({finish})", request_id=request_id)
+    if has_calls and finish not in _CALLS_MAY_RUN:
+        passing(ErrorCode.MALFORMED_BY_PROVIDER, f"calls under an unknown finish reason ({finish[:40]})", request_id)
+
+
+def nothing_to_say(finish: str, unreadable: int, request_id: str) -> NoReturn:
+    """Raise for an answer with neither text nor calls; `unreadable` counts entries that were no calls."""
+    if finish in _CUT_OFF:
+        raise ModelError(ErrorCode.TRUNCATED, "the answer was cut off before its first word", request_id=request_id)
+    if unreadable:
+        passing(ErrorCode.MALFORMED_BY_PROVIDER, "no call of the answer names a function", request_id)
+    if finish not in _CALLS_MAY_RUN:
+        passing(ErrorCode.MALFORMED_BY_PROVIDER, f"nothing but a finish reason ({finish[:40]})", request_id)
+    passing(ErrorCode.EMPTY_RESPONSE, "the answer has neither text nor calls", request_id)
+
+
+def tokens(value: JsonValue) -> int:
+    """A count within reason, since budgets are charged with it."""
+    if not isinstance(value, int) or value < 0:
+        return 0
+    return value if value < _MOST_TOKENS else _MOST_TOKENS
+
+
+def passing(code: ErrorCode, message: str, request_id: str) -> NoReturn:
+    """Raise an error that another try may not meet."""
+    raise ModelError(code, message, retryable=True, request_id=request_id)
+
+
+NO_HEADERS: Mapping[str, str] = MappingProxyType({})
+_STREAM_STARTS = (b"data:", b"event:", b":")
+
+
+def accepted(status: int, headers: Mapping[str, str], body: bytes, now: datetime | None = None) -> bytes:
+    """`body`, less a byte order mark. Raises ModelError where it is too large or the provider refused; `now` dates a
+    `Retry-After` that is a date."""
+    if len(body) > MAX_BODY_BYTES:
+        text = "the answer is larger than 8 MiB"
+        raise ModelError(ErrorCode.MALFORMED_BY_PROVIDER, text, request_id=request_id_of(headers))
+    if not 200 <= status < 300:
+        raise error_of_status(status, headers, body, now)
+    return body.removeprefix(BOM_UTF8)
+
+
+def is_stream(body: bytes) -> bool:
+    """Whether `body` is a stream of server-sent events, whatever its headers say."""
+    return body[:1] != b"{" and body.lstrip().startswith(_STREAM_STARTS)
+
+
+def parse(body: bytes, request_id: str) -> JsonObject:
+    """The object in `body`. Raises ModelError."""
+    if not body or body.isspace():
+        passing(ErrorCode.EMPTY_RESPONSE, "the body is empty", request_id)
+    try:
+        data = orjson.loads(body)
+    except (ValueError, RecursionError):
+        _no_json(body, request_id)
+    if not isinstance(data, dict):
+        passing(ErrorCode.MALFORMED_BY_PROVIDER, f"the body is no object but {type(data).__name__}", request_id)
+    return data
+
+
+def exact(body: bytes, data: JsonObject, arguments: re.Pattern[bytes], request_id: str) -> JsonObject:
+    """`data`, which was read from `body`. `arguments` finds arguments that come as an object: they were decoded with
+    the body, so the body must have lost nothing either. Raises ModelError where it did."""
+    if not arguments.search(body):
+        return data
+    try:
+        loads_unique(body.decode())
+    except (ValueError, RecursionError):
+        _no_json(body, request_id)
+    return data
+
+
+def _no_json(body: bytes, request_id: str) -> NoReturn:
+    passing(ErrorCode.MALFORMED_BY_PROVIDER, f"the body is no JSON: {body[:80]!r}", request_id)
+
+
+def read_events(sse: bytes) -> Iterator[tuple[str, str]]:
+    """Each event's kind and data. Some servers leave out the empty line between events, so that a line of data which
+    is whole by itself is an event."""
+    text = sse.decode("utf-8", "replace").removeprefix("\ufeff")
+    kind, lines = "", list[str]()
+    for line in text.replace("\r\n", "\n").replace("\r", "\n").split("\n"):
+        if line.startswith("data:"):
+            lines.append(line[5:].removeprefix(" "))
+        elif line.startswith("event:"):
+            kind = line[6:].strip()
+        elif not line:
+            yield from _dispatch(kind, lines)
+            kind, lines = "", []
+    yield from _dispatch(kind, lines)
+
+
+def _dispatch(kind: str, lines: list[str]) -> Iterator[tuple[str, str]]:
+    if len(lines) < 2:
+        yield from ((kind, line) for line in lines if line.strip())
+        return
+    whole = "\n".join(lines)
+    try:
+        orjson.loads(whole)
+    except orjson.JSONDecodeError:
+        yield from ((kind, line) for line in lines if line.strip())
+    else:
+        yield kind, whole
+
+
+def refuse_incomplete(sse: bytes, *, has_events: bool, request_id: str) -> NoReturn:
+    """Raise for a stream that ended before the answer did: `empty_response` for no bytes at all,
+    `malformed_by_provider` for what is no stream, else `stream_incomplete`."""
+    if not sse.strip():
+        code, message = ErrorCode.EMPTY_RESPONSE, "the stream is empty"
+    elif not has_events and not sse.lstrip().startswith(b":"):
+        code, message = ErrorCode.MALFORMED_BY_PROVIDER, f"this is no stream of events: {sse[:80]!r}"
+    else:
+        code, message = ErrorCode.STREAM_INCOMPLETE, "the stream ended before the answer did"
+    raise ModelError(code, message, retryable=True, request_id=request_id)

@@ -1,0 +1,161 @@
+"""What a model writes into its text that is not meant for people: reasoning, special tokens, calls in a dialect.
+
+A server that knows its model turns these into fields; one that does not leaves them into `content`. Calls found in
+text are not run, since anybody whose words the model repeats could write them, unless the model's profile names the
+notation that it calls in (`dialects`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+import orjson
+
+from services.llm.model import ToolCall
+from services.patterns import lazy_pattern
+from services.refs import JsonValue
+
+_REASONING = (
+    ("<think>", "</think>"),
+    ("<thinking>", "</thinking>"),
+    ("<thought>", "</thought>"),
+    ("<reasoning>", "</reasoning>"),
+    ("<seed:think>", "</seed:think>"),
+    ("[THINK]", "[/THINK]"),
+    ("◁think▷", "◁/think▷"),
+)
+_TURN_ENDS = (
+    "<|im_end|>",
+    "<|eot_id|>",
+    "<|eom_id|>",
+    "<|eot|>",
+    "<|end|>",
+    "<|return|>",
+    "<|user|>",
+    "<|endoftext|>",
+    "<|end_of_text|>",
+    "<|begin_of_text|>",
+    "<｜end▁of▁sentence｜>",
+    "<｜begin▁of▁sentence｜>",
+    "<end_of_turn>",
+    "<turn|>",
+    "<eos>",
+    "<bos>",
+    "</s>",
+)
+_MOST_IN_A_ROW = 8
+_MARKUP = lazy_pattern(
+    r"""
+      <\|[^\s|<>]{1,64}\|>                      # <|python_tag|>
+    | <\|[\w/]{1,64}> | <[a-z_]{1,64}\|>        # <|tool_call> … <tool_call|>
+    | <\|\w{0,64}\|?\Z                          # the beginning of one, at the end
+    | </?[|｜]{0,2}\s?DSML | </?｜              # <｜tool▁calls▁begin｜>
+    | </?(?:[\w-]{1,32}[:_])?(?:tool_?calls?|tool_use|tool_response|tool_code|function_calls?)(?=[\s>/]|\Z)
+    | <(?:tool|function)\w{0,32}\Z
+    | <function= | </function> | <parameter= | <invoke\s+name= | </invoke> | </?arg_(?:key|value)>
+    | <(?:start|end)_of_turn> | <unused\d{1,4}>
+    | \[/?(?:END_)?TOOL_(?:CALLS?|REQUEST|RESULTS?)(?:\]|\Z) | \[/?(?:AVAILABLE_TOOLS|INST)\]
+    | ```tool_(?:code|calls?)\b | \bfunctools\[ | (?:\bcommentary\s)?\bto=functions\.\w | \bcommentary\s+to=\w
+    | </?tools>(?=\s*[\[{]) | ✿(?:FUNCTION|ARGS|RESULT|RETURN)✿
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+_SIGN = lazy_pattern(r"[<\[{◁✿]|```tool|to=functions")
+_PYTHONIC = lazy_pattern(r"\[[A-Za-z_][\w.]{0,63}\((?:[A-Za-z_]\w{0,63}\s*=.*)?\)\]", re.DOTALL)
+_FENCED = lazy_pattern(r"```(?:json)?\s*\n(?P<code>[^`]*?)\s*```", re.IGNORECASE)
+_CALL_KEYS = frozenset({"id", "type", "name", "arguments", "parameters"})
+
+
+class Visible(NamedTuple):
+    """The part of a model's text that people may see, whether a call or a special token had leaked into it, and the
+    calls that were read out of it."""
+
+    text: str
+    leaked: bool
+    calls: tuple[ToolCall, ...] = ()
+
+
+ReadText = Callable[[str, str], Visible]
+"""Reads the text of an answer; the second argument is the seed of ids that calls are given."""
+
+
+def visible_text(content: str, seed: str = "") -> Visible:
+    """`content` without reasoning and without anything from the first leaked token or call on. No call is read."""
+    if not has_signs(content):
+        return Visible(content, leaked=False)
+    text = spoken(content)
+    found = _MARKUP.search(text)
+    if found:
+        return Visible(text[: found.start()].rstrip(), leaked=True)
+    if _is_nothing_but_calls(text.strip()):
+        return Visible("", leaked=True)
+    return Visible(text, leaked=False)
+
+
+def has_signs(content: str) -> bool:
+    """Whether there may be anything in `content` that people should not see."""
+    return _SIGN.search(content) is not None
+
+
+def spoken(content: str) -> str:
+    """`content` without the model's reasoning and the tokens that end its turn."""
+    return _without_turn_ends(_without_reasoning(content))
+
+
+def _without_reasoning(content: str) -> str:
+    text = content
+    for _ in range(_MOST_IN_A_ROW):
+        head = text.lstrip()
+        closing = next((closing for opening, closing in _REASONING if head.startswith(opening)), None)
+        if closing is None:
+            break
+        text = head.partition(closing)[2].lstrip()
+    # The template of the chat may have opened the block itself, so that only its end is in the answer.
+    _, closed, after = text.rpartition("</think>")
+    if closed:
+        text = after.lstrip()
+    return text.partition("<think>")[0]
+
+
+def _without_turn_ends(content: str) -> str:
+    text = content
+    for _ in range(_MOST_IN_A_ROW):
+        shorter = text.strip()
+        for token in _TURN_ENDS:
+            shorter = shorter.removesuffix(token).removeprefix(token)
+        if shorter == text.strip():
+            return text
+        text = shorter.strip()
+    return text
+
+
+def _is_nothing_but_calls(text: str) -> bool:
+    """Whether the whole text is a call, as JSON or in Python's notation, fenced or not. JSON within a sentence stays a
+    quotation."""
+    fenced = _FENCED.fullmatch(text)
+    text = fenced["code"] if fenced else text
+    if text.startswith("[") and _PYTHONIC.fullmatch(text):
+        return True
+    if not text.startswith(("{", "[")):
+        return False
+    try:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return False
+    entries = value if isinstance(value, list) else [value]
+    return bool(entries) and all(is_call(entry) for entry in entries)
+
+
+def is_call(value: JsonValue) -> bool:
+    """Whether `value` has the form of a call, or of a message's list of calls, and holds nothing else."""
+    if not isinstance(value, dict):
+        return False
+    if value.keys() == {"tool_calls"} or value.keys() == {"function_call"}:
+        return True
+    function = value.get("function")
+    if isinstance(function, dict):
+        value = function
+    arguments = value.get("arguments", value.get("parameters"))
+    return isinstance(value.get("name"), str) and isinstance(arguments, dict | str) and value.keys() <= _CALL_KEYS

@@ -1,0 +1,424 @@
+"""Reader of OpenAI chat-completions answers: bytes to ModelAnswer or ModelError."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+import orjson
+
+from services.llm.errors import error_of_payload, request_id_of
+from services.llm.model import ModelAnswer, ModelError, ToolCall, Usage
+from services.llm.reading.answers import (
+    NO_HEADERS,
+    accepted,
+    exact,
+    is_stream,
+    nothing_to_say,
+    parse,
+    passing,
+    read_events,
+    refuse_finish,
+    refuse_incomplete,
+    tokens,
+)
+from services.llm.reading.markup import ReadText, has_signs, visible_text
+from services.llm.reading.tool_arguments import MAX_ARGUMENT_CHARACTERS, is_surely_exact
+from services.llm.reading.tool_calls import Calls, read_calls
+from services.refs import ErrorCode, JsonObject, JsonValue
+
+_FIELDS = frozenset({"role", "content", "tool_calls", "refusal", "annotations"})
+"""What a message may have here: anything else may have to be sent back, or may be a call in another place."""
+_CALL_FIELDS = frozenset({"id", "type", "index", "function"})
+_FUNCTION_FIELDS = frozenset({"name", "arguments"})
+
+
+def usual_answer(data: JsonObject, request_id: str) -> ModelAnswer | None:
+    """The answer in a completion that is only words, or only calls with flat arguments, and where nothing has to be put
+    right or left out; None for every other."""
+    choices = data.get("choices")
+    if "error" in data or data.get("object") == "error" or type(choices) is not list or len(choices) != 1:
+        return None
+    choice = choices[0]
+    if type(choice) is not dict or "error" in choice:
+        return None
+    message, finish = choice.get("message"), choice.get("finish_reason")
+    if type(message) is not dict or not message.keys() <= _FIELDS or message.get("refusal"):
+        return None
+    text, entries = message.get("content"), message.get("tool_calls")
+    calls: tuple[ToolCall, ...] | None = ()
+    if finish == "tool_calls" and not text and type(entries) is list:
+        text, calls = "", _calls(entries)
+    elif finish != "stop" or entries or type(text) is not str or not text.strip() or has_signs(text):
+        return None
+    if calls is None:
+        return None
+    answer_id, model = data.get("id"), data.get("model")
+    request_id = request_id or (answer_id if type(answer_id) is str else "")
+    model = model if type(model) is str else ""
+    return ModelAnswer(text, calls, finish, model, request_id, usage(data.get("usage")))
+
+
+def usage(value: JsonValue) -> Usage:
+    """The tokens that a completion counts."""
+    if not isinstance(value, dict):
+        return Usage()
+    details = value.get("prompt_tokens_details")
+    cached = tokens(details.get("cached_tokens")) if isinstance(details, dict) else 0
+    return Usage(tokens(value.get("prompt_tokens")), tokens(value.get("completion_tokens")), cached)
+
+
+def _calls(entries: list[JsonValue]) -> tuple[ToolCall, ...] | None:
+    if len(entries) == 1:
+        only = _call(entries[0])
+        return None if only is None else (only,)
+    calls: dict[str, ToolCall] = {}
+    for entry in entries:
+        call = _call(entry)
+        if call is None or call.id in calls:
+            return None
+        calls[call.id] = call
+    return tuple(calls.values()) or None
+
+
+def _call(entry: JsonValue) -> ToolCall | None:
+    if type(entry) is not dict or not entry.keys() <= _CALL_FIELDS:
+        return None
+    function, call_id = entry.get("function"), entry.get("id")
+    if type(function) is not dict or function.keys() != _FUNCTION_FIELDS or type(call_id) is not str:
+        return None
+    name, raw = function["name"], function["arguments"]
+    # Every wrapper around a name has a dot or a token of the model's own format.
+    if type(name) is not str or not name.isidentifier() or not call_id or call_id != call_id.strip():
+        return None
+    if type(raw) is not str or len(raw) > MAX_ARGUMENT_CHARACTERS or "\\" in raw or not raw.startswith("{"):
+        return None
+    try:
+        arguments = orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        return None
+    return ToolCall(call_id, name, arguments, raw) if is_surely_exact(raw, arguments) else None
+
+
+_JOINED = ("content", "refusal", "reasoning_content", "reasoning", "thinking", "reasoning_signature")
+_KEPT = ("extra_content", "thought_signature", "thinking_blocks")
+_OPENAI_STREAM_CALL_FIELDS = ("extra_content", "thought_signature", "provider_specific_fields")
+_DETAIL_TEXTS = ("text", "summary", "data")
+
+
+def collect_stream(sse: bytes, request_id: str = "") -> JsonObject:
+    """The completion whose chunks are in `sse`.
+
+    Raises ModelError: `provider_error` for an error within the stream, `malformed_by_provider` for events that are no
+    JSON, `empty_response` for no bytes at all, `stream_incomplete` for an end without a finish reason or `[DONE]`.
+    """
+    answer = _Collected()
+    events = list(read_events(sse))
+    for number, (kind, text) in enumerate(events, 1):
+        if text.strip() == "[DONE]":
+            answer.ended = True
+            break
+        try:
+            chunk = orjson.loads(text)
+        except orjson.JSONDecodeError:
+            if number == len(events) and not answer.finish:
+                break
+            raise ModelError(
+                ErrorCode.MALFORMED_BY_PROVIDER, "an event is no JSON", retryable=True, request_id=request_id
+            ) from None
+        if kind == "error" or (isinstance(chunk, dict) and chunk.get("error")):
+            raise error_of_payload(_error_in(chunk), request_id=request_id)
+        if isinstance(chunk, dict):
+            answer.take(chunk)
+    if not answer.ended and not answer.finish:
+        refuse_incomplete(sse, has_events=bool(events), request_id=request_id)
+    return answer.as_completion()
+
+
+def _error_in(chunk: JsonValue) -> JsonValue:
+    return chunk.get("error") or chunk if isinstance(chunk, dict) else chunk
+
+
+@dataclass(slots=True)
+class _Collected:
+    """The answer so far."""
+
+    head: JsonObject = field(default_factory=dict)
+    finish: str = ""
+    ended: bool = False
+    texts: dict[str, list[str]] = field(default_factory=dict)
+    fields: JsonObject = field(default_factory=dict)
+    details: list[JsonObject] = field(default_factory=list)
+    calls: list[_Call] = field(default_factory=list)
+    legacy: list[_Call] = field(default_factory=list)
+
+    def take(self, chunk: JsonObject) -> None:
+        """Add one chunk. Choices beyond the first are other answers, which nobody asked for."""
+        for name in ("id", "model", "usage"):
+            if chunk.get(name):
+                self.head[name] = chunk[name]
+        choices = chunk.get("choices")
+        for choice in choices if isinstance(choices, list) else ():
+            if not isinstance(choice, dict) or choice.get("index") not in {0, None}:
+                continue
+            finish = choice.get("finish_reason")
+            if isinstance(finish, str) and finish:
+                self.finish = finish
+            delta = choice.get("delta") or choice.get("message")
+            if isinstance(delta, dict):
+                self._take_delta(delta)
+
+    def _take_delta(self, delta: JsonObject) -> None:
+        for name in _JOINED:
+            for text in _texts_of(delta.get(name)):
+                self.texts.setdefault(name, []).append(text)
+        for name in _KEPT:
+            if delta.get(name):
+                self.fields[name] = delta[name]
+        details = delta.get("reasoning_details")
+        for detail in details if isinstance(details, list) else ():
+            self._take_detail(detail)
+        calls = delta.get("tool_calls")
+        for entry in calls if isinstance(calls, list) else (calls,):
+            _take_call(self.calls, entry)
+        if delta.get("function_call"):
+            _take_call(self.legacy, {"function": delta["function_call"]})
+
+    def _take_detail(self, detail: JsonValue) -> None:
+        """Add a piece of structured reasoning to the piece it continues, as the provider numbers them."""
+        if not isinstance(detail, dict):
+            return
+        last = self.details[-1] if self.details else {}
+        if "index" not in detail or (last.get("index"), last.get("type")) != (detail["index"], detail.get("type")):
+            self.details.append(dict(detail))
+            return
+        for name, value in detail.items():
+            if name in _DETAIL_TEXTS and isinstance(value, str):
+                last[name] = (last.get(name) or "") + value
+            elif value is not None:
+                last[name] = value
+
+    def as_completion(self) -> JsonObject:
+        """What the server would have sent without streaming."""
+        message: JsonObject = {name: "".join(parts) for name, parts in self.texts.items()}
+        message.update(self.fields)
+        if self.details:
+            message["reasoning_details"] = self.details
+        message["tool_calls"] = [call.as_json() for call in self.calls or self.legacy]
+        return {**self.head, "choices": [{"index": 0, "message": message, "finish_reason": self.finish}]}
+
+
+@dataclass(slots=True)
+class _Call:
+    """One tool call so far."""
+
+    index: int | None
+    id: str = ""
+    name: str = ""
+    arguments: list[str] = field(default_factory=list)
+    extras: JsonObject = field(default_factory=dict)
+
+    def is_whole(self) -> bool:
+        """Whether the arguments are a complete object, so that another `{` begins another call."""
+        last = next((part for part in reversed(self.arguments) if part.strip()), "")
+        if not last.rstrip().endswith("}"):
+            return False
+        text = "".join(self.arguments)
+        if len(text) > MAX_ARGUMENT_CHARACTERS:
+            return False
+        try:
+            orjson.loads(text)
+        except orjson.JSONDecodeError:
+            return False
+        self.arguments = [text]
+        return True
+
+    def as_json(self) -> JsonObject:
+        return {"id": self.id, "function": {"name": self.name, "arguments": "".join(self.arguments)}, **self.extras}
+
+
+def _take_call(calls: list[_Call], entry: JsonValue) -> None:
+    if entry is None:
+        return
+    if not isinstance(entry, dict):
+        calls.append(_Call(None))
+        return
+    function = entry.get("function")
+    function = function if isinstance(function, dict) else {}
+    index, call_id, name = entry.get("index"), entry.get("id"), function.get("name")
+    index = index if isinstance(index, int) else None
+    call_id = call_id if isinstance(call_id, str) else ""
+    name = name if isinstance(name, str) else ""
+    arguments = function.get("arguments")
+    if isinstance(arguments, dict):
+        arguments = orjson.dumps(arguments).decode()
+    text = arguments if isinstance(arguments, str) else ""
+    call = _continued(calls, index, call_id, name, text)
+    if call is None:
+        call = _Call(index)
+        calls.append(call)
+    # Servers repeat the id and the name with every piece: they are set, never added to.
+    call.id = call.id or call_id
+    call.name = name or call.name
+    if text:
+        call.arguments.append(text)
+    call.extras.update({key: entry[key] for key in _OPENAI_STREAM_CALL_FIELDS if entry.get(key)})
+
+
+def _continued(calls: list[_Call], index: int | None, call_id: str, name: str, text: str) -> _Call | None:
+    """The call that a piece goes on with; None when it begins another one."""
+    if call_id:
+        for call in reversed(calls):
+            if call.id == call_id and (index is None or call.index in {index, None}):
+                return call
+    last = next((call for call in reversed(calls) if index is None or call.index in {index, None}), None)
+    if last is None or not name:
+        # Without a name it can be no call of its own, even under a new id: some servers make one for each piece.
+        return last
+    if call_id and last.id:
+        return None
+    begins_another = text.lstrip().startswith("{") or (last.name and name != last.name)
+    return None if begins_another and last.is_whole() else last
+
+
+def _texts_of(value: JsonValue) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    for part in value if isinstance(value, list) else ():
+        text = part.get("text") if isinstance(part, dict) else part
+        if isinstance(text, str):
+            yield text
+
+
+REASONING_FIELDS = (
+    "reasoning_content",
+    "reasoning",
+    "reasoning_details",
+    "reasoning_signature",
+    "thinking",
+    "thinking_blocks",
+    "thought_signature",
+    "extra_content",
+)
+"""Fields of a message that belong to the provider: kept to be sent back, never shown."""
+_REASONING_FIELDS = frozenset(REASONING_FIELDS)
+
+_OBJECT_ARGUMENTS = re.compile(rb'"arguments"\s*:\s*\{')
+
+
+def read_body(
+    status: int,
+    headers: Mapping[str, str],
+    body: bytes,
+    now: datetime | None = None,
+    read_text: ReadText = visible_text,
+) -> ModelAnswer:
+    """The answer in an HTTP response. Names in `headers` are lower case. `now` dates a `Retry-After` that is a date.
+    `read_text` says what of the text people may see, and which calls it holds.
+
+    Raises ModelError: `provider_error` or `content_filtered` for a refusal, `empty_response`, `malformed_by_provider`
+    for what is no answer, `truncated`, `leaked_markup`, and for a stream what `read_stream` raises.
+    """
+    body = accepted(status, headers, body, now)
+    if is_stream(body):
+        return read_stream(body, headers, read_text)
+    return _read_whole(body, request_id_of(headers), read_text)
+
+
+def read_stream(sse: bytes, headers: Mapping[str, str] = NO_HEADERS, read_text: ReadText = visible_text) -> ModelAnswer:
+    """The answer in a whole stream of server-sent events. Raises ModelError as `read_body` does, and
+    `stream_incomplete` for a stream that ends before the answer does."""
+    request_id = request_id_of(headers)
+    sse = accepted(200, headers, sse)
+    if sse.lstrip().startswith(b"{"):
+        return _read_whole(sse, request_id, read_text)
+    return _read_completion(collect_stream(sse, request_id), request_id, read_text)
+
+
+def _read_whole(body: bytes, request_id: str, read_text: ReadText) -> ModelAnswer:
+    data = parse(body, request_id)
+    # A dialect may have calls where nothing else shows it.
+    usual = usual_answer(data, request_id) if read_text is visible_text else None
+    return usual or _read_completion(exact(body, data, _OBJECT_ARGUMENTS, request_id), request_id, read_text)
+
+
+def _read_completion(data: JsonObject, request_id: str, read_text: ReadText) -> ModelAnswer:
+    if data.get("error"):
+        raise error_of_payload(data["error"], request_id=request_id)
+    if data.get("object") == "error":
+        raise error_of_payload(data, request_id=request_id)
+    choice = _first_choice(data, request_id)
+    message = choice.get("message")
+    if not isinstance(message, dict):
+        passing(ErrorCode.MALFORMED_BY_PROVIDER, "the choice has no message", request_id)
+    answer_id = data.get("id")
+    request_id = request_id or (answer_id if isinstance(answer_id, str) else "")
+    finish = choice.get("finish_reason")
+    finish = finish.strip().lower() if isinstance(finish, str) else ""
+    model = data.get("model")
+    model = model if isinstance(model, str) else ""
+    return _read_message(message, finish, model, request_id, usage(data.get("usage")), read_text)
+
+
+def _first_choice(data: JsonObject, request_id: str) -> JsonObject:
+    choices = data.get("choices")
+    if not choices:
+        if "choices" not in data or "data" in data:
+            passing(ErrorCode.MALFORMED_BY_PROVIDER, "there are no choices where they belong", request_id)
+        passing(ErrorCode.EMPTY_RESPONSE, "the list of choices is empty", request_id)
+    choice = choices[0] if isinstance(choices, list) else None
+    if not isinstance(choice, dict):
+        passing(ErrorCode.MALFORMED_BY_PROVIDER, "the first choice is no object", request_id)
+    if choice.get("error"):
+        raise error_of_payload(choice["error"], request_id=request_id)
+    return choice
+
+
+def _read_message(
+    message: JsonObject, finish: str, model: str, request_id: str, used: Usage, read_text: ReadText
+) -> ModelAnswer:
+    content, refusal = _words(message)
+    if refusal:
+        return ModelAnswer(refusal, (), "refusal", model, request_id, used)
+    found = read_calls(message, request_id)
+    calls, text, leaked = found.calls, "", False
+    if content:
+        visible = read_text(content, request_id)
+        # Where a server gives calls as fields, what looks like calls in the text is not asked for.
+        text, leaked, calls = visible.text, visible.leaked and not calls, calls or visible.calls
+    refuse_finish(finish, bool(calls or found.unreadable), bool(text.strip()), request_id)
+    if leaked:
+        raise ModelError(
+            ErrorCode.LEAKED_MARKUP, "the text holds calls or special tokens of the model", request_id=request_id
+        )
+    if not calls and not text.strip():
+        nothing_to_say(finish, found.unreadable, request_id)
+    return ModelAnswer(text, calls, finish, model, request_id, used, _opaque(message, found))
+
+
+def _words(message: JsonObject) -> tuple[str, str]:
+    """The text and the refusal of a message; both may come as a list of parts."""
+    content = message.get("content")
+    refusal = message.get("refusal")
+    refusals = [refusal] if isinstance(refusal, str) else []
+    if isinstance(content, str):
+        return content, "".join(refusals).strip()
+    texts: list[str] = []
+    for part in content if isinstance(content, list) else ():
+        if isinstance(part, str):
+            texts.append(part)
+        elif isinstance(part, dict):
+            texts.extend(text for text in (part.get("text"),) if isinstance(text, str))
+            refusals.extend(text for text in (part.get("refusal"),) if isinstance(text, str))
+    return "".join(texts), "".join(refusals).strip()
+
+
+def _opaque(message: JsonObject, found: Calls) -> JsonObject | None:
+    if not found.extras and _REASONING_FIELDS.isdisjoint(message):
+        return None
+    fields = {field: message[field] for field in REASONING_FIELDS if message.get(field)}
+    if not fields and not found.extras:
+        return None
+    return {"openai": {"message": fields, "calls": found.extras}}

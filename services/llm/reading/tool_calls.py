@@ -1,0 +1,150 @@
+"""The calls in a chat-completions message, whatever shape the server gives them."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import NamedTuple
+
+from services.llm.model import ToolCall
+from services.llm.reading.tool_arguments import read_arguments, same_arguments
+from services.refs import JsonObject, JsonValue
+
+_WRAPPERS = ("functions.", "default_api.", "tools.")
+_PARALLEL = "multi_tool_use.parallel"
+_NUMBERED = re.compile(r"functions\.(?P<name>.+):\d{1,4}")
+_ARGUMENTS = ("arguments", "parameters", "input")
+"""Where a call has its arguments; the later ones are other protocols' words for it that some gateways let through."""
+_EXTRAS = ("extra_content", "thought_signature", "provider_specific_fields")
+"""Fields of a call that a provider wants back with it."""
+
+
+class Calls(NamedTuple):
+    """The calls of one message."""
+
+    calls: tuple[ToolCall, ...]
+    unreadable: int
+    """Entries that are no call at all: null, no object, or without a function's name."""
+    extras: dict[str, JsonObject]
+    """By the id of the call: fields to be sent back word for word."""
+
+
+class _Entry(NamedTuple):
+    """One entry of the wire, split into what every server sends in its own place."""
+
+    id: str
+    name: str
+    arguments: JsonValue
+    extras: JsonObject
+
+
+def read_calls(message: JsonObject, seed: str) -> Calls:
+    """The calls of `message`: of `tool_calls`, else of the older `function_call`. Missing ids are made from `seed`."""
+    entries = [_read_entry(raw) for raw in _raw_entries(message)]
+    named = [entry for entry in entries if entry is not None]
+    calls: list[ToolCall] = []
+    extras: dict[str, JsonObject] = {}
+    for entry in named:
+        first = len(calls)
+        for call in _calls_of(entry):
+            _add(calls, call, seed)
+        if entry.extras and first < len(calls):
+            extras[calls[first].id] = entry.extras
+    return Calls(tuple(calls), len(entries) - len(named), extras)
+
+
+def plain_name(name: str) -> str:
+    """`name` without the wrappers that some models put around it; what is left is looked up as it is."""
+    # A token of the model's own format can only follow the name, never be part of it.
+    name = name.split("<|", 1)[0].strip()
+    numbered = _NUMBERED.fullmatch(name)
+    if numbered:
+        return numbered["name"]
+    for wrapper in _WRAPPERS:
+        if name.startswith(wrapper):
+            return name[len(wrapper) :]
+    return name
+
+
+def _raw_entries(message: JsonObject) -> list[JsonValue]:
+    calls = message.get("tool_calls")
+    if calls:
+        return calls if isinstance(calls, list) else [calls]
+    legacy = message.get("function_call")
+    return [{"function": legacy}] if legacy else []
+
+
+def _read_entry(raw: JsonValue) -> _Entry | None:
+    if not isinstance(raw, dict):
+        return None
+    function = raw.get("function", raw)
+    if not isinstance(function, dict):
+        return None
+    name = function.get("name")
+    if not isinstance(name, str) or not name.strip():
+        return None
+    call_id = raw.get("id")
+    arguments = next((function[key] for key in _ARGUMENTS if key in function), None)
+    extras = {field: raw[field] for field in _EXTRAS if raw.get(field)}
+    return _Entry(call_id.strip() if isinstance(call_id, str) else "", name, arguments, extras)
+
+
+def _calls_of(entry: _Entry) -> Iterable[ToolCall]:
+    """The calls that one entry stands for: more than one when the server or the model put several into it."""
+    name = plain_name(entry.name)
+    readings = read_arguments(entry.arguments)
+    if name == _PARALLEL and len(readings) == 1:
+        inner = _unwrapped(readings[0].arguments)
+        if inner:
+            return _numbered(entry.id, [call for one in inner for call in _calls_of(one)])
+    if len(readings) == 1:
+        (reading,) = readings
+        return (ToolCall(entry.id, name, reading.arguments, reading.raw, reading.fault),)
+    return _numbered(entry.id, [ToolCall("", name, r.arguments, r.raw, r.fault) for r in readings])
+
+
+def _unwrapped(arguments: JsonObject | None) -> list[_Entry]:
+    """The calls inside the wrapper for parallel calls; empty when it is not that."""
+    uses = arguments.get("tool_uses") if arguments else None
+    entries: list[_Entry] = []
+    for use in uses if isinstance(uses, list) else ():
+        name = use.get("recipient_name") if isinstance(use, dict) else None
+        # A wrapper within a wrapper is nobody's call; it is left to be looked up, and not found.
+        if not isinstance(name, str) or plain_name(name) == _PARALLEL:
+            return []
+        entries.append(_Entry("", name, use.get("parameters"), {}))
+    return entries
+
+
+def _numbered(call_id: str, calls: list[ToolCall]) -> list[ToolCall]:
+    if not call_id:
+        return calls
+    return [replace(call, id=f"{call_id}_{n}" if n > 1 else call_id) for n, call in enumerate(calls, 1)]
+
+
+def _add(calls: list[ToolCall], call: ToolCall, seed: str) -> None:
+    """Append `call` under an id of its own, unless it repeats one that came under the same id."""
+    for other in calls if call.id else ():
+        if other.id == call.id:
+            if _is_same(other, call):
+                return
+            call = replace(call, id="")
+            break
+    if not call.id:
+        call = replace(call, id=made_id(seed, len(calls), call))
+    calls.append(call)
+
+
+def _is_same(one: ToolCall, other: ToolCall) -> bool:
+    if one.name != other.name or one.fault != other.fault:
+        return False
+    return one.raw == other.raw if one.fault else same_arguments(one.arguments, other.arguments)
+
+
+def made_id(seed: str, place: int, call: ToolCall) -> str:
+    """The same id for the same answer, so that reading a stored answer again changes nothing. Nine letters and digits,
+    which is what the strictest provider takes back."""
+    words = f"{seed}\0{place}\0{call.name}\0{call.raw}"
+    return hashlib.blake2s(words.encode("utf-8", "replace")).hexdigest()[:9]

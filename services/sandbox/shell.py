@@ -1,0 +1,251 @@
+"""Programs that a chat may run: splitting of command lines, the operator's policy, and the run itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from config.sections.processes import ProgramSettings, ShellSettings
+from config.sections.risky_programs import runs_others
+from services.patterns import is_visible
+from services.refs import ChatRef
+from services.sandbox.sandbox import Command, Finished, Isolation, Limits, Sandbox
+from services.sandbox.workspace import Workspaces
+from services.threads import Threads
+
+_NUMBER = "-NUMBER"
+
+
+class PolicyProblem(StrEnum):
+    """Why a command may not be run; `shell.problem.…` says it."""
+
+    PROGRAM = "program"
+    SUBCOMMAND = "subcommand"
+    OPTION = "option"
+    VALUE = "value"
+    OPERANDS = "operands"
+    OUTSIDE = "outside"
+    ABSENT = "absent"
+    RUNS_OTHERS = "runs_others"
+
+
+class NotAllowed(Exception):
+    """The command may not be run; `values` are for the sentence that says so."""
+
+    def __init__(self, problem: PolicyProblem, **values: object) -> None:
+        super().__init__(problem.value)
+        self.problem = problem
+        self.values = values
+
+
+def allowed(words: Sequence[str], programs: Mapping[str, ProgramSettings]) -> tuple[str, ...]:
+    """The argument list for `words`, with the program's own path in front. Raises NotAllowed."""
+    name = words[0]
+    settings = programs.get(name) or next((one for one in programs.values() if one.path == name), None)
+    if settings is None:
+        raise NotAllowed(PolicyProblem.PROGRAM, program=name, programs=", ".join(programs))
+    _check_file(name, settings)
+    arguments = words[1:]
+    if settings.subcommand:
+        if not arguments or arguments[0] != settings.subcommand:
+            raise NotAllowed(PolicyProblem.SUBCOMMAND, program=name, subcommand=settings.subcommand)
+        arguments = arguments[1:]
+    _Reader(name, settings).read(arguments)
+    return (settings.path, *words[1:])
+
+
+def _check_file(name: str, settings: ProgramSettings) -> None:
+    """What the path leads to is what runs, so a link to a shell is a shell."""
+    path = Path(settings.path)
+    if not path.is_file():
+        raise NotAllowed(PolicyProblem.ABSENT, program=name)
+    if runs_others(path.resolve().name) and not settings.runs_programs:
+        raise NotAllowed(PolicyProblem.RUNS_OTHERS, program=name)
+
+
+class _Reader:
+    """Reads arguments as getopt does, but for shortened names of options, which are other words here."""
+
+    def __init__(self, name: str, settings: ProgramSettings) -> None:
+        self._name = name
+        self._settings = settings
+        self._operands = 0
+
+    def read(self, arguments: Sequence[str]) -> None:
+        """Raises NotAllowed for the first argument that may not be given."""
+        rest = iter(arguments)
+        for argument in rest:
+            if argument == "--":
+                for operand in rest:
+                    self._operand(operand)
+            elif argument.startswith("--"):
+                self._long(argument, rest)
+            elif argument.startswith("-") and argument != "-":
+                self._short(argument, rest)
+            else:
+                self._operand(argument)
+
+    def _long(self, argument: str, rest: Iterator[str]) -> None:
+        name, equals, value = argument.partition("=")
+        if f"{name}=" in self._settings.options:
+            self._value(name, value if equals else next(rest, None))
+        elif name not in self._settings.options or equals:
+            raise NotAllowed(PolicyProblem.OPTION, program=self._name, option=name)
+
+    def _short(self, argument: str, rest: Iterator[str]) -> None:
+        if argument[1:].isdecimal() and argument.isascii() and _NUMBER in self._settings.options:
+            return
+        for place, letter in enumerate(argument[1:], start=2):
+            option = f"-{letter}"
+            if f"{option}=" in self._settings.options:
+                self._value(option, argument[place:] or next(rest, None))
+                return
+            if option not in self._settings.options:
+                raise NotAllowed(PolicyProblem.OPTION, program=self._name, option=option)
+
+    def _value(self, option: str, value: str | None) -> None:
+        if value is None:
+            raise NotAllowed(PolicyProblem.VALUE, program=self._name, option=option)
+        self._check_path(value)
+
+    def _operand(self, operand: str) -> None:
+        self._operands += 1
+        most = self._settings.most_operands
+        if most is not None and self._operands > most:
+            raise NotAllowed(PolicyProblem.OPERANDS, program=self._name, most=most)
+        self._check_path(operand)
+
+    def _check_path(self, text: str) -> None:
+        """Any word may be a path to the program, so each has to stay in the folder."""
+        if not self._settings.anywhere and (text.startswith("/") or ".." in text.split("/")):
+            raise NotAllowed(PolicyProblem.OUTSIDE, path=text)
+
+
+MOST_CHARS = 1000
+_QUOTES = "'\""
+_OF_A_SHELL = frozenset(";&|<>$`*?[](){}~#!\\")
+_OF_A_SHELL_IN_DOUBLE_QUOTES = frozenset("$`\\!")
+
+
+class LineProblem(StrEnum):
+    """Why a line is no command; `shell.problem.…` says it."""
+
+    BLANK = "blank"
+    TOO_LONG = "too_long"
+    UNSEEN = "unseen"
+    SHELL = "shell"
+    QUOTE = "quote"
+
+
+class NoCommand(Exception):
+    """The line cannot be run; `values` are for the sentence that says so."""
+
+    def __init__(self, problem: LineProblem, **values: object) -> None:
+        super().__init__(problem.value)
+        self.problem = problem
+        self.values = values
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    text: str
+    end: int
+
+
+def words_of(line: str) -> tuple[str, ...]:
+    """The words of `line`. Spaces part them; a word may stand in single or double quotes, whole. Raises NoCommand for
+    a character that a shell would read, unless it is in quotes in which a shell would leave it alone."""
+    if len(line) > MOST_CHARS:
+        raise NoCommand(LineProblem.TOO_LONG, most=MOST_CHARS)
+    if not is_visible(line):
+        raise NoCommand(LineProblem.UNSEEN)
+    words: list[str] = []
+    at = 0
+    while at < len(line):
+        if line[at] == " ":
+            at += 1
+            continue
+        piece = _quoted(line, at) if line[at] in _QUOTES else _plain(line, at)
+        words.append(piece.text)
+        at = piece.end
+    if not words:
+        raise NoCommand(LineProblem.BLANK)
+    return tuple(words)
+
+
+def _quoted(line: str, start: int) -> _Piece:
+    quote = line[start]
+    end = line.find(quote, start + 1)
+    if end < 0 or line[end + 1 : end + 2] not in ("", " "):
+        raise NoCommand(LineProblem.QUOTE)
+    inside = line[start + 1 : end]
+    if quote == '"':
+        _refuse(inside, _OF_A_SHELL_IN_DOUBLE_QUOTES)
+    return _Piece(inside, end + 1)
+
+
+def _plain(line: str, start: int) -> _Piece:
+    end = line.find(" ", start)
+    text = line[start:] if end < 0 else line[start:end]
+    _refuse(text, _OF_A_SHELL)
+    if any(one in text for one in _QUOTES):
+        raise NoCommand(LineProblem.QUOTE)
+    return _Piece(text, start + len(text))
+
+
+def _refuse(text: str, signs: frozenset[str]) -> None:
+    sign = next((one for one in text if one in signs), None)
+    if sign is not None:
+        raise NoCommand(LineProblem.SHELL, sign=sign)
+
+
+_KILOBYTE = 1000
+_MEBIBYTE = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """A program that was run."""
+
+    program: str
+    """As it was called."""
+    finished: Finished
+    timeout_seconds: float
+    """The longest that it might take."""
+
+
+class Shell:
+    """What shell_exec may do."""
+
+    def __init__(self, sandbox: Sandbox, workspaces: Workspaces, settings: ShellSettings | None = None) -> None:
+        self._sandbox = sandbox
+        self._workspaces = workspaces
+        self._settings = settings or ShellSettings()
+
+    def use(self, settings: ShellSettings) -> None:
+        """From the next run on these hold."""
+        self._settings = settings
+
+    async def run(self, chat: ChatRef, line: str, threads: Threads) -> Ran:
+        """What came of the command `line` in the folder of `chat`. Raises NoCommand, NotAllowed, NotIsolated and
+        CannotStart before anything runs."""
+        settings = self._settings
+        words = words_of(line)
+        argv = await threads.run(allowed, words, settings.programs)
+        folder = await threads.run(self._workspaces.of(chat).made)
+        command = Command(argv, folder=folder)
+        finished = await self._sandbox.run(command, _limits(settings), Isolation.REQUIRED)
+        return Ran(words[0], finished, settings.timeout_seconds)
+
+
+def _limits(settings: ShellSettings) -> Limits:
+    return Limits(
+        timeout_seconds=settings.timeout_seconds,
+        output_bytes=settings.output_kilobytes * _KILOBYTE,
+        memory_bytes=settings.memory_megabytes * _MEBIBYTE,
+        cpu_seconds=settings.cpu_seconds,
+        processes=settings.processes,
+        file_bytes=settings.file_megabytes * _MEBIBYTE,
+    )

@@ -1,0 +1,408 @@
+"""Row filters of scripts as trees, and their evaluation."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, tzinfo
+from enum import StrEnum
+from typing import Any, Literal
+
+from services.refs import JsonValue
+from services.scripts.values import as_moment, as_number, as_text, is_nothing, key_of, order, same
+
+Operator = Literal["=", "<>", "<", "<=", ">", ">=", "like", "contains", "in", "between"]
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field of the row, in any letter case; `a.b` is the field b of the map in a. `item` is the row itself."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A value."""
+
+    value: JsonValue
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """A function of `FUNCTIONS`, its name in upper case."""
+
+    function: str
+    arguments: tuple[Operand, ...]
+
+
+Operand = Field | Constant | Applied
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """`in` has any number of values on its right side, `between` two, all others one."""
+
+    left: Operand
+    operator: Operator
+    right: tuple[Operand, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AllOf:
+    conditions: tuple[Condition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    conditions: tuple[Condition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    condition: Condition
+
+
+Condition = Comparison | AllOf | AnyOf | Not
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """In which order rows come."""
+
+    by: Operand
+    descending: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which rows, in which order, and how many at the most; without anything all of them as they came."""
+
+    condition: Condition | None = None
+    orders: tuple[Order, ...] = ()
+    """By the first one, and where that is equal by the next."""
+    limit: int | None = None
+
+
+class Problem(StrEnum):
+    """What is wrong with a filter."""
+
+    EMPTY = "empty"
+    NO_FIELD = "no_field"
+    NO_OPERATOR = "no_operator"
+    OPEN_QUOTE = "open_quote"
+    OPEN_BRACKET = "open_bracket"
+    NO_BRACKET = "no_bracket"
+    NO_AND = "no_and"
+    NO_LIMIT = "no_limit"
+    LEFT_OVER = "left_over"
+    UNKNOWN_FUNCTION = "unknown_function"
+    WRONG_COUNT = "wrong_count"
+    TOO_DEEP = "too_deep"
+    TOO_LONG = "too_long"
+    TOO_MANY = "too_many"
+    NO_CONDITION = "no_condition"
+    VALUE_HERE = "value_here"
+    """A value where the filter itself has to say what is meant."""
+
+
+class FilterFault(ValueError):
+    """A filter that cannot be understood."""
+
+    def __init__(self, problem: Problem, position: int = 0, found: str = "") -> None:
+        super().__init__(f"{problem} at {position}: {found}")
+        self.problem = problem
+        self.position = position
+        """Of the character, from 1; 0 where there is no text."""
+        self.found = found
+        """The word that it is about."""
+
+
+FUNCTIONS: Mapping[str, tuple[int, int]] = {
+    "LOWER": (1, 1), "LCASE": (1, 1), "UPPER": (1, 1), "UCASE": (1, 1), "TRIM": (1, 1), "LEN": (1, 1),
+    "LENGTH": (1, 1), "ABS": (1, 1), "DATE": (1, 1), "YEAR": (1, 1), "MONTH": (1, 1), "DAY": (1, 1),
+    "INSTR": (2, 2), "DATEDIFF": (2, 2), "NOW": (0, 0), "TODAY": (0, 0),
+}  # fmt: skip
+"""The functions of filters, with the fewest and the most arguments of each."""
+MOST_COMPARISONS = 100
+MOST_VALUES = 1000
+"""Of one IN."""
+
+_SPELLINGS: Mapping[str, Operator] = {
+    "=": "=", "==": "=", "<>": "<>", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">=",
+    "like": "like", "ilike": "like", "contains": "contains", "in": "in", "between": "between",
+}  # fmt: skip
+_DEEPEST = 40
+
+
+def operator_of(spelling: str) -> Operator | None:
+    """The operator that is written so, in any letter case."""
+    return _SPELLINGS.get(spelling.lower())
+
+
+def applied(function: str, arguments: Sequence[Operand], position: int = 0) -> Applied:
+    """A function of its arguments. Raises FilterFault."""
+    name = function.upper()
+    if name not in FUNCTIONS:
+        raise FilterFault(Problem.UNKNOWN_FUNCTION, position, function[:40])
+    fewest, most = FUNCTIONS[name]
+    if not fewest <= len(arguments) <= most:
+        raise FilterFault(Problem.WRONG_COUNT, position, name)
+    return Applied(name, tuple(arguments))
+
+
+def joined(connective: Literal["and", "or"], conditions: Sequence[Condition]) -> Condition:
+    """One condition alone, or all of them together."""
+    if len(conditions) == 1:
+        return conditions[0]
+    return AllOf(tuple(conditions)) if connective == "and" else AnyOf(tuple(conditions))
+
+
+def count_of(condition: Condition) -> int:
+    """How many comparisons are in it."""
+    if isinstance(condition, Comparison):
+        return 1
+    if isinstance(condition, Not):
+        return count_of(condition.condition)
+    return sum(map(count_of, condition.conditions))
+
+
+def is_null(left: Operand, *, negated: bool) -> Condition:
+    """`left IS [NOT] NULL`."""
+    comparison = Comparison(left, "=", (Constant(None),))
+    return Not(comparison) if negated else comparison
+
+
+Test = Callable[[JsonValue], bool]
+Getter = Callable[[JsonValue], JsonValue]
+LONGEST_PATTERN = 1000
+LONGEST_PATTERN_WITH_GAPS = 100
+_ITEM = ("item", "value")
+_WANTED = {"<": (-1,), "<=": (-1, 0), ">": (1,), ">=": (1, 0)}
+
+
+def test_of(condition: Condition | None, now: datetime) -> Test:
+    """What says of a row whether the condition holds; without a condition it always does. `now`: aware, in the zone of
+    the chat. A field that a row has not is NULL. Nothing but `=` and `<>` holds of NULL."""
+    if condition is None:
+        return lambda _: True
+    match condition:
+        case AllOf(conditions):
+            tests = [test_of(one, now) for one in conditions]
+            return lambda row: all(test(row) for test in tests)
+        case AnyOf(conditions):
+            tests = [test_of(one, now) for one in conditions]
+            return lambda row: any(test(row) for test in tests)
+        case Not(inner):
+            test = test_of(inner, now)
+            return lambda row: not test(row)
+        case Comparison():
+            return _comparison(condition, now)
+
+
+def getter_of(operand: Operand, now: datetime) -> Getter:
+    """What gives the value of an operand for a row."""
+    match operand:
+        case Constant(value):
+            return lambda _: value
+        case Field(name):
+            return field_getter(name)
+        case Applied("NOW", _):
+            moment = now.isoformat(timespec="seconds")
+            return lambda _: moment
+        case Applied("TODAY", _):
+            today = now.date().isoformat()
+            return lambda _: today
+        case Applied(function, arguments):
+            work = _FUNCTIONS[function]
+            of = [getter_of(one, now) for one in arguments]
+            zone = now.tzinfo
+            return lambda row: work([get(row) for get in of], zone)
+
+
+def field_getter(name: str) -> Getter:
+    """What gives the field `name` of a row, in any letter case; of `a.b` the field b of the map in a, where there is no
+    field of the whole name. `item` is the row, and `item.a` its field a. NULL for what is not there."""
+    folded = name.casefold()
+    first, _, rest = name.partition(".")
+    inner = field_getter(rest) if rest else None
+
+    def get(row: JsonValue) -> JsonValue:
+        if not isinstance(row, dict):
+            if folded in _ITEM:
+                return row
+            return inner(row) if inner is not None and first.casefold() in _ITEM else None
+        if name in row:
+            return row[name]
+        for key in row:
+            if key.casefold() == folded:
+                return row[key]
+        if inner is None:
+            return None
+        of = outer(row)
+        if of is None and first.casefold() == "item":
+            of = row
+        return inner(of)
+
+    outer = field_getter(first) if inner is not None else get
+    return get
+
+
+def id_asked_for(condition: Condition | None) -> str | None:
+    """The only id, as rows are kept under it, that a row can have for which the condition holds; None where it leaves
+    that open, and where several spellings of a number would do."""
+    match condition:
+        case Comparison(Field(name), "=", (Constant(str() as value),)) if value and name.casefold() == "id":
+            number = as_number(value)
+            return value if number is None or key_of(number) == value else None
+        case AllOf(conditions):
+            return next((found for found in map(id_asked_for, conditions) if found is not None), None)
+    return None
+
+
+def _comparison(comparison: Comparison, now: datetime) -> Test:
+    left = getter_of(comparison.left, now)
+    right = [getter_of(one, now) for one in comparison.right]
+    if comparison.operator == "in":
+        return _in(left, comparison.right, right)
+    if comparison.operator == "between":
+        low, high = right
+        return lambda row: order(low(row), left(row)) in (-1, 0) and order(left(row), high(row)) in (-1, 0)
+    if comparison.operator == "like":
+        return _like(left, comparison.right[0], right[0])
+    (other,) = right
+    match comparison.operator:
+        case "contains":
+            return lambda row: _contains(left(row), other(row))
+        case "=":
+            return lambda row: same(left(row), other(row))
+        case "<>":
+            return lambda row: not same(left(row), other(row))
+    wanted = _WANTED[comparison.operator]
+    return lambda row: order(left(row), other(row)) in wanted
+
+
+def _in(left: Getter, operands: Sequence[Operand], right: Sequence[Getter]) -> Test:
+    """By a look into a set, whatever the number of values."""
+    if not all(isinstance(one, Constant) for one in operands):
+        return lambda row: any(same(left(row), get(row)) for get in right)
+    values = [get(None) for get in right]
+    texts = {value for value in values if isinstance(value, str)}
+    numbers = {number for value in values if (number := as_number(value)) is not None}
+    plain_numbers = {as_number(value) for value in values if isinstance(value, int | float)} - {None}
+    others = [value for value in values if not isinstance(value, str) and as_number(value) is None]
+
+    def test(row: JsonValue) -> bool:
+        value = left(row)
+        if isinstance(value, str):
+            found = value in texts or as_number(value) in plain_numbers
+        elif as_number(value) is not None:
+            found = as_number(value) in numbers
+        else:
+            return any(same(value, one) for one in values)
+        return found or any(same(value, one) for one in others)
+
+    return test
+
+
+def _like(left: Getter, operand: Operand, pattern: Getter) -> Test:
+    if isinstance(operand, Constant):
+        fits = like_test(as_text(operand.value))
+        return lambda row: not is_nothing(left(row)) and fits(as_text(left(row)))
+    return lambda row: not is_nothing(left(row)) and like_test(as_text(pattern(row)))(as_text(left(row)))
+
+
+def like_test(pattern: str) -> Callable[[str], bool]:
+    """Whether a text fits a pattern, capitals aside: `%` and `*` are any characters or none, `_` is one. What stands
+    between two of the first is looked for from the left, so that nothing is tried twice. Raises FilterFault for a
+    pattern that is too long."""
+    if len(pattern) > (LONGEST_PATTERN_WITH_GAPS if "_" in pattern else LONGEST_PATTERN):
+        raise FilterFault(Problem.TOO_LONG, 0, pattern[:40])
+    pieces = re.split("[%*]+", pattern.casefold())
+    if len(pieces) == 1:
+        return lambda text: _is_at(pieces[0], text.casefold(), 0) and len(text.casefold()) == len(pieces[0])
+    first, *inner, last = pieces
+
+    def fits(text: str) -> bool:
+        folded = text.casefold()
+        at, end = len(first), len(folded) - len(last)
+        if at > end or not _is_at(first, folded, 0) or not _is_at(last, folded, end):
+            return False
+        for piece in inner:
+            at = _place_of(piece, folded, at, end)
+            if at < 0:
+                return False
+            at += len(piece)
+        return True
+
+    return fits
+
+
+def _is_at(piece: str, text: str, at: int) -> bool:
+    if "_" not in piece:
+        return text.startswith(piece, at)
+    return _piece(piece).match(text, at) is not None
+
+
+def _place_of(piece: str, text: str, start: int, end: int) -> int:
+    if "_" not in piece:
+        return text.find(piece, start, end)
+    found = _piece(piece).search(text, start, end)
+    return found.start() if found else -1
+
+
+def _piece(text: str) -> re.Pattern[str]:
+    """One piece of a pattern: nothing in it repeats."""
+    return re.compile("".join("." if one == "_" else re.escape(one) for one in text), re.DOTALL)
+
+
+def _contains(value: JsonValue, part: JsonValue) -> bool:
+    if isinstance(value, list):
+        return any(same(item, part) for item in value)
+    return not is_nothing(value) and as_text(part).casefold() in as_text(value).casefold()
+
+
+def _text_function(change: Callable[[str], JsonValue]) -> Callable[[list[Any], tzinfo | None], JsonValue]:
+    return lambda arguments, _: None if arguments[0] is None else change(as_text(arguments[0]))
+
+
+def _moment_function(part: Callable[[datetime], JsonValue]) -> Callable[[list[Any], tzinfo | None], JsonValue]:
+    def work(arguments: list[Any], _: tzinfo | None) -> JsonValue:
+        moment = as_moment(arguments[0])
+        return None if moment is None else part(moment)
+
+    return work
+
+
+def _absolute(arguments: list[Any], _: tzinfo | None) -> JsonValue:
+    number = as_number(arguments[0])
+    return None if number is None else abs(number)
+
+
+def _place_in(arguments: list[Any], _: tzinfo | None) -> JsonValue:
+    return as_text(arguments[0]).casefold().find(as_text(arguments[1]).casefold()) + 1
+
+
+def _days_between(arguments: list[Any], zone: tzinfo | None) -> JsonValue:
+    """Whole days from the second to the first, as in `DATEDIFF(NOW(), seen_at) >= 90`."""
+    late, early = as_moment(arguments[0]), as_moment(arguments[1])
+    if late is None or early is None:
+        return None
+    days = [(one if one.tzinfo is None else one.astimezone(zone)).date() for one in (late, early)]
+    return (days[0] - days[1]).days
+
+
+_FUNCTIONS: dict[str, Callable[[list[Any], tzinfo | None], JsonValue]] = {
+    **dict.fromkeys(("LOWER", "LCASE"), _text_function(str.lower)),
+    **dict.fromkeys(("UPPER", "UCASE"), _text_function(str.upper)),
+    **dict.fromkeys(("LEN", "LENGTH"), _text_function(len)),
+    "TRIM": _text_function(str.strip),
+    "ABS": _absolute,
+    "DATE": _moment_function(lambda moment: moment.date().isoformat()),
+    "YEAR": _moment_function(lambda moment: moment.year),
+    "MONTH": _moment_function(lambda moment: moment.month),
+    "DAY": _moment_function(lambda moment: moment.day),
+    "INSTR": _place_in,
+    "DATEDIFF": _days_between,
+}

@@ -1,0 +1,162 @@
+"""Values that scripts remember for a bot, chat or member, and for how long."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from services.clock import Clock
+from services.refs import ChatRef, JsonValue, MemberRef
+from services.scripts.values import written
+from services.store.chats import script_data
+from services.store.port import Store
+
+MOST_NAMES = 10_000
+MOST_BYTES = 4_000_000
+MOST_VALUE_BYTES = 64_000
+LONGEST_NAME = 200
+
+
+class Owner(NamedTuple):
+    """Whose a value is."""
+
+    bot: str
+    """Empty for what a member has whatever the bot."""
+    key: str
+
+
+def bots_own(bot: str) -> Owner:
+    """What a bot knows in all its chats."""
+    return Owner(bot, "")
+
+
+def bots_in(bot: str, chat: ChatRef) -> Owner:
+    """What a bot knows in one chat."""
+    return Owner(bot, json.dumps(["bot", chat.key]))
+
+
+def of_chat(bot: str, chat: ChatRef) -> Owner:
+    """What belongs to a chat."""
+    return Owner(bot, json.dumps(["chat", chat.key]))
+
+
+def of_member(member: MemberRef) -> Owner:
+    """What a member has in every chat, whatever the bot."""
+    return Owner("", json.dumps(["member", member.key]))
+
+
+def of_member_in(member: MemberRef, chat: ChatRef, *, private: bool = False) -> Owner:
+    """What a member has in one chat, whatever the bot. `private`: as nobody else in the chat is to know."""
+    return Owner("", json.dumps(["member", member.key, chat.key, *(["private"] if private else [])]))
+
+
+class MemoryFull(Exception):
+    """The owner has `MOST_NAMES` names or `MOST_BYTES` bytes."""
+
+
+class BadName(ValueError):
+    """A name that is empty, longer than `LONGEST_NAME` characters, or holds what cannot be kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """A value as it was put."""
+
+    value: JsonValue
+    from_outside: bool
+    """The words of others went into it."""
+
+
+class ScriptMemory:
+    """The values of all owners. What has an end is not found any more from then on, by the clock."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    async def get(self, owner: Owner, name: str) -> Remembered | None:
+        """The value under this name; None where there is none. Raises BadName."""
+        rows = await self._store.read(script_data.get(owner.bot, owner.key, _checked(name), self._clock.now_ms()))
+        if not rows:
+            return None
+        return Remembered(json.loads(rows[0]["value"]), bool(rows[0]["from_outside"]))
+
+    async def put(
+        self,
+        owner: Owner,
+        name: str,
+        value: JsonValue,
+        *,
+        from_outside: bool = False,
+        seconds: float | None = None,
+    ) -> None:
+        """Remember `value` in place of what was there, for so many seconds or without an end. Raises BadName,
+        MemoryFull, and TooLarge and NotKeepable of services/scripts/values.py; what was there is there still then."""
+        text, size = written(value, MOST_VALUE_BYTES)
+        now_ms = self._clock.now_ms()
+        put = script_data.put(
+            owner.bot,
+            owner.key,
+            _checked(name),
+            value=text,
+            size=size,
+            from_outside=from_outside,
+            at_ms=now_ms,
+            expires_ms=None if seconds is None else now_ms + round(seconds * 1000),
+            most_names=MOST_NAMES,
+            most_bytes=MOST_BYTES,
+        )
+        _, count = await self._store.commit([script_data.forget_of(owner.bot, owner.key, now_ms), put])
+        if not count:
+            raise MemoryFull
+
+    async def forget(self, owner: Owner, name: str) -> bool:
+        """Forget what is under this name; whether there was something. Raises BadName."""
+        _, count = await self._store.commit(
+            [
+                script_data.forget_of(owner.bot, owner.key, self._clock.now_ms()),
+                script_data.drop_value(owner.bot, owner.key, _checked(name)),
+            ]
+        )
+        return bool(count)
+
+
+def _checked(name: str) -> str:
+    stripped = name.strip()
+    if not 0 < len(stripped) <= LONGEST_NAME or not stripped.isprintable():
+        raise BadName(name[:LONGEST_NAME])
+    return stripped
+
+
+LONGEST_SECONDS = 100 * 365 * 86_400
+
+_SPAN = re.compile(r"(\d{1,9}(?:\.\d{1,3})?)\s{0,5}([^\W\d]*)")
+_SECONDS = {
+    **dict.fromkeys(("s", "sec", "secs", "second", "seconds", "秒"), 1),
+    **dict.fromkeys(("m", "min", "mins", "minute", "minutes", "分钟"), 60),
+    **dict.fromkeys(("h", "hr", "hrs", "hour", "hours", "小时", "个小时"), 3600),
+    **dict.fromkeys(("", "d", "day", "days", "天"), 86_400),
+    **dict.fromkeys(("w", "week", "weeks", "周", "星期", "个星期"), 7 * 86_400),
+    **dict.fromkeys(("month", "months", "个月"), 30 * 86_400),
+    **dict.fromkeys(("y", "year", "years", "年"), 365 * 86_400),
+}
+_FOREVER = frozenset({"", "forever", "permanent", "always", "永远", "永久"})
+
+
+class NoDuration(ValueError):
+    """Nothing that says how long."""
+
+
+def seconds_of(value: JsonValue) -> float | None:
+    """How long that is, at most a hundred years; None without an end. A number alone is days. Raises NoDuration."""
+    if value is None:
+        return None
+    text = str(value).strip().casefold()
+    if text in _FOREVER:
+        return None
+    found = None if isinstance(value, bool | list | dict) else _SPAN.fullmatch(text)
+    if found is None or found[2] not in _SECONDS or not float(found[1]):
+        raise NoDuration(text)
+    return min(float(found[1]) * _SECONDS[found[2]], LONGEST_SECONDS)

@@ -1,0 +1,348 @@
+"""Lists of maps, as scripts have them from tables, files and the web: counted, joined, grouped, turned. Nothing here
+changes what it is given. Field names are found in any letter case, and `a.b` is the field b of the map in a."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from enum import StrEnum
+
+from services.refs import JsonObject, JsonValue
+from services.scripts.filters import field_getter
+from services.scripts.values import Mark, as_amount, as_number, as_text, is_nothing, key_of, mark_of, order
+
+MOST_ROWS = 50_000
+MOST_COLUMNS = 200
+MOST_CELLS = 100_000
+"""Values in the rows of one result: what a script may hold of them is hardly more, and they are counted before they are
+made."""
+MOST_CHARACTERS = 1_000_000
+_ALL_COLUMNS = frozenset({"", "*"})
+_PLACEHOLDER = re.compile(r"\{\{\s{0,9}([^{}]{1,200}?)\s{0,9}\}\}")
+_LARGEST = 2**63
+
+
+class RecordProblem(StrEnum):
+    """Why a list cannot be worked on so."""
+
+    NO_TOTAL = "no_total"
+    NO_JOIN = "no_join"
+    NO_MAPPING = "no_mapping"
+    TOO_MANY_ROWS = "too_many_rows"
+    TOO_MANY_COLUMNS = "too_many_columns"
+    TOO_MANY_CELLS = "too_many_cells"
+    TOO_LARGE = "too_large"
+    NO_COLUMN = "no_column"
+    NO_NUMBER = "no_number"
+
+
+class RecordFault(ValueError):
+    """A list that cannot be worked on so."""
+
+    def __init__(
+        self, problem: RecordProblem, found: str = "", *, columns: Sequence[str] = (), row: int = 0, value: str = ""
+    ) -> None:
+        super().__init__(f"{problem}: {found}")
+        self.problem = problem
+        self.found = found[:60]
+        self.columns = tuple(columns)
+        """Those that there are."""
+        self.row = row
+        """The row that it is about, from 1."""
+        self.value = value
+        """What stands there: `text`, `truth`, `list` or `map`."""
+
+
+class Total(StrEnum):
+    """What is made of many values."""
+
+    SUM = "SUM"
+    AVG = "AVG"
+    COUNT = "COUNT"
+    MIN = "MIN"
+    MAX = "MAX"
+
+
+_SPELLINGS = {**{one.value: one for one in Total}, "AVERAGE": Total.AVG, "MEAN": Total.AVG, "TOTAL": Total.SUM}
+
+
+def total_named(word: JsonValue) -> Total | None:
+    """The total of that name, in any letter case; None where there is none."""
+    return _SPELLINGS.get(word.strip().upper()) if isinstance(word, str) else None
+
+
+def total_of(how: Total, rows: Sequence[JsonValue], field: str) -> JsonValue:
+    """The total of a field of all rows, whose numbers are read as people write them. What has nothing there does not
+    count; an average of none is 0, the least and the greatest of none are NULL. COUNT without a field, or of `*`, is
+    the number of rows, else of those that have something in it. Raises RecordFault for a field that no row has, and
+    for a sum or an average of what is no number."""
+    return _Column(rows, how, field).total(rows)
+
+
+class _Column:
+    """A field of some rows, of which parts can be totalled as well: how its numbers are written is told by all of
+    them."""
+
+    def __init__(self, rows: Sequence[JsonValue], how: Total, field: str) -> None:
+        """Raises RecordFault."""
+        self._how = how
+        self._is_all = how is Total.COUNT and field in _ALL_COLUMNS
+        self._get = field_getter(field or "item")
+        self._mark: Mark | None = None
+        if self._is_all:
+            return
+        values = [self._get(row) for row in rows]
+        if all(value is None for value in values):
+            _check_column(rows, field)
+        self._mark = mark_of(values)
+        if how in (Total.SUM, Total.AVG):
+            for row, value in enumerate(values, 1):
+                if not is_nothing(value) and as_amount(value, self._mark) is None:
+                    raise RecordFault(RecordProblem.NO_NUMBER, field or "item", row=row, value=_kind(value))
+
+    def total(self, rows: Sequence[JsonValue]) -> JsonValue:
+        """That of some of the rows."""
+        if self._is_all:
+            return len(rows)
+        return _total(self._how, [value for value in map(self._get, rows) if not is_nothing(value)], self._mark)
+
+
+def _total(how: Total, values: Sequence[JsonValue], mark: Mark | None) -> JsonValue:
+    if how is Total.COUNT:
+        return len(values)
+    read = [as_amount(value, mark) for value in values]
+    numbers = [number for number in read if number is not None]
+    if how in (Total.MIN, Total.MAX):
+        return _furthest(numbers if len(numbers) == len(values) else values, -1 if how is Total.MIN else 1)
+    if how is Total.AVG:
+        return _sum(numbers) / len(numbers) if numbers else 0
+    return _sum(numbers)
+
+
+def renamed(rows: Sequence[JsonValue], mapping: JsonValue) -> list[JsonValue]:
+    """The rows with other names for their fields: `old->new, c->d` renames those and leaves the others as they are;
+    where one is named without an arrow (`name, a->b`), only those that are named remain. Raises RecordFault."""
+    pairs, is_whole = _mapping(mapping)
+    getters = [(field_getter(old), old.casefold(), new) for old, new in pairs]
+    new_names = {old.casefold(): new for old, new in pairs}
+    if is_whole:
+        return [_as_map(row, lambda row: {new_names.get(key.casefold(), key): row[key] for key in row}) for row in rows]
+    return [_as_map(row, lambda row: {new: get(row) for get, _, new in getters}) for row in rows]
+
+
+def joined(left: Sequence[JsonValue], right: Sequence[JsonValue], key: str, kind: str) -> list[JsonObject]:
+    """Each row of `left` with each of `right` that has the same in the field `key` (`a=b`: in the field a of the one
+    and b of the other); where both have a field, the left one's holds. `kind`: inner, left, right or full, which keep
+    the rows without a partner of that side, or of both. Raises RecordFault."""
+    kept = {"inner": "", "": "", "left": "l", "right": "r", "full": "lr", "outer": "lr"}.get(kind.strip().lower())
+    if kept is None:
+        raise RecordFault(RecordProblem.NO_JOIN, kind)
+    left_key, _, right_key = (part.strip() for part in key.partition("="))
+    of_left, of_right = field_getter(left_key), field_getter(right_key or left_key)
+    partners: dict[str, list[int]] = {}
+    for place, row in enumerate(right):
+        if not is_nothing(of_right(row)):
+            partners.setdefault(key_of(of_right(row)), []).append(place)
+    result = _Growing()
+    met: set[int] = set()
+    for row in left:
+        value = of_left(row)
+        places = [] if is_nothing(value) else partners.get(key_of(value), [])
+        met.update(places)
+        for place in places:
+            result.add(_both(row, right[place]))
+        if not places and "l" in kept:
+            result.add(_map_of(row))
+    if "r" in kept:
+        for place, row in enumerate(right):
+            if place not in met:
+                result.add(_map_of(row))
+    return result.rows
+
+
+def grouped(
+    rows: Sequence[JsonValue], fields: Sequence[str], totals: Mapping[str, tuple[Total, str]]
+) -> list[JsonObject]:
+    """One map for each value of the fields, in the order in which they first come: the fields themselves, `key` (the
+    value, or the texts of several), `items`, `count`, and `totals` of the items by their names. Raises RecordFault."""
+    getters = [(name, field_getter(name)) for name in fields]
+    wanted = {name: _Column(rows, how, field) for name, (how, field) in totals.items()}
+    groups: dict[tuple[str, ...], list[JsonValue]] = {}
+    for row in rows:
+        groups.setdefault(tuple(key_of(get(row)) for _, get in getters), []).append(row)
+    _check_cells(len(groups) * (len(fields) + len(totals) + 3))
+    result: list[JsonObject] = []
+    for items in groups.values():
+        values = {name: get(items[0]) for name, get in getters}
+        key = next(iter(values.values())) if len(values) == 1 else ", ".join(map(as_text, values.values()))
+        more = {name: one.total(items) for name, one in wanted.items()}
+        result.append({**values, "key": key, "items": items, "count": len(items), **more})
+    return result
+
+
+def turned(rows: Sequence[JsonValue], down: str, across: str, field: str, how: Total) -> list[JsonObject]:
+    """One map for each value of the field `down`, with a field for each value of `across` that holds the total of
+    `field`; 0 where a sum or count has nothing, else NULL. Without `across` there is one field, `field` itself. Every
+    map has the value as `row_header` too. Raises RecordFault."""
+    of_across = field_getter(across) if across else None
+    columns = list(_columns(rows, across, of_across)) if of_across else [field]
+    groups = grouped(rows, [down], {})
+    _check_cells(len(groups) * (len(columns) + 2))
+    result: list[JsonObject] = []
+    totalled = _Column(rows, how, field)
+    for group in groups:
+        parts: dict[str, list[JsonValue]] = {column: [] for column in columns}
+        for row in group["items"]:
+            parts[as_text(of_across(row)) if of_across else field].append(row)
+        cells = {column: totalled.total(part) for column, part in parts.items()}
+        result.append({down: group["key"], "row_header": group["key"], **cells})
+    return result
+
+
+def filled(template: JsonValue, data: JsonValue) -> JsonValue:
+    """`template` with the fields of `data` in place of `{{field}}`, in every text of it; where `data` is a list, once
+    for each row. A field that is not there leaves nothing. Raises RecordFault before it would be too large."""
+    filling = _Filling()
+    if isinstance(data, list):
+        return [filling.fill(template, row) for row in data]
+    return filling.fill(template, data)
+
+
+def named_totals(wanted: Mapping[str, JsonValue]) -> dict[str, tuple[Total, str]]:
+    """What `#{total: "SUM(amount)", n: "COUNT(*)"}` asks for. Raises RecordFault."""
+    totals: dict[str, tuple[Total, str]] = {}
+    for name, text in wanted.items():
+        word, opened, rest = as_text(text).partition("(")
+        how = total_named(word)
+        if how is None or not opened or not rest.rstrip().endswith(")"):
+            raise RecordFault(RecordProblem.NO_TOTAL, as_text(text))
+        totals[name] = (how, rest.rstrip()[:-1].strip())
+    return totals
+
+
+def _columns(rows: Sequence[JsonValue], across: str, of_across: Callable[[JsonValue], JsonValue]) -> dict[str, None]:
+    """The texts that are to be columns, in the order in which they first come. Raises RecordFault."""
+    columns: dict[str, None] = {}
+    for row in rows:
+        columns[as_text(of_across(row))] = None
+        if len(columns) > MOST_COLUMNS:
+            raise RecordFault(RecordProblem.TOO_MANY_COLUMNS, across)
+    return columns
+
+
+def _check_cells(count: int) -> None:
+    if count > MOST_CELLS:
+        raise RecordFault(RecordProblem.TOO_MANY_CELLS)
+
+
+class _Growing:
+    """Rows of a result, counted while they are made."""
+
+    def __init__(self) -> None:
+        self.rows: list[JsonObject] = []
+        self._cells = 0
+
+    def add(self, row: JsonObject) -> None:
+        """Raises RecordFault where that would be too much."""
+        self._cells += len(row)
+        _check_cells(self._cells)
+        if len(self.rows) >= MOST_ROWS:
+            raise RecordFault(RecordProblem.TOO_MANY_ROWS)
+        self.rows.append(row)
+
+
+class _Filling:
+    """Counts the characters that are made."""
+
+    def __init__(self) -> None:
+        self._room = MOST_CHARACTERS
+        self._fields: dict[str, Callable[[JsonValue], JsonValue]] = {}
+
+    def fill(self, template: JsonValue, row: JsonValue) -> JsonValue:
+        if isinstance(template, str):
+            self._take(len(template))
+            return _PLACEHOLDER.sub(lambda found: self._cell(found[1], row), template)
+        if isinstance(template, dict):
+            return {key: self.fill(value, row) for key, value in template.items()}
+        self._take(1)
+        return [self.fill(value, row) for value in template] if isinstance(template, list) else template
+
+    def _cell(self, field: str, row: JsonValue) -> str:
+        get = self._fields.get(field)
+        if get is None:
+            get = self._fields[field] = field_getter(field)
+        text = as_text(get(row))
+        self._take(len(text))
+        return text
+
+    def _take(self, characters: int) -> None:
+        self._room -= characters
+        if self._room < 0:
+            raise RecordFault(RecordProblem.TOO_LARGE)
+
+
+def _mapping(mapping: JsonValue) -> tuple[list[tuple[str, str]], bool]:
+    """The pairs of old and new names, and whether all other fields remain."""
+    if isinstance(mapping, dict):
+        return [(old, as_text(new)) for old, new in mapping.items()], True
+    parts = mapping if isinstance(mapping, list) else as_text(mapping).split(",")
+    pairs, is_whole = list[tuple[str, str]](), True
+    for part in map(as_text, parts):
+        old, arrow, new = (piece.strip() for piece in part.partition("->"))
+        if not old or (arrow and not new):
+            raise RecordFault(RecordProblem.NO_MAPPING, part)
+        is_whole = is_whole and bool(arrow)
+        pairs.append((old, new or old))
+    return pairs, is_whole
+
+
+def _as_map(row: JsonValue, change: Callable[[JsonObject], JsonObject]) -> JsonValue:
+    return change(row) if isinstance(row, dict) else row
+
+
+def _map_of(row: JsonValue) -> JsonObject:
+    return dict(row) if isinstance(row, dict) else {"value": row}
+
+
+def _both(left: JsonValue, right: JsonValue) -> JsonObject:
+    result = _map_of(left)
+    there = {name.casefold() for name in result}
+    result.update({name: value for name, value in _map_of(right).items() if name.casefold() not in there})
+    return result
+
+
+def _check_column(rows: Sequence[JsonValue], field: str) -> None:
+    """Raises RecordFault for a field that no row has, where it would be taken for one that has nothing in it."""
+    maps = [row for row in rows if isinstance(row, dict)]
+    columns = list(dict.fromkeys(name for row in maps for name in row))
+    known = {name.casefold() for name in columns}
+    first = field.partition(".")[0].casefold()
+    if maps and field and first != "item" and not {field.casefold(), first} & known:
+        raise RecordFault(RecordProblem.NO_COLUMN, field, columns=columns)
+
+
+def _kind(value: JsonValue) -> str:
+    if isinstance(value, bool):
+        return "truth"
+    return "text" if isinstance(value, str) else "list" if isinstance(value, list) else "map"
+
+
+def _furthest(values: Sequence[JsonValue], side: int) -> JsonValue:
+    """The least (side -1) or the greatest (1) of what has an order with the first."""
+    found: JsonValue = None
+    for value in values:
+        if found is None or order(value, found) == side:
+            found = value
+    number = as_number(found)
+    return found if number is None else number
+
+
+def _sum(numbers: Sequence[float]) -> float:
+    if all(isinstance(number, int) for number in numbers):
+        total = sum(numbers)
+        return total if -_LARGEST <= total < _LARGEST else float(total)
+    try:
+        return math.fsum(numbers)
+    except OverflowError:
+        return 0.0

@@ -1,0 +1,236 @@
+"""Comparison and text form of script values, and numbers as people write them in tables."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Literal
+
+from services.refs import JsonValue
+
+_NUMBER = re.compile(r"[+-]?(?:\d{1,40}(?:\.\d{0,40})?|\.\d{1,40})(?:[eE][+-]?\d{1,3})?", re.ASCII)
+_MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}.{0,20})?", re.ASCII)
+_TRUTHS = {"true": True, "false": False}
+_DEEPEST = 100
+SortKey = tuple[int, float, str]
+LAST_KEY: SortKey = (9, 0.0, "")
+"""Of what has no value to be sorted by."""
+
+
+class NotKeepable(ValueError):
+    """A value that cannot be written down: nested too deep, or with a number that is none."""
+
+
+class TooLarge(ValueError):
+    """A value that is longer than what is kept may be: `most_bytes`."""
+
+    def __init__(self, most_bytes: int) -> None:
+        super().__init__(most_bytes)
+        self.most_bytes = most_bytes
+
+
+def written(value: JsonValue, most_bytes: int) -> tuple[str, int]:
+    """`value` as JSON, and how many bytes that is. Raises TooLarge and NotKeepable."""
+    if _is_too_deep(value):
+        raise NotKeepable
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        size = len(text.encode())
+    except UnicodeEncodeError:  # half a character: kept as an escape, which a store takes
+        text = json.dumps(value, separators=(",", ":"))
+        size = len(text)
+    except (ValueError, TypeError):
+        raise NotKeepable from None
+    if size > most_bytes:
+        raise TooLarge(most_bytes)
+    return text, size
+
+
+def as_number(value: JsonValue) -> int | float | None:
+    """The number that it is or that a text writes; None for all else, TRUE and FALSE too."""
+    if isinstance(value, bool) or value is None:
+        return None
+    if isinstance(value, int | float):
+        return value
+    if not isinstance(value, str) or not _NUMBER.fullmatch(written_number := value.strip()):
+        return None
+    number = float(written_number)
+    if not math.isfinite(number):
+        return None
+    return int(written_number) if written_number.lstrip("+-").isdigit() else number
+
+
+def as_moment(value: JsonValue) -> datetime | None:
+    """The date or time that a text writes in ISO form, with its offset where it has one; a date is its midnight."""
+    if not isinstance(value, str) or not _MOMENT.fullmatch(value):
+        return None
+    try:
+        return datetime.fromisoformat(value)
+    except ValueError:
+        return None
+
+
+def as_text(value: JsonValue) -> str:
+    """As it is said; nothing is the empty text."""
+    if isinstance(value, str):
+        return value
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        return str(int(value))
+    if isinstance(value, int | float):
+        return str(value)
+    return json.dumps(value, ensure_ascii=False)
+
+
+def same(left: JsonValue, right: JsonValue) -> bool:
+    """Whether they are equal. Texts are compared as they are written; a number and a text that writes one as numbers;
+    TRUE and FALSE with the texts of these words and with 1 and 0 too. Nothing is the same as an empty text."""
+    if isinstance(left, str) and isinstance(right, str):
+        return left == right
+    if is_nothing(left) or is_nothing(right):
+        return is_nothing(left) and is_nothing(right)
+    if isinstance(left, bool) or isinstance(right, bool):
+        return _as_truth(left) is _as_truth(right) is not None
+    first, second = as_number(left), as_number(right)
+    if first is not None and second is not None:
+        return first == second
+    return bool(left == right)
+
+
+def order(left: JsonValue, right: JsonValue) -> int | None:
+    """Below 0 when `left` comes before `right`, above 0 when behind it, 0 where neither does; None where they have no
+    order. Numbers, and texts that write them, by their value; dates and times by time, and by what the clock on the
+    wall says where one of them has no offset; other texts character by character."""
+    if is_nothing(left) or is_nothing(right):
+        return None
+    first, second = as_number(left), as_number(right)
+    if first is not None and second is not None:
+        return _sign(first, second)
+    if not isinstance(left, str) or not isinstance(right, str):
+        return None
+    early, late = as_moment(left), as_moment(right)
+    if early is not None and late is not None:
+        if early.tzinfo is None or late.tzinfo is None:
+            early, late = early.replace(tzinfo=None), late.replace(tzinfo=None)
+        return (early > late) - (early < late)
+    return (left > right) - (left < right)
+
+
+def is_nothing(value: JsonValue) -> bool:
+    """Whether it is NULL or an empty text."""
+    return value is None or value == ""
+
+
+def key_of(value: JsonValue) -> str:
+    """A text that values which are the same have in common, and others have not."""
+    if isinstance(value, str):
+        return value
+    number = as_number(value)
+    if isinstance(number, float) and number.is_integer() and abs(number) < 1e15:
+        return str(int(number))
+    return as_text(value)
+
+
+def sort_key(value: JsonValue) -> SortKey:
+    """By which any values can be put in order."""
+    if is_nothing(value):
+        return LAST_KEY
+    number = as_number(value)
+    if number is not None:
+        return 0, _as_float(number), ""
+    moment = as_moment(value)
+    if moment is not None:
+        return 1, (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp(), ""
+    if isinstance(value, str):
+        return 2, 0.0, value.casefold()
+    return 3, 0.0, as_text(value)
+
+
+def _as_truth(value: JsonValue) -> bool | None:
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        value = _TRUTHS.get(value.strip().lower(), as_number(value))
+    return bool(value) if value in (0, 1) else None
+
+
+def _as_float(number: float) -> float:
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
+
+
+def _sign(first: float, second: float) -> int:
+    return (first > second) - (first < second)
+
+
+def _is_too_deep(value: JsonValue) -> bool:
+    level = [value]
+    for _ in range(_DEEPEST + 1):
+        level = [
+            item
+            for one in level
+            if isinstance(one, list | dict)
+            for item in (one.values() if isinstance(one, dict) else one)
+        ]
+        if not level:
+            return False
+    return True
+
+
+Mark = Literal[",", "."]
+_LONGEST = 60
+_CURRENCY = re.compile(r"R\$|[€$£¥₹₩元円]|\b[A-Za-z]{3}\b")
+_SPACES = re.compile(r"['\u00a0\u202f ]")
+_SHAPE = re.compile(r"[+-]?\d[\d.,]*", re.ASCII)
+_BY_COMMA, _BY_POINT = r"[+-]?\d{1,3}(?:,\d{3})+", r"[+-]?\d{1,3}(?:\.\d{3})+"
+_COMMA_FRACTION = re.compile(rf"(?:[+-]?\d+|{_BY_POINT}),(?:\d{{1,2}}|\d{{4,}})|{_BY_POINT},\d+", re.ASCII)
+_POINT_FRACTION = re.compile(rf"(?:[+-]?\d+|{_BY_COMMA})\.(?:\d{{1,2}}|\d{{4,}})|{_BY_COMMA}\.\d+", re.ASCII)
+_GROUPS = {",": re.compile(_BY_COMMA, re.ASCII), ".": re.compile(_BY_POINT, re.ASCII)}
+
+
+def mark_of(values: Iterable[JsonValue]) -> Mark | None:
+    """What stands before the fractions of these values; None where none tells, or they do not agree."""
+    texts = [_bare(value) for value in values if isinstance(value, str)]
+    has_comma = any(map(_COMMA_FRACTION.fullmatch, texts))
+    has_point = any(map(_POINT_FRACTION.fullmatch, texts))
+    if has_comma == has_point:
+        return None
+    return "," if has_comma else "."
+
+
+def as_amount(value: JsonValue, mark: Mark | None = None) -> int | float | None:
+    """The number that it is or that a text writes; None for all else, TRUE and FALSE too. `mark`: what its column has
+    before fractions. Where that is not known, `1.234` is less than two, as in scripts, and `1,234` more than a
+    thousand, as members say it."""
+    if not isinstance(value, str):
+        return as_number(value)
+    bare = _bare(value)
+    if mark == "," and _GROUPS["."].fullmatch(bare):
+        return int(bare.replace(".", ""))
+    plain = as_number(bare)
+    if plain is not None:
+        return plain
+    if not _SHAPE.fullmatch(bare):
+        return None
+    if mark != "," and _GROUPS[","].fullmatch(bare):
+        return int(bare.replace(",", ""))
+    if _GROUPS["."].fullmatch(bare):
+        return int(bare.replace(".", ""))
+    whole, fraction_mark, fraction = bare.rpartition("," if bare.rfind(",") > bare.rfind(".") else ".")
+    other = "." if fraction_mark == "," else ","
+    if not fraction.isdecimal() or not (whole.lstrip("+-").isdecimal() or _GROUPS[other].fullmatch(whole)):
+        return None
+    return float(f"{whole.replace(other, '')}.{fraction}")
+
+
+def _bare(text: str) -> str:
+    """Without the currency and spaces; what is too long to be a number, as nothing."""
+    return "" if len(text) > _LONGEST else _SPACES.sub("", _CURRENCY.sub("", text, count=1))

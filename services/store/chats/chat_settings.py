@@ -1,0 +1,163 @@
+"""What chats have set for themselves: settings, standing approvals and functions in use."""
+
+from __future__ import annotations
+
+from sqlalchemy import Index, bindparam, delete, select, update
+from sqlalchemy.dialects.postgresql import insert
+
+from services.store.port import Query, Statement, Write
+from services.store.schema import integer, table, text
+
+CHAT_SETTINGS = table(
+    "chat_settings",
+    text("chat", primary_key=True),
+    text("name", primary_key=True),
+    text("value"),
+    text("set_by"),
+    integer("at_ms"),
+)
+
+_INSERT = insert(CHAT_SETTINGS).values({column.name: bindparam(column.name) for column in CHAT_SETTINGS.columns})
+_SET = Statement(
+    "chat_settings.set",
+    _INSERT.on_conflict_do_update(
+        index_elements=["chat", "name"],
+        set_={name: _INSERT.excluded[name] for name in ("value", "set_by", "at_ms")},
+    ),
+)
+_CLEAR = Statement(
+    "chat_settings.clear",
+    delete(CHAT_SETTINGS).where(CHAT_SETTINGS.c.chat == bindparam("chat"), CHAT_SETTINGS.c.name == bindparam("name")),
+)
+_ALL = Statement("chat_settings.all", select(CHAT_SETTINGS.c.chat, CHAT_SETTINGS.c.name, CHAT_SETTINGS.c.value))
+
+
+def put(chat: str, name: str, value: str, set_by: str, at_ms: int) -> Write:
+    """The chat sets `name` for itself."""
+    return _SET.write(chat=chat, name=name, value=value, set_by=set_by, at_ms=at_ms)
+
+
+def clear(chat: str, name: str) -> Write:
+    """The chat goes back to what YAML says."""
+    return _CLEAR.write(chat=chat, name=name)
+
+
+def everything() -> Query:
+    """Every chat's own settings: `chat`, `name`, `value`."""
+    return _ALL.query()
+
+
+GRANTS = table(
+    "grants",
+    integer("id", primary_key=True),
+    text("chat"),
+    text("digest"),
+    text("function"),
+    text("arguments"),
+    text("given_by"),
+    text("given_by_name"),
+    integer("given_ms"),
+    integer("revoked_ms", nullable=True),
+    text("revoked_by", nullable=True),
+)
+_HOLDS = GRANTS.c.revoked_ms.is_(None)
+Index("grants_once", GRANTS.c.chat, GRANTS.c.digest, unique=True, sqlite_where=_HOLDS, postgresql_where=_HOLDS)
+
+_GIVE = Statement(
+    "grants.give",
+    insert(GRANTS)
+    .values({column.name: bindparam(column.name, type_=column.type) for column in GRANTS.columns})
+    .on_conflict_do_nothing(),
+)
+_REVOKE = Statement(
+    "grants.revoke",
+    update(GRANTS)
+    .where(GRANTS.c.chat == bindparam("in_chat"), GRANTS.c.digest == bindparam("with_digest"), _HOLDS)
+    .values(revoked_ms=bindparam("now_ms"), revoked_by=bindparam("by")),
+)
+_HOLDING = Statement("grants.holding", select(GRANTS).where(_HOLDS).order_by(GRANTS.c.id))
+_OF_CHAT = Statement(
+    "grants.of_chat", select(GRANTS).where(GRANTS.c.chat == bindparam("chat"), _HOLDS).order_by(GRANTS.c.id)
+)
+
+
+def give(
+    *,
+    id: int,
+    chat: str,
+    digest: str,
+    function: str,
+    arguments: str,
+    given_by: str,
+    given_by_name: str,
+    given_ms: int,
+) -> Write:
+    """Allow for always. Nothing where it is allowed already."""
+    return _GIVE.write(
+        id=id,
+        chat=chat,
+        digest=digest,
+        function=function,
+        arguments=arguments,
+        given_by=given_by,
+        given_by_name=given_by_name,
+        given_ms=given_ms,
+        revoked_ms=None,
+        revoked_by=None,
+    )
+
+
+def revoke(chat: str, digest: str, by: str, now_ms: int) -> Write:
+    """Allow it no longer."""
+    return _REVOKE.write(in_chat=chat, with_digest=digest, by=by, now_ms=now_ms)
+
+
+def holding() -> Query:
+    """All that holds, in every chat."""
+    return _HOLDING.query()
+
+
+def of_chat(chat: str) -> Query:
+    """What holds in one chat, oldest first."""
+    return _OF_CHAT.query(chat=chat)
+
+
+ACTIVATIONS = table(
+    "activations",
+    text("chat", primary_key=True),
+    text("name", primary_key=True),
+    text("given_by"),
+    integer("at_ms"),
+)
+
+_ACTIVATE = Statement(
+    "activations.activate",
+    insert(ACTIVATIONS)
+    .values({column.name: bindparam(column.name) for column in ACTIVATIONS.columns})
+    .on_conflict_do_nothing(),
+)
+_DEACTIVATE = Statement(
+    "activations.deactivate",
+    delete(ACTIVATIONS).where(ACTIVATIONS.c.chat == bindparam("chat"), ACTIVATIONS.c.name == bindparam("name")),
+)
+_ACTIVATIONS_ALL = Statement(
+    "activations.all",
+    select(ACTIVATIONS.c.chat, ACTIVATIONS.c.name).order_by(
+        ACTIVATIONS.c.chat, ACTIVATIONS.c.at_ms, ACTIVATIONS.c.name
+    ),
+)
+
+
+def activate(chat: str, name: str, given_by: str, at_ms: int) -> Write:
+    """`name` is at hand in the chat. Nothing where it is already."""
+    return _ACTIVATE.write(chat=chat, name=name, given_by=given_by, at_ms=at_ms)
+
+
+def deactivate(chat: str, name: str) -> Write:
+    """`name` is put away again."""
+    return _DEACTIVATE.write(chat=chat, name=name)
+
+
+def all_activations() -> Query:
+    """What is at hand in every chat: `chat`, `name`, the oldest of a chat first."""
+    return _ACTIVATIONS_ALL.query()

@@ -1,0 +1,288 @@
+"""What was said in each chat, by members and by the bot: addressed or not, as far back as the settings keep it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Index,
+    and_,
+    bindparam,
+    delete,
+    func,
+    literal_column,
+    or_,
+    select,
+    update,
+)
+from sqlalchemy.dialects.postgresql import insert
+
+from services.store.port import Query, Statement, Write
+from services.store.schema import TEXT, delete_batch, integer, table, text
+from services.store.turns.inbox import INBOX
+
+OUTSIDE = "outside"
+"""The sender of what the bot said that may hold words of others: of the web, of files, of other members."""
+HISTORY = table(
+    "history",
+    integer("id", primary_key=True),
+    text("chat"),
+    text("native_id", nullable=True),
+    text("sender"),
+    text("sender_name"),
+    text("text"),
+    integer("at_ms"),
+    integer("from_bot"),
+    text("reply_to", nullable=True),
+    text("reply_to_name"),
+    text("change"),
+    text("asked_by", nullable=True),
+    text("thread", nullable=True),
+)
+Index("history_by_chat", HISTORY.c.chat, HISTORY.c.id)
+
+_BINDS = {column.name: bindparam(column.name, type_=column.type) for column in HISTORY.columns}
+_THREAD_OF_REPLIED = (
+    select(HISTORY.c.thread)
+    .where(HISTORY.c.chat == INBOX.c.chat, HISTORY.c.native_id == _BINDS["reply_to"])
+    .order_by(HISTORY.c.id.desc())
+    .limit(literal_column("1"))
+    .correlate(INBOX)
+    .scalar_subquery()
+)
+_THREAD_OF_ANSWERED = (
+    select(HISTORY.c.thread).where(HISTORY.c.id == bindparam("answers"), HISTORY.c.chat == _BINDS["chat"])
+).scalar_subquery()
+_NOTHING: ColumnElement[str] = literal_column("''")
+_OF_MEMBER = {
+    **{name: INBOX.c[name] for name in ("id", "chat", "native_id", "sender", "sender_name")},
+    **{name: _BINDS[name] for name in ("text", "at_ms")},
+    "asked_by": INBOX.c.sender,
+    "from_bot": literal_column("0"),
+    "change": _NOTHING,
+}
+_OF_BOT = {
+    **{name: _BINDS[name] for name in ("id", "chat", "sender", "sender_name", "text", "at_ms", "asked_by")},
+    "from_bot": literal_column("1"),
+    "reply_to_name": _NOTHING,
+    "change": _NOTHING,
+    "thread": _THREAD_OF_ANSWERED,
+}
+_SAID_BY_BOT = ("id", "chat", "sender", "sender_name", "text", "at_ms", "asked_by", "answers")
+
+
+def _heard(name: str, values: Mapping[str, ColumnElement[Any]], *more: str) -> Statement:
+    # Who said it where stands in the inbox. For a duplicate there is no row of this id, so nothing is written.
+    taken = select(*values.values()).where(INBOX.c.id == _BINDS["id"])
+    return Statement(name, insert(HISTORY).from_select(list(values), taken), takes=("text", "at_ms", *more, "id"))
+
+
+# What is null is left out: to bind it costs the driver more than a text does.
+_HEARD = _heard("history.heard", {**_OF_MEMBER, "reply_to_name": _NOTHING, "thread": INBOX.c.native_id})
+# Only a reply is looked up: among the latest first, and without an index, which every message would pay for.
+_REPLIED = _heard(
+    "history.replied",
+    {
+        **_OF_MEMBER,
+        "reply_to": _BINDS["reply_to"],
+        "reply_to_name": _BINDS["reply_to_name"],
+        "thread": func.coalesce(_THREAD_OF_REPLIED, _BINDS["reply_to"]),
+    },
+    *("reply_to", "reply_to_name"),
+)
+_SAID = Statement("history.said", insert(HISTORY).values(_OF_BOT), takes=_SAID_BY_BOT)
+_SAID_TO = Statement(
+    "history.said_to",
+    insert(HISTORY).values({**_OF_BOT, "reply_to": _BINDS["reply_to"]}),
+    takes=(*_SAID_BY_BOT, "reply_to"),
+)
+# Who is shown what: all of the chat, what one member said and was answered, or one chain of replies.
+_IN_SCOPE = or_(
+    bindparam("scope", type_=TEXT) == literal_column("'chat'"),
+    and_(bindparam("scope", type_=TEXT) == literal_column("'member'"), HISTORY.c.asked_by == bindparam("part")),
+    and_(bindparam("scope", type_=TEXT) == literal_column("'thread'"), HISTORY.c.thread == bindparam("part")),
+)
+_SHOWN = (
+    HISTORY.c.id,
+    HISTORY.c.native_id,
+    HISTORY.c.sender,
+    HISTORY.c.sender_name,
+    HISTORY.c.text,
+    HISTORY.c.at_ms,
+    HISTORY.c.from_bot,
+    HISTORY.c.reply_to_name,
+    HISTORY.c.change,
+)
+_RECENT_OF_CHAT = (
+    select(*_SHOWN)
+    .where(
+        HISTORY.c.chat == bindparam("chat"),
+        # The bot's answers to what was said before have later ids.
+        or_(HISTORY.c.id < bindparam("before"), HISTORY.c.from_bot == literal_column("1")),
+        HISTORY.c.change != literal_column("'deleted'"),
+    )
+    .order_by(HISTORY.c.id.desc())
+    .limit(bindparam("count"))
+)
+_RECENT = Statement("history.recent", _RECENT_OF_CHAT)
+_RECENT_IN = Statement("history.recent_in", _RECENT_OF_CHAT.where(_IN_SCOPE))
+_BETWEEN = Statement(
+    "history.between",
+    select(*_SHOWN)
+    .where(
+        HISTORY.c.chat == bindparam("chat"),
+        HISTORY.c.id > bindparam("after"),
+        HISTORY.c.id < bindparam("before"),
+        _IN_SCOPE,
+    )
+    .order_by(HISTORY.c.id)
+    .limit(bindparam("count")),
+)
+_ASKED_AT = (
+    select(func.min(HISTORY.c.id))
+    .where(HISTORY.c.chat == bindparam("chat"), HISTORY.c.native_id == bindparam("native_id"))
+    .scalar_subquery()
+)
+_NEWEST: ColumnElement[int] = literal_column(str(2**62))
+_PERIOD = Statement(
+    "history.period",
+    select(*_SHOWN)
+    .where(
+        HISTORY.c.chat == bindparam("chat"),
+        HISTORY.c.at_ms >= bindparam("since_ms"),
+        HISTORY.c.at_ms < bindparam("until_ms"),
+        HISTORY.c.id < func.coalesce(_ASKED_AT, _NEWEST),
+        HISTORY.c.change != literal_column("'deleted'"),
+        # A command is said to the bot, not to the others.
+        func.substr(HISTORY.c.text, literal_column("1"), literal_column("1")).not_in(
+            [literal_column("''"), literal_column("'/'")]
+        ),
+    )
+    .order_by(HISTORY.c.id.desc())
+    .limit(bindparam("count")),
+)
+_THREAD = Statement("history.thread", select(HISTORY.c.thread).where(HISTORY.c.id == bindparam("row_id")))
+# Found among what is kept of the chat: changes are too rare for an index that every message would pay for.
+_EDIT = Statement(
+    "history.edit",
+    update(HISTORY)
+    .where(HISTORY.c.chat == bindparam("in_chat"), HISTORY.c.native_id == bindparam("with_id"))
+    .values(text=bindparam("new_text"), change=bindparam("new_change")),
+)
+_SENT = Statement(
+    "history.sent",
+    update(HISTORY).where(HISTORY.c.id == bindparam("row_id")).values(native_id=bindparam("new_native_id")),
+    takes=("new_native_id", "row_id"),
+)
+# By time, so that a run that is repeated after a crash forgets nothing that was said meanwhile.
+_UP_TO = (HISTORY.c.chat == bindparam("chat"), HISTORY.c.at_ms <= bindparam("until_ms"))
+_FORGET = Statement("history.forget", delete(HISTORY).where(*_UP_TO))
+_COUNT = Statement("history.count", select(func.count().label("count")).select_from(HISTORY).where(*_UP_TO))
+_OLDEST_KEPT = (
+    select(HISTORY.c.id)
+    .where(HISTORY.c.chat == bindparam("chat"))
+    .order_by(HISTORY.c.id.desc())
+    .limit(literal_column("1"))
+    .offset(bindparam("keep"))
+    .scalar_subquery()
+)
+_PRUNE = Statement(
+    "history.prune", delete_batch(HISTORY, HISTORY.c.chat == bindparam("chat"), HISTORY.c.id <= _OLDEST_KEPT)
+)
+_FORGET_OLD = Statement("history.forget_old", delete_batch(HISTORY, HISTORY.c.id < bindparam("before_id")))
+
+
+def heard(
+    *,
+    id: int,
+    said: str,
+    at_ms: int,
+    reply_to: str | None,
+    reply_to_name: str,
+) -> Write:
+    """A member's message, in the unit that accepts it. `id` is its row's in the inbox, which says who said it where:
+    where that was not written since the message was known, neither is this."""
+    if reply_to is None:
+        return _HEARD.write_row((said, at_ms, id))
+    return _REPLIED.write_row((said, at_ms, reply_to, reply_to_name, id))
+
+
+def said(
+    *,
+    id: int,
+    chat: str,
+    sender_name: str,
+    text: str,
+    at_ms: int,
+    reply_to: str | None,
+    asked_by: str,
+    answers: int,
+    outside: bool = False,
+) -> Write:
+    """A message of the bot's own, in the unit that puts it into the outbox: the answer to the row `answers`, which
+    `asked_by` said. `outside`: it may hold words of others."""
+    said_by_bot = (id, chat, OUTSIDE if outside else "", sender_name, text, at_ms, asked_by, answers)
+    return _SAID.write_row(said_by_bot) if reply_to is None else _SAID_TO.write_row((*said_by_bot, reply_to))
+
+
+def edited(chat: str, native_id: str, text: str) -> Write:
+    """A member changed what they said."""
+    return _EDIT.write(in_chat=chat, with_id=native_id, new_text=text, new_change="edited")
+
+
+def deleted(chat: str, native_id: str) -> Write:
+    """A member took back what they said: the text is forgotten."""
+    return _EDIT.write(in_chat=chat, with_id=native_id, new_text="", new_change="deleted")
+
+
+def sent(id: int, native_id: str) -> Write:
+    """The network's own id of a message that the bot sent."""
+    return _SENT.write_row((native_id, id))
+
+
+def recent(chat: str, before: int, count: int) -> Query:
+    """The last `count` messages of `chat` before the row `before`, newest first; and what the bot said since."""
+    return _RECENT.query(chat=chat, before=before, count=count)
+
+
+def recent_in(chat: str, scope: str, part: str, before: int, count: int) -> Query:
+    """`recent`, of what `scope` leaves: `member` and whose conversation, or `thread` and which one."""
+    return _RECENT_IN.query(chat=chat, scope=scope, part=part, before=before, count=count)
+
+
+def between(chat: str, scope: str, part: str, after: int, before: int, count: int) -> Query:
+    """The rows of `chat` between two ids, oldest first, those that were taken back as well, with `change`."""
+    return _BETWEEN.query(chat=chat, scope=scope, part=part, after=after, before=before, count=count)
+
+
+def period(chat: str, since_ms: int, until_ms: int, before_native_id: str, count: int) -> Query:
+    """The last `count` messages of `chat` from `since_ms` until before `until_ms` that are no commands and that nobody
+    took back, newest first; only those before the message with that id of the network, where it is there."""
+    return _PERIOD.query(chat=chat, since_ms=since_ms, until_ms=until_ms, native_id=before_native_id, count=count)
+
+
+def count_until(chat: str, until_ms: int) -> Query:
+    """How many messages of `chat` are kept that were sent until then, that instant included: `count`."""
+    return _COUNT.query(chat=chat, until_ms=until_ms)
+
+
+def forget_until(chat: str, until_ms: int) -> Write:
+    """Forget what `count_until` counts."""
+    return _FORGET.write(chat=chat, until_ms=until_ms)
+
+
+def thread(id: int) -> Query:
+    """The `thread` of a row: the native id of the message that its chain of replies began with."""
+    return _THREAD.query(row_id=id)
+
+
+def prune(chat: str, keep: int) -> Write:
+    """Delete a batch of the messages of `chat` beyond the newest `keep`."""
+    return _PRUNE.write(chat=chat, keep=keep)
+
+
+def forget_old(before_id: int) -> Write:
+    """Delete a batch of the messages of all chats before that id."""
+    return _FORGET_OLD.write(before_id=before_id)

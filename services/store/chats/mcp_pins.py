@@ -1,0 +1,79 @@
+"""What each server of tools said of a tool when it was accepted, and what it says now."""
+
+from __future__ import annotations
+
+from sqlalchemy import bindparam, delete, select, update
+from sqlalchemy.dialects.postgresql import insert
+
+from services.store.port import Query, Row, Statement, Write
+from services.store.schema import integer, table, text
+
+MCP_PINS = table(
+    "mcp_pins",
+    text("server", primary_key=True),
+    text("tool", primary_key=True),
+    text("accepted", nullable=True),  # digest of the definition that may be used; None while there is none
+    text("digest"),  # of the definition that the server gave last; empty when it has the tool no more
+    text("definition"),  # JSON, read by services/mcp/tools.py: that one, and the accepted one while it is another
+    integer("seen_ms"),
+    integer("accepted_ms", nullable=True),
+)
+
+_INSERT = insert(MCP_PINS).values({column.name: bindparam(column.name) for column in MCP_PINS.columns})
+_COPIED = Statement("mcp_pins.copied", _INSERT)
+_SEEN = Statement(
+    "mcp_pins.seen",
+    _INSERT.on_conflict_do_update(
+        index_elements=["server", "tool"],
+        set_={name: _INSERT.excluded[name] for name in ("digest", "definition", "seen_ms")},
+    ),
+)
+_ACCEPT = Statement(
+    "mcp_pins.accept",
+    update(MCP_PINS)
+    .where(
+        MCP_PINS.c.server == bindparam("of_server"),
+        MCP_PINS.c.tool == bindparam("of_tool"),
+        MCP_PINS.c.digest == bindparam("with_digest"),
+    )
+    .values(accepted=MCP_PINS.c.digest, accepted_ms=bindparam("now_ms")),
+)
+_FORGET = Statement(
+    "mcp_pins.forget",
+    delete(MCP_PINS).where(MCP_PINS.c.server == bindparam("server"), MCP_PINS.c.tool == bindparam("tool")),
+)
+_ALL = Statement("mcp_pins.all", select(MCP_PINS).order_by(MCP_PINS.c.server, MCP_PINS.c.tool))
+
+
+def seen(*, server: str, tool: str, digest: str, definition: str, now_ms: int, accepted: bool) -> Write:
+    """The server offers `tool` with this definition; without a digest it no longer does. `accepted`: it is accepted
+    where the tool was never seen before; what was accepted earlier stays as it is."""
+    return _SEEN.write(
+        server=server,
+        tool=tool,
+        accepted=digest if accepted else None,
+        digest=digest,
+        definition=definition,
+        seen_ms=now_ms,
+        accepted_ms=now_ms if accepted else None,
+    )
+
+
+def accept(server: str, tool: str, digest: str, now_ms: int) -> Write:
+    """The definition with that digest may be used. Touches no row where the server has changed it again."""
+    return _ACCEPT.write(of_server=server, of_tool=tool, with_digest=digest, now_ms=now_ms)
+
+
+def forget(server: str, tool: str) -> Write:
+    """Know nothing of the tool."""
+    return _FORGET.write(server=server, tool=tool)
+
+
+def copied(row: Row) -> Write:
+    """The same row, as `everything` gives it, in a database that has none of the tool."""
+    return _COPIED.write(**row)
+
+
+def everything() -> Query:
+    """All columns of all rows, by server and tool."""
+    return _ALL.query()

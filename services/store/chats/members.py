@@ -1,0 +1,88 @@
+"""What members have set for themselves, and owners of the bot on the chat page."""
+
+from __future__ import annotations
+
+from sqlalchemy import bindparam, delete, select, update
+from sqlalchemy.dialects.postgresql import insert
+
+from services.store.port import Query, Row, Statement, Write
+from services.store.schema import TEXT, integer, table, text
+
+MEMBERS = table("members", text("member", primary_key=True), text("timezone"), integer("changed_ms"))
+_NEW = insert(MEMBERS).values({column.name: bindparam(column.name, type_=column.type) for column in MEMBERS.columns})
+_SET_ZONE = Statement(
+    "members.set_zone",
+    _NEW.on_conflict_do_update(
+        index_elements=["member"],
+        set_={"timezone": _NEW.excluded.timezone, "changed_ms": _NEW.excluded.changed_ms},
+    ),
+)
+_CLEAR = Statement("members.clear", delete(MEMBERS).where(MEMBERS.c.member == bindparam("of_member", type_=TEXT)))
+_ONE = Statement("members.one", select(MEMBERS).where(MEMBERS.c.member == bindparam("member", type_=TEXT)))
+
+
+def set_zone(member: str, timezone: str, now_ms: int) -> Write:
+    """The zone that the member lives in."""
+    return _SET_ZONE.write(member=member, timezone=timezone, changed_ms=now_ms)
+
+
+def clear(member: str) -> Write:
+    """Forget what the member has set."""
+    return _CLEAR.write(of_member=member)
+
+
+def one(member: str) -> Query:
+    """What the member has set: `timezone`; nothing when nothing is."""
+    return _ONE.query(member=member)
+
+
+OWNERS = table("page_owners", text("member", primary_key=True), integer("since_ms"))
+LINKS = table(
+    "page_owner_links",
+    text("token_hash", primary_key=True),
+    integer("made_ms"),
+    text("used_by", nullable=True),
+)
+
+_FORGET_UNUSED = Statement("page_owners.forget_unused_links", delete(LINKS).where(LINKS.c.used_by.is_(None)))
+_ADD_LINK = Statement(
+    "page_owners.add_link",
+    insert(LINKS).values(token_hash=bindparam("token_hash"), made_ms=bindparam("made_ms"), used_by=None),
+)
+_USE_LINK = Statement(
+    "page_owners.use_link",
+    update(LINKS)
+    .where(LINKS.c.token_hash == bindparam("hash_of_token"), LINKS.c.used_by.is_(None))
+    .values(used_by=bindparam("member")),
+)
+_ADD_OWNER = Statement(
+    "page_owners.add",
+    insert(OWNERS)
+    .values(member=bindparam("member"), since_ms=bindparam("since_ms"))
+    .on_conflict_do_nothing(index_elements=["member"]),
+)
+_ALL = Statement("page_owners.all", select(OWNERS.c.member))
+
+
+def new_link(token_hash: str, now_ms: int) -> list[Write]:
+    """A link that can be used once; all earlier links that nobody used are void."""
+    return [_FORGET_UNUSED.write(), _ADD_LINK.write(token_hash=token_hash, made_ms=now_ms)]
+
+
+def use_link(token_hash: str, member: str, now_ms: int) -> list[Write]:
+    """Make `member` owner by a link. The unit ends in Conflict when the link is unknown or used."""
+    return [
+        _USE_LINK.write_expecting(1, hash_of_token=token_hash, member=member),
+        _ADD_OWNER.write(member=member, since_ms=now_ms),
+    ]
+
+
+def owners() -> Query:
+    """Every owner."""
+    return _ALL.query()
+
+
+def owner_of(row: Row) -> str:
+    """The member id that a row of `owners` holds."""
+    member: str = row["member"]
+    return member

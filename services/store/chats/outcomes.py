@@ -1,0 +1,243 @@
+"""Outcomes of messages for those who explain them, and dead letters."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from sqlalchemy import ColumnElement, Select, and_, bindparam, exists, func, literal_column, select, union_all, update
+
+from services.store.chats.history import HISTORY
+from services.store.port import Query, Row, Statement, Write
+from services.store.schema import INTEGER, TEXT
+from services.store.turns import inbox, outbox
+from services.store.turns.inbox import INBOX
+from services.store.turns.occurrences import OCCURRENCES
+from services.store.turns.outbox import OUTBOX
+from services.store.turns.timers import TIMERS
+
+_ROWS = select(
+    INBOX.c.id,
+    INBOX.c.native_id,
+    INBOX.c.sender_name,
+    INBOX.c.received_ms,
+    INBOX.c.reason,
+    INBOX.c.detail,
+    HISTORY.c.text,
+)
+_LAST = Statement(
+    "outcomes.last",
+    _ROWS.join(HISTORY, HISTORY.c.id == INBOX.c.id)
+    .where(
+        HISTORY.c.chat == bindparam("chat"),
+        HISTORY.c.from_bot == literal_column("0"),
+        INBOX.c.native_id != bindparam("but"),
+        INBOX.c.kind == literal_column("'message'"),
+    )
+    .order_by(HISTORY.c.id.desc())
+    .limit(bindparam("count")),
+)
+_TIMER = TIMERS.join(OCCURRENCES, OCCURRENCES.c.timer_id == TIMERS.c.id).join(
+    INBOX, INBOX.c.id == OCCURRENCES.c.turn_id
+)
+_OF_TIMERS = select(
+    INBOX.c.id,
+    INBOX.c.native_id,
+    INBOX.c.sender_name,
+    INBOX.c.received_ms,
+    INBOX.c.reason,
+    INBOX.c.detail,
+    TIMERS.c.title.label("text"),
+).select_from(_TIMER)
+# What went well is there to be read, and people who ask why mean what is not.
+_LAST_TIMERS = Statement(
+    "outcomes.last_timers",
+    _OF_TIMERS.where(
+        TIMERS.c.chat == bindparam("chat"),
+        TIMERS.c.private_to.is_(None),
+        INBOX.c.reason.not_in([literal_column("'timer'"), literal_column("'waiting'")]),
+    )
+    .order_by(INBOX.c.id.desc())
+    .limit(bindparam("count")),
+)
+_TIMER_IN_CHAT = Statement(
+    "outcomes.timer_in_chat",
+    _OF_TIMERS.add_columns(TIMERS.c.private_to).where(
+        TIMERS.c.chat == bindparam("chat"), INBOX.c.id == bindparam("row_id")
+    ),
+)
+_EVENTS = _ROWS.join(HISTORY, HISTORY.c.id == INBOX.c.id, isouter=True)
+# The keys of a message and of its changes stand together in the index: they begin alike.
+_OF_NATIVE = Statement(
+    "outcomes.of_native",
+    _EVENTS.where(
+        INBOX.c.key >= bindparam("first_key"),
+        INBOX.c.key < bindparam("after_keys"),
+        INBOX.c.chat == bindparam("chat"),
+        INBOX.c.native_id == bindparam("native_id"),
+    ).order_by(INBOX.c.id),
+)
+_IN_CHAT = Statement(
+    "outcomes.in_chat", _EVENTS.where(INBOX.c.chat == bindparam("chat"), INBOX.c.id == bindparam("row_id"))
+)
+
+
+def last(chat: str, but_native_id: str, count: int) -> Query:
+    """`count` messages that everybody in `chat` has seen, newest first, without the one of that id. Each with its
+    `text`, empty where it was taken back."""
+    return _LAST.query(chat=chat, but=but_native_id, count=count)
+
+
+def of_native(chat: str, native_id: str) -> Query:
+    """The message of `chat` with the network's id `native_id`, and its changes, oldest first; `text` is null for what
+    is no part of the history."""
+    first = f"{native_id}\n{chat}"
+    return _OF_NATIVE.query(first_key=first, after_keys=f"{first}\x0b", chat=chat, native_id=native_id)
+
+
+def in_chat(chat: str, id: int) -> Query:
+    """The event of that id, if it came from `chat`."""
+    return _IN_CHAT.query(chat=chat, row_id=id)
+
+
+def last_timers(chat: str, count: int) -> Query:
+    """`count` runs by the clock, for everybody in `chat`, that ended otherwise than they should, newest first; `text`
+    is what the timer is called."""
+    return _LAST_TIMERS.query(chat=chat, count=count)
+
+
+def timer_in_chat(chat: str, id: int) -> Query:
+    """The run by the clock of that id, however it ended, if it was in `chat`; `private_to` is the key of the only
+    member whom it may be shown, null for everybody."""
+    return _TIMER_IN_CHAT.query(chat=chat, row_id=id)
+
+
+COUNTER = "dead_letters"
+"""In `changes`: raised by a command that retries or drops some."""
+
+
+class DeadKind(StrEnum):
+    """Which table a dead letter stands in."""
+
+    TURN = "turn"
+    MESSAGE = "message"
+    TIMER = "timer"
+
+
+# What did fire has a row in the outbox, which stands for it.
+_IS_DEAD_MOMENT = and_(OCCURRENCES.c.state == literal_column("'undeliverable'"), OCCURRENCES.c.turn_id.is_(None))
+_KEPT_TIMER = and_(TIMERS.c.id == OCCURRENCES.c.timer_id, TIMERS.c.state != literal_column("'removed'"))
+_NONE: ColumnElement[int] = literal_column("0")
+_TURNS: Select[tuple[object, ...]] = (
+    select(
+        literal_column("'turn'", TEXT).label("kind"),
+        INBOX.c.id,
+        INBOX.c.chat,
+        INBOX.c.sender_name.label("name"),
+        INBOX.c.ended_ms.label("at_ms"),
+        INBOX.c.detail.label("why"),
+        INBOX.c.body,
+        HISTORY.c.text,
+        _NONE.label("timer_id"),
+    )
+    .select_from(INBOX.outerjoin(HISTORY, HISTORY.c.id == INBOX.c.id))
+    .where(inbox.IS_DEAD)
+)
+_MESSAGES: Select[tuple[object, ...]] = select(
+    literal_column("'message'", TEXT).label("kind"),
+    OUTBOX.c.id,
+    OUTBOX.c.chat,
+    literal_column("''", TEXT).label("name"),
+    OUTBOX.c.at_ms,
+    OUTBOX.c.problem.label("why"),
+    OUTBOX.c.body,
+    literal_column("''", TEXT).label("text"),
+    _NONE.label("timer_id"),
+).where(outbox.IS_FAILED)
+_TIMERS: Select[tuple[object, ...]] = (
+    select(
+        literal_column("'timer'", TEXT).label("kind"),
+        OCCURRENCES.c.id,
+        TIMERS.c.chat,
+        TIMERS.c.owner_name.label("name"),
+        OCCURRENCES.c.over_ms.label("at_ms"),
+        OCCURRENCES.c.problem.label("why"),
+        literal_column("''", TEXT).label("body"),
+        TIMERS.c.title.label("text"),
+        TIMERS.c.id.label("timer_id"),
+    )
+    .select_from(OCCURRENCES.join(TIMERS, _KEPT_TIMER))
+    .where(_IS_DEAD_MOMENT)
+)
+_ALL = union_all(_TURNS, _MESSAGES, _TIMERS).subquery("dead")
+_LIST = Statement("dead_letters.all", select(_ALL).order_by(_ALL.c.at_ms, _ALL.c.id))
+_OF_ID = Statement("dead_letters.of_id", select(_ALL).where(_ALL.c.id == bindparam("row_id", type_=INTEGER)))
+_COUNTS = Statement("dead_letters.counts", select(_ALL.c.kind, func.count().label("count")).group_by(_ALL.c.kind))
+_THIS = OCCURRENCES.c.id == bindparam("row_id", type_=INTEGER)
+_SNOOZED = OCCURRENCES.alias("snoozed")
+_RETRY_MOMENT = Statement(
+    "dead_letters.retry_moment",
+    update(OCCURRENCES)
+    .where(
+        _THIS,
+        _IS_DEAD_MOMENT,
+        exists().where(_KEPT_TIMER),
+        # A timer has at most one moment that is due beside those of its rule.
+        ~exists().where(
+            _SNOOZED.c.timer_id == OCCURRENCES.c.timer_id,
+            _SNOOZED.c.snoozed == literal_column("1"),
+            _SNOOZED.c.state == literal_column("'due'"),
+        ),
+    )
+    # Its old name is that of the event which was refused, and no event is taken in twice.
+    .values(state="due", snoozed=1, over_ms=None, problem="", wall=bindparam("new_wall", type_=TEXT)),
+)
+_REVIVE = Statement(
+    "dead_letters.revive_timer",
+    update(TIMERS)
+    .where(TIMERS.c.id == bindparam("of_timer", type_=INTEGER), TIMERS.c.state == literal_column("'ended'"))
+    .values(state="active", ended_ms=None),
+)
+_DROP_MOMENT = Statement(
+    "dead_letters.drop_moment", update(OCCURRENCES).where(_THIS, _IS_DEAD_MOMENT).values(state="dropped")
+)
+
+
+def everything() -> Query:
+    """All of them, oldest first: `kind`, `id`, `chat`, `name` (who wrote or owns it), `at_ms` (when it was given up),
+    `why`, `body` (JSON), `text` (null: the message is no part of the history), `timer_id`."""
+    return _LIST.query()
+
+
+def of_id(id: int) -> Query:
+    """The one of that id, with the same columns."""
+    return _OF_ID.query(row_id=id)
+
+
+def counts() -> Query:
+    """How many there are of each `kind`, as `count`."""
+    return _COUNTS.query()
+
+
+def retry(row: Row, instant: str) -> list[Write]:
+    """Try `row` again; a daemon that runs takes it up when COUNTER has risen. `instant`: the present, as
+    `services.times.recurrence.instant_text` writes it, which becomes the name of a timer's moment. The first write
+    touches no row where it was retried or dropped meanwhile, or cannot be due now."""
+    match DeadKind(row["kind"]):
+        case DeadKind.TURN:
+            return [inbox.retry(row["id"])]
+        case DeadKind.MESSAGE:
+            return [outbox.retry(row["id"])]
+        case DeadKind.TIMER:
+            again = _RETRY_MOMENT.write(row_id=row["id"], new_wall=instant)
+            return [again, _REVIVE.write(of_timer=row["timer_id"])]
+
+
+def drop(row: Row) -> Write:
+    """Never try `row` again. Touches no row where it was retried or dropped meanwhile."""
+    match DeadKind(row["kind"]):
+        case DeadKind.TURN:
+            return inbox.drop_body(row["id"])
+        case DeadKind.MESSAGE:
+            return outbox.drop(row["id"])
+        case DeadKind.TIMER:
+            return _DROP_MOMENT.write(row_id=row["id"])

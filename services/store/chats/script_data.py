@@ -1,0 +1,286 @@
+"""Values and table rows of scripts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlalchemy import Index, bindparam, delete, exists, func, literal_column, select, update
+from sqlalchemy.dialects.postgresql import insert
+
+from services.store.port import Query, Row, Statement, Write
+from services.store.schema import INTEGER, TEXT, delete_batch, integer, table, text
+
+PAGE_ROWS = 500
+
+SCRIPT_ROWS = table(
+    "script_rows",
+    text("bot", primary_key=True),
+    text("chat", primary_key=True),  # empty for what all chats of the bot have in common
+    text("table_name", primary_key=True),  # in lower case
+    text("row_id", primary_key=True),
+    integer("number"),  # rises in the order in which the rows came
+    integer("size"),  # bytes of `fields`
+    text("fields"),  # JSON object
+    integer("changed_ms"),
+    Index("script_rows_in_order", "bot", "chat", "table_name", "number", "size"),
+)
+_PLACE = ("bot", "chat", "table_name")
+_OF_PLACE = tuple(SCRIPT_ROWS.c[name] == bindparam(name, type_=TEXT) for name in _PLACE)
+_THIS = (*_OF_PLACE, SCRIPT_ROWS.c.row_id == bindparam("row", type_=TEXT))
+_AS_IT_WAS = (*_THIS, SCRIPT_ROWS.c.fields == bindparam("old", type_=TEXT))
+
+_COUNT = select(func.count()).select_from(SCRIPT_ROWS).where(*_OF_PLACE)
+_BYTES = select(func.coalesce(func.sum(SCRIPT_ROWS.c.size), literal_column("0"))).where(*_OF_PLACE)
+_NAMES = select(SCRIPT_ROWS.c.table_name).where(*_OF_PLACE[:2]).distinct().subquery()
+_TABLES = select(func.count()).select_from(_NAMES)
+
+_ADD = Statement(
+    "script_rows.add",
+    insert(SCRIPT_ROWS)
+    .values({column.name: bindparam(column.name, type_=column.type) for column in SCRIPT_ROWS.columns})
+    .on_conflict_do_nothing(),
+)
+_CHANGE = Statement(
+    "script_rows.change",
+    update(SCRIPT_ROWS)
+    .where(*_AS_IT_WAS)
+    .values(
+        fields=bindparam("new", type_=TEXT),
+        size=bindparam("bytes", type_=INTEGER),
+        changed_ms=bindparam("at_ms", type_=INTEGER),
+    ),
+)
+# Stands at the end of a unit, so that one look at the table is enough for all its rows. That there were rows before is
+# asked first: the tables are counted for a new one alone.
+_ROWS_BEFORE = exists().where(*_OF_PLACE, SCRIPT_ROWS.c.number < bindparam("first", type_=INTEGER))
+_WITHIN = Statement(
+    "script_rows.within",
+    update(SCRIPT_ROWS)
+    .where(
+        *_THIS,
+        bindparam("most_rows", type_=INTEGER) >= _COUNT.scalar_subquery(),
+        bindparam("most_bytes", type_=INTEGER) >= _BYTES.scalar_subquery(),
+        _ROWS_BEFORE | (bindparam("most_tables", type_=INTEGER) >= _TABLES.scalar_subquery()),
+    )
+    .values(changed_ms=SCRIPT_ROWS.c.changed_ms),
+)
+_DROP = Statement("script_rows.drop", delete(SCRIPT_ROWS).where(*_AS_IT_WAS))
+_CLEAR = Statement("script_rows.clear", delete(SCRIPT_ROWS).where(*_OF_PLACE))
+_READ = select(SCRIPT_ROWS.c.row_id, SCRIPT_ROWS.c.number, SCRIPT_ROWS.c.fields)
+_ONE = Statement("script_rows.one", _READ.where(*_THIS))
+_PAGE = Statement(
+    "script_rows.page",
+    _READ.where(*_OF_PLACE, SCRIPT_ROWS.c.number > bindparam("after", type_=INTEGER))
+    .order_by(SCRIPT_ROWS.c.number)
+    .limit(PAGE_ROWS),
+)
+_FILLING = Statement(
+    "script_rows.filling",
+    select(
+        _COUNT.scalar_subquery().label("rows"),
+        _BYTES.scalar_subquery().label("bytes"),
+        _TABLES.scalar_subquery().label("tables"),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TablePlace:
+    """One table."""
+
+    bot: str
+    chat: str
+    """The key of the chat; empty for a table that all chats of the bot have in common."""
+    table_name: str
+    """In lower case."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptRow:
+    """A row as it lies there."""
+
+    row_id: str
+    number: int
+    fields: str
+    """JSON object."""
+
+
+def add(place: TablePlace, row_id: str, *, number: int, fields: str, size: int, at_ms: int) -> Write:
+    """A new row. Conflict where the table has one of that id."""
+    return _ADD.write_expecting(
+        1, **_named(place), row_id=row_id, number=number, fields=fields, size=size, changed_ms=at_ms
+    )
+
+
+def change(place: TablePlace, row_id: str, *, old: str, new: str, size: int, at_ms: int) -> Write:
+    """Other fields for a row. Conflict where it is not as it was."""
+    return _CHANGE.write_expecting(1, **_named(place), row=row_id, old=old, new=new, bytes=size, at_ms=at_ms)
+
+
+def within(place: TablePlace, row_id: str, *, first: int, most_rows: int, most_bytes: int, most_tables: int) -> Write:
+    """Changes nothing, and undoes its unit (Conflict) where the table or the number of tables is too large by now.
+    `row_id`: of a row that the unit has written. `first`: the number of the first row that it has added."""
+    return _WITHIN.write_expecting(
+        1,
+        **_named(place),
+        row=row_id,
+        first=first,
+        most_rows=most_rows,
+        most_bytes=most_bytes,
+        most_tables=most_tables,
+    )
+
+
+def drop_rows(place: TablePlace, row_id: str, *, old: str) -> Write:
+    """Delete a row. Touches none where it is gone or not as it was."""
+    return _DROP.write(**_named(place), row=row_id, old=old)
+
+
+def clear(place: TablePlace) -> Write:
+    """Delete every row of a table."""
+    return _CLEAR.write(**_named(place))
+
+
+def one(place: TablePlace, row_id: str) -> Query:
+    """The row of that id."""
+    return _ONE.query(**_named(place), row=row_id)
+
+
+def page(place: TablePlace, after: int) -> Query:
+    """At most `PAGE_ROWS` rows behind the one of that number, in the order in which they came."""
+    return _PAGE.query(**_named(place), after=after)
+
+
+def filling(place: TablePlace) -> Query:
+    """How many `rows` and `bytes` the table has, and how many `tables` there are beside it, itself counted."""
+    return _FILLING.query(**_named(place))
+
+
+def kept_row(row: Row) -> KeptRow:
+    """The row in a row of `one` and `page`."""
+    return KeptRow(row["row_id"], row["number"], row["fields"])
+
+
+def _named(place: TablePlace) -> dict[str, str]:
+    return {"bot": place.bot, "chat": place.chat, "table_name": place.table_name}
+
+
+SCRIPT_MEMORY = table(
+    "script_memory",
+    text("bot", primary_key=True),  # empty for what belongs to a member whatever the bot
+    text("owner", primary_key=True),  # empty for the bot's own, else whose and where
+    text("name", primary_key=True),
+    text("value"),  # JSON
+    integer("size"),  # bytes of `value`
+    integer("from_outside"),  # 1 where the words of others went into it
+    integer("changed_ms"),
+    integer("expires_ms", nullable=True),
+    Index("script_memory_expiry", "expires_ms"),
+    rows_in_key_order=True,
+)
+_OWNER = tuple(SCRIPT_MEMORY.c[name] == bindparam(name, type_=TEXT) for name in ("bot", "owner"))
+_THIS_VALUE = (*_OWNER, SCRIPT_MEMORY.c.name == bindparam("name", type_=TEXT))
+_OTHERS = (*_OWNER, SCRIPT_MEMORY.c.name != bindparam("name", type_=TEXT))
+_IS_OVER = SCRIPT_MEMORY.c.expires_ms <= bindparam("now_ms", type_=INTEGER)
+
+_OTHER_COUNT = select(func.count()).select_from(SCRIPT_MEMORY).where(*_OTHERS).scalar_subquery()
+_OTHER_BYTES = (
+    select(func.coalesce(func.sum(SCRIPT_MEMORY.c.size), literal_column("0"))).where(*_OTHERS).scalar_subquery()
+)
+_COLUMNS = [column.name for column in SCRIPT_MEMORY.columns]
+_INSERT = insert(SCRIPT_MEMORY).from_select(
+    _COLUMNS,
+    select(*(bindparam(column.name, type_=column.type) for column in SCRIPT_MEMORY.columns)).where(
+        bindparam("most_names", type_=INTEGER) > _OTHER_COUNT,
+        bindparam("room", type_=INTEGER) >= _OTHER_BYTES,
+    ),
+)
+_PUT = Statement(
+    "script_memory.put",
+    _INSERT.on_conflict_do_update(
+        index_elements=["bot", "owner", "name"],
+        set_={name: _INSERT.excluded[name] for name in _COLUMNS[3:]},
+    ),
+)
+_GET = Statement(
+    "script_memory.get",
+    select(SCRIPT_MEMORY.c.value, SCRIPT_MEMORY.c.from_outside).where(
+        *_THIS_VALUE, SCRIPT_MEMORY.c.expires_ms.is_(None) | ~_IS_OVER
+    ),
+)
+_DROP_VALUE = Statement("script_memory.drop", delete(SCRIPT_MEMORY).where(*_THIS_VALUE))
+_FORGET_OF = Statement("script_memory.forget_of", delete(SCRIPT_MEMORY).where(*_OWNER, _IS_OVER))
+_FORGET = Statement("script_memory.forget", delete_batch(SCRIPT_MEMORY, _IS_OVER))
+
+
+def put(
+    bot: str,
+    owner: str,
+    name: str,
+    *,
+    value: str,
+    size: int,
+    from_outside: bool,
+    at_ms: int,
+    expires_ms: int | None,
+    most_names: int,
+    most_bytes: int,
+) -> Write:
+    """Remember `value` (JSON of `size` bytes). Touches no row where the owner would then have more than so many names
+    or bytes."""
+    return _PUT.write(
+        bot=bot,
+        owner=owner,
+        name=name,
+        value=value,
+        size=size,
+        from_outside=int(from_outside),
+        changed_ms=at_ms,
+        expires_ms=expires_ms,
+        most_names=most_names,
+        room=most_bytes - size,
+    )
+
+
+def get(bot: str, owner: str, name: str, now_ms: int) -> Query:
+    """The `value` and whether it is `from_outside`; no row where there is none, or none any more."""
+    return _GET.query(bot=bot, owner=owner, name=name, now_ms=now_ms)
+
+
+def drop_value(bot: str, owner: str, name: str) -> Write:
+    """Forget one value."""
+    return _DROP_VALUE.write(bot=bot, owner=owner, name=name)
+
+
+def forget_of(bot: str, owner: str, now_ms: int) -> Write:
+    """Drop what has been remembered long enough, of one owner."""
+    return _FORGET_OF.write(bot=bot, owner=owner, now_ms=now_ms)
+
+
+def forget(now_ms: int) -> Write:
+    """Drop what has been remembered long enough, of everybody."""
+    return _FORGET.write(now_ms=now_ms)
+
+
+_ROWS = Statement(
+    "script_reports.rows",
+    select(SCRIPT_ROWS.c.table_name, SCRIPT_ROWS.c.row_id, SCRIPT_ROWS.c.fields).order_by(
+        SCRIPT_ROWS.c.table_name, SCRIPT_ROWS.c.number
+    ),
+)
+_MEMORIES = Statement(
+    "script_reports.memories",
+    select(SCRIPT_MEMORY.c.owner, SCRIPT_MEMORY.c.name, SCRIPT_MEMORY.c.value).order_by(
+        SCRIPT_MEMORY.c.owner, SCRIPT_MEMORY.c.name
+    ),
+)
+
+
+def rows() -> Query:
+    """Every row of every table of every bot: `table_name`, `row_id` and `fields`, in JSON."""
+    return _ROWS.query()
+
+
+def memories() -> Query:
+    """Everything remembered: `owner`, `name` and `value`, in JSON."""
+    return _MEMORIES.query()

@@ -1,0 +1,98 @@
+"""Summaries: what was said in a chat before the messages that a model is shown word by word."""
+
+from __future__ import annotations
+
+from sqlalchemy import and_, bindparam, delete, exists, func, literal_column, select
+from sqlalchemy.dialects.postgresql import insert
+
+from services.store.chats.history import HISTORY
+from services.store.port import Query, Statement, Write
+from services.store.schema import delete_batch, integer, table, text
+
+SUMMARIES = table(
+    "summaries",
+    text("chat", primary_key=True),
+    text("part", primary_key=True),
+    text("text"),
+    integer("until_id"),
+    integer("at_ms"),
+)
+
+_OF = and_(SUMMARIES.c.chat == bindparam("chat"), SUMMARIES.c.part == bindparam("part"))
+_GET = Statement("summaries.get", select(SUMMARIES.c.text, SUMMARIES.c.until_id).where(_OF))
+_UNTIL_NOW = func.coalesce(select(SUMMARIES.c.until_id).where(_OF).scalar_subquery(), literal_column("0"))
+_CHANGED = (
+    select(func.count().label("count"))
+    .select_from(HISTORY)
+    .where(
+        HISTORY.c.chat == bindparam("chat"),
+        HISTORY.c.id > bindparam("after"),
+        HISTORY.c.id <= bindparam("until_id"),
+        HISTORY.c.change != literal_column("''"),
+    )
+)
+_CHANGED_ROWS = _CHANGED.scalar_subquery()
+_CHANGED_COUNT = Statement("summaries.changed", _CHANGED)
+# Only where nothing that it was made of has changed or was forgotten meanwhile: what was taken back must not live on in
+# a summary.
+_IS_KEPT = exists().where(HISTORY.c.chat == bindparam("chat"), HISTORY.c.id == bindparam("until_id"))
+_INSERT = insert(SUMMARIES).from_select(
+    ["chat", "part", "text", "until_id", "at_ms"],
+    select(*(bindparam(column.name, type_=column.type) for column in SUMMARIES.columns)).where(
+        bindparam("after") == _UNTIL_NOW, bindparam("changed") == _CHANGED_ROWS, _IS_KEPT
+    ),
+)
+_PUT = Statement(
+    "summaries.put",
+    _INSERT.on_conflict_do_update(
+        index_elements=["chat", "part"],
+        set_={name: _INSERT.excluded[name] for name in ("text", "until_id", "at_ms")},
+    ),
+)
+_ROW_OF = (
+    select(func.min(HISTORY.c.id))
+    .where(HISTORY.c.chat == bindparam("chat"), HISTORY.c.native_id == bindparam("native_id"))
+    .scalar_subquery()
+)
+# A row that is pruned may be in any of them.
+_FORGET = Statement(
+    "summaries.forget",
+    delete(SUMMARIES).where(
+        SUMMARIES.c.chat == bindparam("chat"), SUMMARIES.c.until_id >= func.coalesce(_ROW_OF, literal_column("0"))
+    ),
+)
+_FORGET_CHAT = Statement("summaries.forget_chat", delete(SUMMARIES).where(SUMMARIES.c.chat == bindparam("chat")))
+_FORGET_OLD = Statement("summaries.forget_old", delete_batch(SUMMARIES, SUMMARIES.c.at_ms < bindparam("before_ms")))
+
+
+def get(chat: str, part: str) -> Query:
+    """The summary of a part of `chat`: `text`, and `until_id`, the last row of history that is in it. `part`: empty for
+    the whole chat, else whose conversation or which thread."""
+    return _GET.query(chat=chat, part=part)
+
+
+def put(chat: str, part: str, text: str, *, after: int, until_id: int, changed: int, at_ms: int) -> Write:
+    """A new summary, made of the one that ended at `after` (0: none) and the rows up to `until_id`, of which `changed`
+    had been edited or deleted. Touches no row when that is not so any more, or when the last of them is forgotten."""
+    return _PUT.write(chat=chat, part=part, text=text, after=after, until_id=until_id, changed=changed, at_ms=at_ms)
+
+
+def changed(chat: str, after: int, until_id: int) -> Query:
+    """How many rows of `chat` after the one and up to the other were edited or deleted: `count`."""
+    return _CHANGED_COUNT.query(chat=chat, after=after, until_id=until_id)
+
+
+def forget(chat: str, native_id: str) -> Write:
+    """Drop the summaries of `chat` that may hold the message with the network's id `native_id`: all of them when its
+    row is no longer kept."""
+    return _FORGET.write(chat=chat, native_id=native_id)
+
+
+def forget_chat(chat: str) -> Write:
+    """Drop every summary of `chat`."""
+    return _FORGET_CHAT.write(chat=chat)
+
+
+def forget_old(before_ms: int) -> Write:
+    """Drop the summaries that were made before then."""
+    return _FORGET_OLD.write(before_ms=before_ms)

@@ -1,0 +1,294 @@
+"""The store on SQLite: one file on a local disk."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, closing, suppress
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+from services.clock import Clock
+from services.private_files import make_private
+from services.store.port import (
+    Query,
+    Row,
+    Statement,
+    StoreBroken,
+    StoreDamaged,
+    StoreError,
+    StoreFull,
+    StoreHealth,
+    Write,
+)
+from services.store.side import ReaderError
+from services.store.sqlite.disk import Disk
+from services.store.sqlite.integrity import IntegrityCheck, refuse_damaged
+from services.store.sqlite.lock import StoreLock
+from services.store.sqlite.writer import GroupCommitter, connect_writer, refusal
+from services.store.statements import DialectName, StatementCompiler
+from services.store.unit_queue import UnitQueue
+from services.threads import Threads
+
+_CHECK_AGAIN_SECONDS = 24 * 3600.0
+
+
+class SqliteStore:
+    """A Store in one file, for one process. Made by `open`; belongs to the loop it was opened in."""
+
+    def __init__(
+        self,
+        path: Path,
+        committer: GroupCommitter,
+        reader: sqlite3.Connection,
+        disk: Disk,
+        lock: StoreLock,
+        clock: Clock,
+        on_broken: Callable[[StoreBroken], None] | None,
+        *,
+        is_checked: bool,
+    ) -> None:
+        self._path = path
+        self._committer = committer
+        self._reader = reader
+        self._disk = disk
+        self._clock = clock
+        self._checked_ms = clock.now_ms() if is_checked else None
+        self._check_at = clock.monotonic() + (_CHECK_AGAIN_SECONDS if is_checked else 0.0)
+        self._integrity: IntegrityCheck | None = None
+        self._checking: asyncio.Task[None] | None = None
+        self._log = structlog.get_logger("store")
+        compiler = StatementCompiler("sqlite")
+        self._units = UnitQueue(committer, compiler, clock, refusal=refusal, on_broken=on_broken, release=lock.release)
+        self._columns: dict[Statement, tuple[str, ...]] = {}
+
+    @classmethod
+    async def open(
+        cls,
+        path: Path,
+        *,
+        clock: Clock,
+        prepare: Callable[[Path], object] | None = None,
+        on_broken: Callable[[StoreBroken], None] | None = None,
+        connect: Callable[[Path], sqlite3.Connection] = connect_writer,
+    ) -> SqliteStore:
+        """The store in the file `path`, which is created where it is missing.
+
+        `prepare` brings the schema up to date; it is called with `path` when this process alone has the database.
+        `on_broken` is called in the loop, once, when the store broke and the process has to end.
+        `connect` opens the writer's connection.
+
+        It is checked for damage first, within two seconds; what takes longer is checked by the first `check`.
+
+        Raises:
+            StoreInUse: another process has the database.
+            StoreDamaged: the file is no SQLite database, or is damaged.
+            StoreFull: it cannot be written.
+            StoreError: its folder is missing or no place for a database.
+        """
+        lock, disk = StoreLock.take(path), Disk(path)
+        is_full = disk.problem() is not None
+        try:
+            if is_full:
+                disk.release_reserve()
+            is_checked = refuse_damaged(path)
+            writer, reader = _connect(path, prepare, connect)
+        except BaseException:
+            lock.release()
+            raise
+        committer = GroupCommitter(writer, disk)
+        if is_full and (obstacle := committer.make_room()):
+            reader.close()
+            committer.close()
+            lock.release()
+            raise StoreFull(f"{path}: {disk.problem() or obstacle}")
+        return cls(path, committer, reader, disk, lock, clock, on_broken, is_checked=is_checked)
+
+    @property
+    def groups(self) -> int:
+        """Transactions committed so far; the fewer for the same units, the better they shared."""
+        return self._units.groups
+
+    @property
+    def post_errors(self) -> int:
+        """Posted units that failed so far."""
+        return self._units.post_errors
+
+    @property
+    def broken(self) -> StoreBroken | None:
+        """Why the process has to end; None while all is well."""
+        return self._units.broken
+
+    def commit(self, writes: Sequence[Write]) -> asyncio.Future[list[int]]:
+        """All of `writes` or nothing, durable when it returns; the row counts. See Store."""
+        return self._units.commit(writes)
+
+    def post(self, writes: Sequence[Write]) -> None:
+        """The same, lazily and with nobody waiting. See Store."""
+        self._units.post(writes)
+
+    async def read(self, query: Query) -> list[Row]:
+        """The rows of `query` as committed. It runs in the loop, where a query by index takes some 20 µs.
+
+        Raises:
+            BadUnit: the database refused the query.
+            StoreDamaged: the file is damaged; the store is broken from now on.
+            StoreClosed: the store was closed.
+        """
+        statement, values = query
+        compiled = self._units.read(statement)
+        try:
+            # All rows at once: an open read keeps the write-ahead log from being emptied.
+            cursor = self._reader.execute(compiled.sql, compiled.bind(values))
+            rows = cursor.fetchall()
+        except (sqlite3.Error, ValueError, OverflowError) as error:
+            problem = refusal(statement.name, error)
+            if isinstance(problem, StoreBroken):
+                self._units.break_down(problem)
+            raise problem from error
+        columns = self._columns.get(statement)
+        if columns is None:
+            columns = self._columns[statement] = tuple(column[0] for column in cursor.description)
+        return [dict(zip(columns, row, strict=False)) for row in rows]
+
+    def health(self) -> StoreHealth:
+        """The state at this moment, of the disk too. See Store."""
+        return StoreHealth(self._units.problem or self._committer.problem or self._disk.problem(), self._checked_ms)
+
+    async def check(self) -> None:
+        """Retry what failed, adapt to the disk, and look for damage once a day. See Store."""
+        if self._units.broken is not None or self._units.is_closed:
+            return
+        self._committer.needs_care = True
+        with suppress(StoreError):
+            await self.commit([])
+        if self._checking is None and self._clock.monotonic() >= self._check_at:
+            self._check_at = self._clock.monotonic() + _CHECK_AGAIN_SECONDS
+            self._checking = asyncio.create_task(self._look_for_damage(), name="store-integrity")
+
+    async def _look_for_damage(self) -> None:
+        """The full check, in a thread; breaks the store where it finds something."""
+        self._integrity = IntegrityCheck(self._path)
+        began = self._clock.monotonic()
+        try:
+            fault = await Threads().run(self._integrity.fault, full=True)
+        except TimeoutError:
+            return
+        except StoreError as error:
+            self._log.warning("store_not_checked", error=str(error))
+            return
+        finally:
+            self._integrity = self._checking = None
+        if fault is not None:
+            self._units.break_down(StoreDamaged(f"{self._path} is damaged: {fault}"))
+            return
+        self._checked_ms = self._clock.now_ms()
+        self._log.info("store_checked", seconds=round(self._clock.monotonic() - began, 1))
+
+    async def close(self) -> None:
+        """Refuse new units, finish the rest, checkpoint and close; the file is free when it returns."""
+        if self._integrity is not None:
+            self._integrity.stop()
+        if self._checking is not None:
+            await asyncio.wait([self._checking])
+        if not self._units.is_closed:
+            # Before the writer closes: the last connection empties the write-ahead log, and this one may not write.
+            # A damaged file is left as it is.
+            if not isinstance(self._units.broken, StoreDamaged):
+                self._reader.close()
+            self._units.close()
+        await self._units.ended()
+        self._reader.close()
+
+
+def _connect(
+    path: Path, prepare: Callable[[Path], object] | None, connect: Callable[[Path], sqlite3.Connection]
+) -> tuple[sqlite3.Connection, sqlite3.Connection]:
+    """The writer's and the reader's connection."""
+    path.touch(mode=0o600)
+    for file in (path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")):
+        with suppress(PermissionError):  # it belongs to somebody else who lets us write
+            make_private(file)
+    if prepare is not None:
+        prepare(path)
+    with ExitStack() as opened:
+        try:
+            writer = opened.enter_context(closing(connect(path)))
+            reader = opened.enter_context(closing(_connect_reader(path)))
+            (journal_mode,) = writer.execute("PRAGMA journal_mode").fetchone()
+            reader.execute("SELECT count(*) FROM sqlite_schema").fetchall()
+        except sqlite3.Error as error:
+            raise refusal(f"opening {path}", error) from error
+        if journal_mode != "wal":
+            raise StoreError(f"{path} cannot have a write-ahead log; put it on a disk of this machine")
+        opened.pop_all()
+    return writer, reader
+
+
+def _connect_reader(path: Path) -> sqlite3.Connection:
+    # It runs in the loop, so it must not wait for a lock; with a write-ahead log it does not need to.
+    uri = f"{path.absolute().as_uri()}?mode=ro"
+    return sqlite3.connect(uri, uri=True, isolation_level=None, timeout=0.1, cached_statements=512)
+
+
+_WAIT_SECONDS = 10.0
+
+
+def checkpoint(path: Path) -> None:
+    """Copy what the write-ahead log holds into the database `path`, as far as nobody has to wait. Raises
+    sqlite3.Error."""
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+
+
+class SqliteSide:
+    """A connection to the file."""
+
+    dialect: DialectName = "sqlite"
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    @classmethod
+    def open(cls, path: Path, *, writes: bool) -> SqliteSide:
+        """A connection to the database `path`, which has to be there; it writes only where `writes` says so. Raises
+        ReaderError."""
+        if not path.exists():
+            raise ReaderError(f"there is no database {path}; start the daemon once, or name its settings with --config")
+        mode = "rw" if writes else "ro"
+        try:
+            connection = sqlite3.connect(
+                f"{path.resolve().as_uri()}?mode={mode}", uri=True, timeout=_WAIT_SECONDS, isolation_level=None
+            )
+            if writes:
+                connection.execute("PRAGMA synchronous = FULL")
+        except sqlite3.Error as error:
+            raise ReaderError(f"{path} cannot be opened: {error}") from None
+        return cls(connection)
+
+    def rows(self, sql: str, values: Sequence[Any]) -> list[Mapping[str, Any]]:
+        try:
+            with closing(self._connection.execute(sql, values)) as cursor:
+                names = [column[0] for column in cursor.description]
+                return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+        except sqlite3.Error as error:
+            raise ReaderError(f"the database cannot be read: {error}; start the daemon once") from None
+
+    def transaction(self, steps: Sequence[tuple[str, Sequence[Any]]]) -> list[int]:
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                counts = [self._connection.execute(sql, values).rowcount for sql, values in steps]
+                self._connection.execute("COMMIT")
+            except BaseException:
+                self._connection.execute("ROLLBACK")
+                raise
+        except sqlite3.Error as error:
+            raise ReaderError(f"the database cannot be written: {error}") from None
+        return counts
+
+    def close(self) -> None:
+        self._connection.close()

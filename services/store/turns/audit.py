@@ -1,0 +1,86 @@
+"""Audit rows, change counters that other processes watch, and small facts that survive a restart."""
+
+from __future__ import annotations
+
+from sqlalchemy import Index, bindparam, literal_column, select
+from sqlalchemy.dialects.postgresql import insert
+
+from services.store.port import Query, Statement, Write
+from services.store.schema import delete_batch, integer, table, text
+
+AUDIT = table(
+    "audit",
+    integer("id", primary_key=True),
+    integer("at_ms"),
+    text("actor"),
+    text("chat"),
+    text("action"),
+    text("detail"),
+)
+Index("audit_by_chat", AUDIT.c.chat, AUDIT.c.id)
+
+_NOTE = Statement("audit.note", insert(AUDIT).values({column.name: bindparam(column.name) for column in AUDIT.columns}))
+_LAST = Statement("audit.last", select(AUDIT).order_by(AUDIT.c.id.desc()).limit(bindparam("count")))
+_FORGET = Statement(
+    "audit.forget",
+    delete_batch(AUDIT, AUDIT.c.id < bindparam("before_id"), AUDIT.c.at_ms < bindparam("before_ms")),
+)
+
+
+def note(*, id: int, at_ms: int, actor: str, chat: str, action: str, detail: str) -> Write:
+    """One act; rows are never changed."""
+    return _NOTE.write(id=id, at_ms=at_ms, actor=actor, chat=chat, action=action, detail=detail)
+
+
+def last(count: int) -> Query:
+    """The newest `count` acts, newest first."""
+    return _LAST.query(count=count)
+
+
+def forget(before_id: int, before_ms: int) -> Write:
+    """Drop what was done before that instant, of the rows before that id."""
+    return _FORGET.write(before_id=before_id, before_ms=before_ms)
+
+
+CURSORS = table("cursors", text("name", primary_key=True), text("value"), integer("at_ms"))
+
+_INSERT = insert(CURSORS).values({column.name: bindparam(column.name) for column in CURSORS.columns})
+_SET = Statement(
+    "cursors.set",
+    _INSERT.on_conflict_do_update(
+        index_elements=["name"], set_={"value": _INSERT.excluded.value, "at_ms": _INSERT.excluded.at_ms}
+    ),
+)
+_GET = Statement("cursors.get", select(CURSORS.c.value).where(CURSORS.c.name == bindparam("name")))
+
+
+def advance(name: str, value: str, at_ms: int) -> Write:
+    """Remember `value` under `name`; belongs into the unit that accepts what was read."""
+    return _SET.write(name=name, value=value, at_ms=at_ms)
+
+
+def get(name: str) -> Query:
+    """The `value` under `name`."""
+    return _GET.query(name=name)
+
+
+CHANGES = table("changes", text("name", primary_key=True), integer("count"))
+
+_CHANGES_INSERT = insert(CHANGES).values(name=bindparam("name"), count=literal_column("1"))
+_RAISE = Statement(
+    "changes.raise",
+    _CHANGES_INSERT.on_conflict_do_update(
+        index_elements=["name"], set_={"count": CHANGES.c.count + literal_column("1")}
+    ),
+)
+_ALL = Statement("changes.all", select(CHANGES.c.name, CHANGES.c.count))
+
+
+def touch(name: str) -> Write:
+    """Say that what `name` stands for has changed; belongs into the unit that changes it."""
+    return _RAISE.write(name=name)
+
+
+def counters() -> Query:
+    """All counters: `name`, `count`."""
+    return _ALL.query()

@@ -1,0 +1,129 @@
+"""What is due: occurrences beside their timers, for who fires them."""
+
+from __future__ import annotations
+
+from sqlalchemy import ColumnElement, and_, bindparam, func, literal_column, or_, select, update
+
+from services.store.port import Query, Statement, Write
+from services.store.schema import INTEGER, TEXT
+from services.store.turns.occurrences import IS_DUE, OCCURRENCES
+from services.store.turns.timers import TIMERS
+
+_ONE: ColumnElement[int] = literal_column("1")
+_TIMER = TIMERS.c.id == OCCURRENCES.c.timer_id
+_BOTH = OCCURRENCES.join(TIMERS, _TIMER)
+_OTHER = OCCURRENCES.alias("other")
+_PLACE = (OCCURRENCES.c.due_ms, OCCURRENCES.c.id)
+_NOW = bindparam("now_ms", type_=INTEGER)
+_AFTER = or_(
+    OCCURRENCES.c.due_ms > bindparam("after_ms", type_=INTEGER),
+    and_(OCCURRENCES.c.due_ms == bindparam("after_ms", type_=INTEGER), OCCURRENCES.c.id > bindparam("after_id")),
+)
+
+_CLAIM = Statement(
+    "due.claim",
+    update(OCCURRENCES)
+    .where(
+        OCCURRENCES.c.id == bindparam("row_id", type_=INTEGER),
+        IS_DUE,
+        select(_ONE).where(_TIMER, TIMERS.c.revision == bindparam("known_revision", type_=INTEGER)).exists(),
+        ~select(_ONE)
+        .where(
+            _OTHER.c.timer_id == OCCURRENCES.c.timer_id,
+            _OTHER.c.wall == bindparam("new_wall", type_=TEXT),
+            _OTHER.c.id != OCCURRENCES.c.id,
+        )
+        .exists(),
+    )
+    .values(
+        state="fired",
+        wall=bindparam("new_wall", type_=TEXT),
+        due_ms=bindparam("new_due_ms", type_=INTEGER),
+        over_ms=_NOW,
+        turn_id=bindparam("of_turn", type_=INTEGER),
+    ),
+)
+_PAGE = Statement(
+    "due.page",
+    select(OCCURRENCES.c.id, OCCURRENCES.c.due_ms, TIMERS.c.chat, TIMERS.c.kind)
+    .select_from(_BOTH)
+    .where(IS_DUE, OCCURRENCES.c.due_ms <= _NOW, _AFTER)
+    .order_by(*_PLACE)
+    .limit(bindparam("most")),
+)
+_ROW = Statement(
+    "due.row",
+    select(
+        TIMERS,
+        OCCURRENCES.c.id.label("occurrence_id"),
+        OCCURRENCES.c.wall,
+        OCCURRENCES.c.due_ms,
+        OCCURRENCES.c.snoozed,
+    )
+    .select_from(_BOTH)
+    .where(OCCURRENCES.c.id == bindparam("row_id", type_=INTEGER), IS_DUE),
+)
+_SOONEST = Statement(
+    "due.soonest",
+    select(func.min(OCCURRENCES.c.due_ms).label("due_ms")).where(
+        IS_DUE, OCCURRENCES.c.due_ms > bindparam("after_ms", type_=INTEGER)
+    ),
+)
+_OVERDUE = Statement(
+    "due.overdue",
+    select(func.count().label("count")).select_from(
+        select(_ONE).where(IS_DUE, OCCURRENCES.c.due_ms <= _NOW).limit(bindparam("most")).subquery()
+    ),
+)
+_TO_COME = Statement(
+    "due.to_come",
+    select(
+        OCCURRENCES.c.id,
+        OCCURRENCES.c.wall,
+        OCCURRENCES.c.due_ms,
+        OCCURRENCES.c.snoozed,
+        OCCURRENCES.c.timer_id,
+        TIMERS.c.rule,
+        TIMERS.c.zone,
+        TIMERS.c.done,
+    )
+    .select_from(_BOTH)
+    .where(IS_DUE, _AFTER)
+    .order_by(*_PLACE)
+    .limit(bindparam("most")),
+)
+
+
+def claim(id: int, *, revision: int, wall: str, due_ms: int, now_ms: int, turn_id: int) -> Write:
+    """What was due is said by that turn, as the moment `wall`. The unit is undone when somebody else claimed it, when
+    the timer was changed since it was read as `revision`, or when it has had that moment."""
+    return _CLAIM.write_expecting(
+        1, row_id=id, known_revision=revision, new_wall=wall, new_due_ms=due_ms, now_ms=now_ms, of_turn=turn_id
+    )
+
+
+def page(now_ms: int, after: tuple[int, int], most: int) -> Query:
+    """At most so many of what is due by then, soonest first, after that place (`due_ms`, `id`): `id`, `due_ms`, and the
+    timer's `chat` and `kind`."""
+    return _PAGE.query(now_ms=now_ms, after_ms=after[0], after_id=after[1], most=most)
+
+
+def row(id: int) -> Query:
+    """What is due, with all that its timer says: `occurrence_id`, `wall`, `due_ms`, `snoozed`, and the timer's columns.
+    Nothing when it is over or was taken back."""
+    return _ROW.query(row_id=id)
+
+
+def soonest(after_ms: int) -> Query:
+    """When the next one after that instant is due, as `due_ms`; null when there is none."""
+    return _SOONEST.query(after_ms=after_ms)
+
+
+def overdue(now_ms: int, most: int) -> Query:
+    """How many are due by then, as `count`; no more than `most` are counted."""
+    return _OVERDUE.query(now_ms=now_ms, most=most)
+
+
+def to_come(after: tuple[int, int], most: int) -> Query:
+    """At most so many of all that are due some time, after that place (`due_ms`, `id`)."""
+    return _TO_COME.query(after_ms=after[0], after_id=after[1], most=most)

@@ -1,0 +1,126 @@
+"""The ledger: every run of a function; for an effect its intent before and its result after."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import ColumnElement, bindparam, exists, literal_column, select, update
+from sqlalchemy.dialects.postgresql import insert
+
+from services.store.port import Query, Statement, Write
+from services.store.schema import delete_batch, integer, table, text
+from services.store.turns.inbox import INBOX, MAY_RUN, WAITING
+
+LEDGER = table(
+    "ledger",
+    integer("turn_id", primary_key=True),
+    text("key", primary_key=True),
+    text("chat"),
+    text("member"),
+    text("function"),
+    text("arguments"),
+    text("effect"),
+    text("path"),
+    integer("round"),
+    integer("at_ms"),
+    integer("ended_ms", nullable=True),
+    text("code"),
+    text("result", nullable=True),
+    text("taint", nullable=True),
+    rows_in_key_order=True,
+)
+
+_BINDS = {column.name: bindparam(column.name, type_=column.type) for column in LEDGER.columns}
+_ENDS = ("ended_ms", "code")
+_RUN = tuple(name for name in _BINDS if name not in (*_ENDS, "result", "taint"))
+_BEGUN: dict[str, ColumnElement[Any]] = {
+    **{name: _BINDS[name] for name in (*_RUN, "taint")},
+    "code": literal_column("''"),
+}
+
+
+def _once(name: str, values: Mapping[str, ColumnElement[Any]], *more: str) -> Statement:
+    once = insert(LEDGER).values(values).on_conflict_do_nothing(index_elements=["turn_id", "key"])
+    return Statement(name, once, takes=(*_RUN, *more, "taint"))
+
+
+_INTEND = _once("ledger.intend", _BEGUN)
+_NOTE = _once("ledger.note", {name: _BINDS[name] for name in (*_RUN, *_ENDS, "taint")}, *_ENDS)
+_OF_WAITING = select(*_BEGUN.values()).where(exists().where(INBOX.c.id == _BINDS["turn_id"], INBOX.c.reason == WAITING))
+_INTEND_OF_WAITING = Statement(
+    "ledger.intend_of_waiting", insert(LEDGER).from_select(list(_BEGUN), _OF_WAITING), takes=(*_RUN, "taint")
+)
+_RESULT = Statement(
+    "ledger.result",
+    update(LEDGER)
+    .where(LEDGER.c.turn_id == bindparam("of_turn"), LEDGER.c.key == bindparam("row_key"))
+    .values(
+        ended_ms=bindparam("end_ms"),
+        code=bindparam("new_code"),
+        result=bindparam("new_result"),
+        taint=bindparam("new_taint"),
+    ),
+    takes=("end_ms", "new_code", "new_result", "new_taint", "of_turn", "row_key"),
+)
+_OF_TURN = Statement(
+    "ledger.of_turn",
+    select(LEDGER.c.key, LEDGER.c.function, LEDGER.c.effect, LEDGER.c.result, LEDGER.c.code, LEDGER.c.taint)
+    .where(LEDGER.c.turn_id == bindparam("turn_id"))
+    .order_by(LEDGER.c.at_ms, LEDGER.c.key),
+)
+_FORGET = Statement(
+    "ledger.forget",
+    delete_batch(
+        LEDGER, LEDGER.c.turn_id < bindparam("before_id"), ~exists().where(INBOX.c.id == LEDGER.c.turn_id, MAY_RUN)
+    ),
+)
+
+
+def begun(
+    *,
+    key: str,
+    turn_id: int,
+    chat: str,
+    member: str,
+    function: str,
+    arguments: str,
+    effect: str,
+    path: str,
+    round_number: int,
+    at_ms: int,
+    taint: str,
+    code: str = "",
+    ended_ms: int | None = None,
+) -> Write:
+    """A run is about to happen: the intent of an effect. Nothing when this run was noted on an earlier attempt. A read
+    is noted once, when it has ended at `ended_ms` with `code`, unless it costs something. `taint`: what the turn has
+    read by then."""
+    run = (turn_id, key, chat, member, function, arguments, effect, path, round_number, at_ms)
+    return _INTEND.write_row((*run, taint)) if ended_ms is None else _NOTE.write_row((*run, ended_ms, code, taint))
+
+
+def of_waiting(begun: Write) -> Write | None:
+    """The intent `begun` of a turn that has noted nothing yet; the unit is undone when that turn is not there, or over.
+    None where it is none."""
+    if begun.statement is not _INTEND:
+        return None
+    assert isinstance(begun.values, tuple), "every intent is written as a row"
+    return _INTEND_OF_WAITING.write_row(begun.values, 1)
+
+
+def result(turn_id: int, key: str, code: str, body: str | None, at_ms: int, taint: str) -> Write:
+    """How a run ended; `code` is `ok`, `asked` or an ErrorCode, `body` is None for a read. `taint`: what the turn has
+    read by then."""
+    return _RESULT.write_row((at_ms, code, body, taint, turn_id, key))
+
+
+def of_turn(turn_id: int) -> Query:
+    """The runs of a turn in their order: `key`, `function`, `effect`, `result` (null: its end is unknown), `code`,
+    `taint` (null: written before it was kept)."""
+    return _OF_TURN.query(turn_id=turn_id)
+
+
+def forget(before_id: int) -> Write:
+    """Drop runs of turns older than that id, unless the turn waits or may be retried: it must not repeat them."""
+    return _FORGET.write(before_id=before_id)

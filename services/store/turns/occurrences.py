@@ -1,0 +1,158 @@
+"""Occurrences of timers: the next due one of each, snoozed and finished ones, and how their runs ended."""
+
+from __future__ import annotations
+
+from sqlalchemy import Index, bindparam, delete, literal_column, select, update
+from sqlalchemy.dialects.postgresql import insert
+
+from services.store.port import Query, Statement, Write
+from services.store.schema import INTEGER, TEXT, delete_batch, integer, table, text
+from services.store.turns.inbox import INBOX
+from services.store.turns.outbox import OUTBOX
+
+OCCURRENCES = table(
+    "occurrences",
+    integer("id", primary_key=True),
+    integer("timer_id"),
+    text("wall"),
+    integer("due_ms"),
+    integer("snoozed"),
+    text("state"),
+    integer("over_ms", nullable=True),
+    integer("turn_id", nullable=True),
+    text("problem"),
+)
+IS_DUE = OCCURRENCES.c.state == literal_column("'due'")
+_ZONES_APART_MS = 2 * 86_400_000
+"""No two zones have shown the same wall time farther apart: it was never much more than a day."""
+_SAID = OCCURRENCES.c.turn_id.is_not(None)
+_NEXT = (OCCURRENCES.c.timer_id, OCCURRENCES.c.snoozed)
+Index("occurrences_once", OCCURRENCES.c.timer_id, OCCURRENCES.c.wall, unique=True)
+Index("occurrences_due", OCCURRENCES.c.due_ms, OCCURRENCES.c.id, sqlite_where=IS_DUE, postgresql_where=IS_DUE)
+Index("occurrences_next", *_NEXT, unique=True, sqlite_where=IS_DUE, postgresql_where=IS_DUE)
+Index("occurrences_turns", OCCURRENCES.c.turn_id, sqlite_where=_SAID, postgresql_where=_SAID)
+_THIS = OCCURRENCES.c.id == bindparam("row_id", type_=INTEGER)
+_OF_TIMER = OCCURRENCES.c.timer_id == bindparam("timer", type_=INTEGER)
+
+_ADD = Statement(
+    "occurrences.add",
+    insert(OCCURRENCES)
+    .values({column.name: bindparam(column.name, type_=column.type) for column in OCCURRENCES.columns})
+    .on_conflict_do_nothing(),
+)
+_DROP = Statement("occurrences.drop", delete(OCCURRENCES).where(_OF_TIMER, IS_DUE))
+_DROP_SNOOZED = Statement(
+    "occurrences.drop_snoozed",
+    delete(OCCURRENCES).where(_OF_TIMER, IS_DUE, OCCURRENCES.c.snoozed == literal_column("1")),
+)
+_CLOSE = Statement(
+    "occurrences.close",
+    update(OCCURRENCES)
+    .where(_THIS, IS_DUE)
+    .values(
+        state=bindparam("new_state", type_=TEXT),
+        over_ms=bindparam("at_ms", type_=INTEGER),
+        problem=bindparam("why", type_=TEXT),
+    ),
+)
+_UNDELIVERED = Statement(
+    "occurrences.undelivered",
+    update(OCCURRENCES)
+    .where(
+        OCCURRENCES.c.turn_id
+        == select(OUTBOX.c.turn_id).where(OUTBOX.c.id == bindparam("outbox_id", type_=INTEGER)).scalar_subquery(),
+        OCCURRENCES.c.state == literal_column("'fired'"),
+    )
+    .values(state="undeliverable", problem=bindparam("why", type_=TEXT)),
+)
+_MOVE = Statement(
+    "occurrences.move",
+    update(OCCURRENCES)
+    .where(_THIS, IS_DUE)
+    .values(due_ms=bindparam("new_due_ms", type_=INTEGER), wall=bindparam("new_wall", type_=TEXT)),
+)
+_FORGET = Statement(
+    "occurrences.forget",
+    delete_batch(
+        OCCURRENCES,
+        OCCURRENCES.c.id < bindparam("before_id", type_=INTEGER),
+        OCCURRENCES.c.over_ms < bindparam("before_ms", type_=INTEGER),
+        ~IS_DUE,
+    ),
+)
+_OVER_SINCE = Statement(
+    "occurrences.over_since",
+    select(OCCURRENCES.c.wall).where(_OF_TIMER, ~IS_DUE, OCCURRENCES.c.due_ms >= bindparam("since_ms", type_=INTEGER)),
+)
+
+
+def add(*, id: int, timer_id: int, wall: str, due_ms: int, snoozed: bool) -> Write:
+    """A moment that is to come. The unit is undone when it has been, or the timer has such a one."""
+    return _ADD.write_expecting(
+        1,
+        id=id,
+        timer_id=timer_id,
+        wall=wall,
+        due_ms=due_ms,
+        snoozed=int(snoozed),
+        state="due",
+        over_ms=None,
+        turn_id=None,
+        problem="",
+    )
+
+
+def drop(timer_id: int) -> Write:
+    """What is due of the timer is due no more."""
+    return _DROP.write(timer=timer_id)
+
+
+def drop_snoozed(timer_id: int) -> Write:
+    """What was put off is due no more; the moments of its rule are."""
+    return _DROP_SNOOZED.write(timer=timer_id)
+
+
+def close(id: int, state: str, why: str, at_ms: int) -> Write:
+    """It is over without having been said. The unit is undone when it was over before."""
+    return _CLOSE.write(row_id=id, new_state=state, why=why, at_ms=at_ms)._replace(expect=1)
+
+
+def undelivered(outbox_id: int, why: str) -> Write:
+    """No network took what it said. Nothing where that message was not said by a timer."""
+    return _UNDELIVERED.write(outbox_id=outbox_id, why=why)
+
+
+def move(id: int, wall: str, due_ms: int) -> Write:
+    """Another moment in its place. Nothing when it is over; the unit is refused when that moment has been."""
+    return _MOVE.write(row_id=id, new_wall=wall, new_due_ms=due_ms)
+
+
+def forget(before_id: int, before_ms: int) -> Write:
+    """Drop what is over since before that instant, of those that were noted before it."""
+    return _FORGET.write(before_id=before_id, before_ms=before_ms)
+
+
+def over_since(timer_id: int, since_ms: int) -> Query:
+    """The `wall` of each moment that is over already and may be named again by what is due from that instant on. In
+    another zone a wall time that has been may be to come, so it is looked for a little farther back."""
+    return _OVER_SINCE.query(timer=timer_id, since_ms=since_ms - _ZONES_APART_MS)
+
+
+_LATEST = Statement(
+    "timer_outcomes.latest",
+    select(INBOX.c.id, INBOX.c.reason, INBOX.c.received_ms)
+    .join(OCCURRENCES, OCCURRENCES.c.turn_id == INBOX.c.id)
+    .where(
+        OCCURRENCES.c.timer_id == bindparam("timer_id"),
+        INBOX.c.id < bindparam("before_id"),
+        INBOX.c.reason != literal_column("'waiting'"),
+    )
+    .order_by(INBOX.c.id.desc())
+    .limit(bindparam("count")),
+)
+
+
+def latest(timer_id: int, *, before_turn: int, count: int) -> Query:
+    """At most `count` of its runs that have ended, of the turns before that one, newest first: `id`, `reason`,
+    `received_ms`."""
+    return _LATEST.query(timer_id=timer_id, before_id=before_turn, count=count)

@@ -1,0 +1,204 @@
+"""Questions that wait for their answer."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from sqlalchemy import Index, bindparam, exists, literal_column, select, update
+from sqlalchemy.dialects.postgresql import insert
+
+from services.store.port import Query, Statement, Write
+from services.store.schema import delete_batch, integer, table, text
+from services.store.turns.inbox import INBOX, MAY_RUN
+from services.store.turns.outbox import OUTBOX
+
+PENDING = table(
+    "pending",
+    integer("id", primary_key=True),
+    text("chat"),
+    text("member"),
+    integer("turn_id"),
+    text("body"),
+    text("state"),
+    integer("asked_ms"),
+    integer("expires_ms"),
+    integer("answered_by", nullable=True),
+)
+_OPEN = PENDING.c.state == literal_column("'open'")
+Index("pending_open", PENDING.c.chat, PENDING.c.member, sqlite_where=_OPEN, postgresql_where=_OPEN)
+
+_ASK = Statement(
+    "pending.ask",
+    insert(PENDING)
+    .values({column.name: bindparam(column.name, type_=column.type) for column in PENDING.columns})
+    .on_conflict_do_nothing(index_elements=["id"]),
+)
+_CLOSE_OTHERS = Statement(
+    "pending.close_others",
+    update(PENDING)
+    .where(PENDING.c.chat == bindparam("in_chat"), PENDING.c.member == bindparam("of_member"), _OPEN)
+    .values(state="replaced"),
+)
+_ANSWER = Statement(
+    "pending.answer",
+    update(PENDING)
+    .where(PENDING.c.id == bindparam("row_id"), _OPEN, exists().where(INBOX.c.id == bindparam("turn_id")))
+    .values(state=bindparam("how"), answered_by=bindparam("turn_id")),
+)
+_REOPEN = Statement(
+    "pending.reopen",
+    update(PENDING)
+    .where(
+        PENDING.c.id == bindparam("row_id"),
+        PENDING.c.state == literal_column("'answered'"),
+        PENDING.c.answered_by == bindparam("turn_id"),
+    )
+    .values(state="open", answered_by=None),
+)
+_WITHDRAW = Statement(
+    "pending.withdraw", update(PENDING).where(PENDING.c.id == bindparam("row_id"), _OPEN).values(state="withdrawn")
+)
+_EXPIRE = Statement(
+    "pending.expire", update(PENDING).where(PENDING.c.id == bindparam("row_id"), _OPEN).values(state="expired")
+)
+_LEAVE = Statement(
+    "pending.leave",
+    update(PENDING).where(PENDING.c.id == bindparam("row_id"), _OPEN).values(expires_ms=bindparam("now_ms")),
+)
+_END_UNANSWERED = Statement(
+    "pending.end_unanswered",
+    update(PENDING)
+    .where(PENDING.c.id == bindparam("row_id"), _OPEN)
+    .values(state="expired", answered_by=bindparam("turn_id")),
+)
+_OPEN_ONES = Statement("pending.open", select(PENDING).where(_OPEN).order_by(PENDING.c.id))
+_FIND = Statement("pending.find", select(PENDING).where(PENDING.c.id == bindparam("row_id")))
+# Ids count upwards: what a turn says stands between its message and what it asks, so little of the outbox is looked at.
+_SAID_BY_THE_TURN = (
+    (OUTBOX.c.turn_id == PENDING.c.turn_id) & (OUTBOX.c.id > PENDING.c.turn_id) & (OUTBOX.c.id < PENDING.c.id)
+)
+_ASKED_BY = Statement(
+    "pending.asked_by_message",
+    select(PENDING)
+    .join(OUTBOX, _SAID_BY_THE_TURN)
+    .where(PENDING.c.chat == bindparam("in_chat"), OUTBOX.c.native_id == bindparam("with_id")),
+)
+_MESSAGES = Statement(
+    "pending.messages",
+    select(OUTBOX.c.native_id)
+    .join(PENDING, _SAID_BY_THE_TURN)
+    .where(PENDING.c.id == bindparam("row_id"), OUTBOX.c.native_id.is_not(None))
+    .order_by(OUTBOX.c.id),
+)
+_BECAME = select(PENDING.c.id, PENDING.c.body, PENDING.c.state, INBOX.c.sender_name).join(
+    INBOX, INBOX.c.id == PENDING.c.answered_by, isouter=True
+)
+_BECAME_OF = Statement("pending.became", _BECAME.where(PENDING.c.id == bindparam("row_id")))
+_BECAME_WITH = Statement(
+    "pending.became_with",
+    _BECAME.where(PENDING.c.chat == bindparam("in_chat"), PENDING.c.body.like(bindparam("holding")))
+    .order_by(PENDING.c.id.desc())
+    .limit(20),
+)
+_FORGET = Statement(
+    "pending.forget",
+    delete_batch(
+        PENDING,
+        PENDING.c.id < bindparam("before_id"),
+        ~_OPEN,
+        # The turn of its answer may still have to run.
+        ~exists().where(INBOX.c.id == PENDING.c.answered_by, MAY_RUN),
+    ),
+)
+
+
+def ask(
+    *, id: int, chat: str, member: str, replaces: str, turn_id: int, body: str, asked_ms: int, expires_ms: int
+) -> list[Write]:
+    """A question to `member`. Older ones to the member `replaces` in the chat no longer wait."""
+    return [
+        _CLOSE_OTHERS.write(in_chat=chat, of_member=replaces),
+        _ASK.write(
+            id=id,
+            chat=chat,
+            member=member,
+            turn_id=turn_id,
+            body=body,
+            state="open",
+            asked_ms=asked_ms,
+            expires_ms=expires_ms,
+            answered_by=None,
+        ),
+    ]
+
+
+def answer(id: int, turn_id: int, how: Literal["answered", "allowed", "refused"] = "answered") -> Write:
+    """The question is answered by that turn, whose message is accepted in the same unit: at most one message ever
+    answers it, and no duplicate does. `how`: of what waited for a person's yes, what was said."""
+    return _ANSWER.write(row_id=id, turn_id=turn_id, how=how)
+
+
+def reopen(id: int, turn_id: int) -> Write:
+    """The answer of that turn was not heeded: the question waits again."""
+    return _REOPEN.write(row_id=id, turn_id=turn_id)
+
+
+def withdraw(id: int) -> Write:
+    """The question is not to be answered any more."""
+    return _WITHDRAW.write(row_id=id)
+
+
+def nobody_alone(id: int) -> str:
+    """Stands for the member of a question that no newer one simply closes: more than one may answer it, or who asked
+    has to hear that nobody did."""
+    return f"*{id}"
+
+
+def asked_by_message(chat: str, native_id: str) -> Query:
+    """The question of the turn that sent the message of that id, whatever its state."""
+    return _ASKED_BY.query(in_chat=chat, with_id=native_id)
+
+
+def messages(id: int) -> Query:
+    """The ids of the messages of the turn that asked the question."""
+    return _MESSAGES.query(row_id=id)
+
+
+def expire(id: int) -> Write:
+    """The question has waited too long."""
+    return _EXPIRE.write(row_id=id)
+
+
+def leave(id: int, now_ms: int) -> Write:
+    """Nobody is going to answer the question any more: it has waited long enough."""
+    return _LEAVE.write(row_id=id, now_ms=now_ms)
+
+
+def end_unanswered(id: int, turn_id: int) -> Write:
+    """The question is over, and the turn of that id tells who asked; the unit is undone where it waits no longer."""
+    return _END_UNANSWERED.write_expecting(1, row_id=id, turn_id=turn_id)
+
+
+def open_questions() -> Query:
+    """All that wait."""
+    return _OPEN_ONES.query()
+
+
+def find(id: int) -> Query:
+    """One question, whatever its state."""
+    return _FIND.query(row_id=id)
+
+
+def became(id: int) -> Query:
+    """What became of one question: `id`, `body`, `state`, and who answered it as `sender_name`."""
+    return _BECAME_OF.query(row_id=id)
+
+
+def became_with(chat: str, text: str) -> Query:
+    """The same of the newest questions of the chat whose body holds `text`, which has no signs of a pattern."""
+    return _BECAME_WITH.query(in_chat=chat, holding=f"%{text}%")
+
+
+def forget(before_id: int) -> Write:
+    """Drop what no longer waits and is older than that id."""
+    return _FORGET.write(before_id=before_id)

@@ -1,0 +1,273 @@
+"""What is to happen at its time: one row for each reminder and each schedule. When it happens next stands in
+`occurrences`. Numbers are given once in a chat; what has ended or was removed is forgotten some time later."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import ColumnElement, Index, and_, bindparam, case, func, literal_column, or_, select, update
+from sqlalchemy.dialects.postgresql import insert
+
+from services.store.port import Query, Statement, Write
+from services.store.schema import INTEGER, TEXT, batch, delete_batch, integer, table, text
+from services.store.turns.inbox import INBOX
+from services.store.turns.occurrences import OCCURRENCES
+
+TIMERS = table(
+    "timers",
+    integer("id", primary_key=True),
+    text("kind"),
+    integer("number"),
+    text("bot"),
+    text("chat"),
+    integer("is_group"),
+    text("private_to", nullable=True),
+    text("owner"),
+    text("owner_name"),
+    text("members"),
+    text("function"),
+    text("arguments"),
+    text("title"),
+    text("rule"),
+    text("zone"),
+    text("source"),
+    text("state"),
+    integer("done"),
+    integer("revision"),
+    text("call_key"),
+    integer("place"),
+    text("changed_by"),
+    integer("created_ms"),
+    integer("changed_ms"),
+    integer("fired_ms", nullable=True),
+    integer("turn_id", nullable=True),
+    integer("ended_ms", nullable=True),
+    text("removed_by", nullable=True),
+    integer("being_said"),
+)
+_GIVEN = tuple(
+    column
+    for column in TIMERS.columns
+    if column.name not in {"number", "fired_ms", "turn_id", "ended_ms", "removed_by"}
+)
+_ONE: ColumnElement[int] = literal_column("1")
+_NOTHING: ColumnElement[int] = literal_column("0")
+_ACTIVE: ColumnElement[str] = literal_column("'active'")
+_ENDED: ColumnElement[str] = literal_column("'ended'")
+_REMOVED: ColumnElement[str] = literal_column("'removed'")
+_HOLDS = TIMERS.c.state.in_([_ACTIVE, literal_column("'paused'")])
+_DECLARED = TIMERS.c.source != literal_column("''")
+_THIS = TIMERS.c.id == bindparam("row_id", type_=INTEGER)
+_KEPT = TIMERS.c.state != _REMOVED
+_UNCHANGED = TIMERS.c.revision == bindparam("known_revision", type_=INTEGER)
+Index("timers_numbers", TIMERS.c.chat, TIMERS.c.kind, TIMERS.c.number, unique=True)
+Index("timers_calls", TIMERS.c.call_key, TIMERS.c.place, unique=True)
+Index("timers_owners", TIMERS.c.owner, TIMERS.c.kind, sqlite_where=_HOLDS, postgresql_where=_HOLDS)
+Index("timers_declared", TIMERS.c.source, sqlite_where=_DECLARED, postgresql_where=_DECLARED)
+Index(
+    "timers_ended",
+    TIMERS.c.ended_ms,
+    sqlite_where=TIMERS.c.ended_ms.is_not(None),
+    postgresql_where=TIMERS.c.ended_ms.is_not(None),
+)
+
+_HERE = and_(TIMERS.c.chat == bindparam("chat", type_=TEXT), TIMERS.c.kind == bindparam("kind", type_=TEXT))
+_OWNERS = and_(TIMERS.c.owner == bindparam("owner", type_=TEXT), TIMERS.c.kind == bindparam("kind", type_=TEXT), _HOLDS)
+_NEXT_NUMBER = select(func.coalesce(func.max(TIMERS.c.number), _NOTHING) + _ONE).where(_HERE).scalar_subquery()
+_OWNED = select(func.count()).select_from(TIMERS).where(_OWNERS).scalar_subquery()
+_NEXT = OCCURRENCES.alias("next")
+_SNOOZED = OCCURRENCES.alias("snoozed")
+_DUE: ColumnElement[str] = literal_column("'due'")
+_WHOLE = select(TIMERS, _NEXT.c.due_ms.label("next_ms"), _SNOOZED.c.due_ms.label("snoozed_ms")).select_from(
+    TIMERS.outerjoin(
+        _NEXT, and_(_NEXT.c.timer_id == TIMERS.c.id, _NEXT.c.snoozed == _NOTHING, _NEXT.c.state == _DUE)
+    ).outerjoin(
+        _SNOOZED, and_(_SNOOZED.c.timer_id == TIMERS.c.id, _SNOOZED.c.snoozed == _ONE, _SNOOZED.c.state == _DUE)
+    )
+)
+_IS_DUE = select(_ONE).where(OCCURRENCES.c.timer_id == TIMERS.c.id, OCCURRENCES.c.state == _DUE).exists()
+_IS_RUNNING = select(_ONE).where(INBOX.c.id == TIMERS.c.turn_id, INBOX.c.reason == literal_column("'waiting'")).exists()
+
+_ADD = Statement(
+    "timers.add",
+    insert(TIMERS)
+    .from_select(
+        [*(column.name for column in _GIVEN), "number"],
+        select(*(bindparam(column.name, type_=column.type) for column in _GIVEN), _NEXT_NUMBER).where(
+            bindparam("most_per_owner", type_=INTEGER) > _OWNED
+        ),
+    )
+    .on_conflict_do_nothing(),
+)
+_CHANGE = Statement(
+    "timers.change",
+    update(TIMERS)
+    .where(_THIS, _KEPT, _UNCHANGED)
+    .values(
+        **{
+            name: bindparam(f"new_{name}", type_=TIMERS.c[name].type)
+            for name in ("title", "arguments", "rule", "zone", "state", "done", "changed_by", "changed_ms")
+        },
+        revision=TIMERS.c.revision + _ONE,
+        ended_ms=case((bindparam("new_state", type_=TEXT) == _ENDED, TIMERS.c.ended_ms), else_=None),
+    ),
+)
+_REMOVE = Statement(
+    "timers.remove",
+    update(TIMERS)
+    .where(_THIS, _KEPT)
+    .values(
+        state="removed",
+        changed_by=bindparam("by_call", type_=TEXT),
+        removed_by=bindparam("by_member", type_=TEXT),
+        being_said=case((or_(TIMERS.c.state == _ENDED, _IS_RUNNING), _ONE), else_=_NOTHING),
+        changed_ms=bindparam("now_ms", type_=INTEGER),
+        ended_ms=bindparam("now_ms", type_=INTEGER),
+        revision=TIMERS.c.revision + _ONE,
+    ),
+)
+_FIRED = Statement(
+    "timers.fired",
+    update(TIMERS)
+    .where(_THIS)
+    .values(
+        done=TIMERS.c.done + bindparam("passed", type_=INTEGER),
+        fired_ms=func.coalesce(bindparam("at_ms", type_=INTEGER), TIMERS.c.fired_ms),
+        turn_id=func.coalesce(bindparam("of_turn", type_=INTEGER), TIMERS.c.turn_id),
+    ),
+)
+_COUNT_ANEW = Statement(
+    "timers.count_anew",
+    update(TIMERS).where(_THIS).values(rule=bindparam("new_rule", type_=TEXT), revision=TIMERS.c.revision + _ONE),
+)
+_END = Statement(
+    "timers.end",
+    update(TIMERS)
+    .where(_THIS, TIMERS.c.state == _ACTIVE, ~_IS_DUE)
+    .values(state="ended", ended_ms=bindparam("now_ms", type_=INTEGER)),
+)
+_LATER = TIMERS.alias("later")
+_FORGET = Statement(
+    "timers.forget",
+    delete_batch(
+        TIMERS,
+        TIMERS.c.ended_ms < bindparam("before_ms", type_=INTEGER),
+        # The highest number of a chat stays taken.
+        select(_ONE)
+        .where(_LATER.c.chat == TIMERS.c.chat, _LATER.c.kind == TIMERS.c.kind, _LATER.c.number > TIMERS.c.number)
+        .exists(),
+    ),
+)
+_ERASE = Statement(
+    "timers.erase",
+    update(TIMERS)
+    .where(
+        batch(TIMERS, TIMERS.c.ended_ms < bindparam("before_ms", type_=INTEGER), TIMERS.c.title != literal_column("''"))
+    )
+    .values(title="", arguments="{}", members="[]"),
+)
+_OF_CHAT = Statement("timers.of_chat", _WHOLE.where(_HERE, _HOLDS))
+_OF_NUMBER = Statement(
+    "timers.of_number", _WHOLE.where(_HERE, TIMERS.c.number == bindparam("number", type_=INTEGER), _KEPT)
+)
+_OF_ID = Statement("timers.of_id", _WHOLE.where(_THIS))
+_OF_CALL = Statement(
+    "timers.of_call", _WHOLE.where(TIMERS.c.call_key == bindparam("call_key", type_=TEXT)).order_by(TIMERS.c.place)
+)
+_REMOVED_BY = Statement(
+    "timers.removed_by_call",
+    _WHOLE.where(
+        TIMERS.c.chat == bindparam("chat", type_=TEXT),
+        TIMERS.c.state == _REMOVED,
+        TIMERS.c.changed_by == bindparam("by_call", type_=TEXT),
+    ).order_by(TIMERS.c.number),
+)
+_DECLARED_ROWS = Statement("timers.declared", _WHOLE.where(_DECLARED, _KEPT).order_by(TIMERS.c.source))
+_SAID_LATELY = Statement(
+    "timers.said_lately",
+    _WHOLE.where(_HERE, _KEPT, TIMERS.c.fired_ms.is_not(None))
+    .order_by(TIMERS.c.fired_ms.desc())
+    .limit(literal_column("20")),
+)
+_COUNT = Statement("timers.count", select(func.count().label("count")).select_from(TIMERS).where(_OWNERS))
+
+
+def add(*, most_per_owner: int, **values: Any) -> Write:
+    """A new row, under the next number of its chat and kind. The unit is undone when the call added it before, when its
+    owner has `most_per_owner` of the kind, or when another addition took the number in this very moment."""
+    given = {"state": "active", "done": 0, "revision": 0, "changed_by": "", "being_said": 0}
+    return _ADD.write_expecting(1, most_per_owner=most_per_owner, **given, **values)
+
+
+def change(row: Mapping[str, Any], *, changed_by: str, now_ms: int, **values: Any) -> Write:
+    """`values` in the place of those in `row`. The unit is undone when it was changed or removed since it was read."""
+    names = ("title", "arguments", "rule", "zone", "state", "done")
+    new = {f"new_{name}": values.get(name, row[name]) for name in names}
+    new |= {"new_changed_by": changed_by, "new_changed_ms": now_ms}
+    return _CHANGE.write_expecting(1, row_id=row["id"], known_revision=row["revision"], **new)
+
+
+def remove(id: int, *, by_call: str, by_member: str, now_ms: int) -> Write:
+    """Take it away, and note whether it had just been claimed. Nothing when it was removed before."""
+    return _REMOVE.write(row_id=id, by_call=by_call, by_member=by_member, now_ms=now_ms)
+
+
+def fired(id: int, *, passed: int, at_ms: int | None, turn_id: int | None) -> Write:
+    """So many more of its occurrences are over; the last of them is said by that turn, unless both are None."""
+    return _FIRED.write(row_id=id, passed=passed, at_ms=at_ms, of_turn=turn_id)
+
+
+def count_anew(id: int, rule: str) -> Write:
+    """Its elapsed time is counted from another instant."""
+    return _COUNT_ANEW.write(row_id=id, new_rule=rule)
+
+
+def end(id: int, now_ms: int) -> Write:
+    """It is over, where nothing of it is due any more."""
+    return _END.write(row_id=id, now_ms=now_ms)
+
+
+def forget(before_ms: int) -> list[Write]:
+    """Drop what ended before that instant."""
+    return [_FORGET.write(before_ms=before_ms), _ERASE.write(before_ms=before_ms)]
+
+
+def of_chat(chat: str, kind: str) -> Query:
+    """Those of the chat that are active or paused, each with `next_ms` and `snoozed_ms`."""
+    return _OF_CHAT.query(chat=chat, kind=kind)
+
+
+def of_number(chat: str, kind: str, number: int) -> Query:
+    """The one of that number, unless it was removed."""
+    return _OF_NUMBER.query(chat=chat, kind=kind, number=number)
+
+
+def of_id(id: int) -> Query:
+    """One row, removed or not."""
+    return _OF_ID.query(row_id=id)
+
+
+def of_call(call_key: str) -> Query:
+    """Those that a call added, in the order in which it did."""
+    return _OF_CALL.query(call_key=call_key)
+
+
+def removed_by_call(chat: str, call_key: str) -> Query:
+    """Those that a call removed."""
+    return _REMOVED_BY.query(chat=chat, by_call=call_key)
+
+
+def declared() -> Query:
+    """Those that the settings declare."""
+    return _DECLARED_ROWS.query()
+
+
+def said_lately(chat: str, kind: str) -> Query:
+    """The 20 that were said last, latest first."""
+    return _SAID_LATELY.query(chat=chat, kind=kind)
+
+
+def count(owner: str, kind: str) -> Query:
+    """How many of a kind a member has, as `count`."""
+    return _COUNT.query(owner=owner, kind=kind)

@@ -1,0 +1,98 @@
+"""State of turns that are not over: stored model answers, and values that functions keep per member."""
+
+from __future__ import annotations
+
+from sqlalchemy import bindparam, exists, select
+from sqlalchemy.dialects.postgresql import insert
+
+from services.store.port import Query, Statement, Write
+from services.store.schema import delete_batch, integer, table, text
+from services.store.turns.inbox import INBOX, MAY_RUN
+
+ANSWERS = table(
+    "turn_answers",
+    integer("turn_id", primary_key=True),
+    integer("round", primary_key=True),
+    text("body"),
+    text("request_id"),
+    integer("at_ms"),
+    text("taint", nullable=True),
+)
+
+_PUT = Statement(
+    "answers.put",
+    insert(ANSWERS)
+    .values({column.name: bindparam(column.name, type_=column.type) for column in ANSWERS.columns})
+    .on_conflict_do_nothing(index_elements=["turn_id", "round"]),
+)
+_OF_TURN = Statement(
+    "answers.of_turn",
+    select(ANSWERS.c.round, ANSWERS.c.body, ANSWERS.c.taint).where(ANSWERS.c.turn_id == bindparam("turn_id")),
+)
+_FORGET = Statement(
+    "answers.forget",
+    delete_batch(
+        ANSWERS,
+        ANSWERS.c.turn_id < bindparam("before_id"),
+        ~exists().where(INBOX.c.id == ANSWERS.c.turn_id, MAY_RUN),
+    ),
+)
+
+
+def put(turn_id: int, round_number: int, body: str, request_id: str, at_ms: int, taint: str) -> Write:
+    """A model's answer, before it is used. `taint`: what the turn had read when it came."""
+    return _PUT.write(turn_id=turn_id, round=round_number, body=body, request_id=request_id, at_ms=at_ms, taint=taint)
+
+
+def of_turn(turn_id: int) -> Query:
+    """The stored answers of a turn: `round`, `body`, `taint` (null: written before it was kept)."""
+    return _OF_TURN.query(turn_id=turn_id)
+
+
+def forget_answers(before_id: int) -> Write:
+    """Drop the answers to turns that are older than that id, and neither wait nor may be retried."""
+    return _FORGET.write(before_id=before_id)
+
+
+TURN_MEMORY = table(
+    "turn_memory",
+    text("chat", primary_key=True),
+    text("member", primary_key=True),
+    text("state"),
+    integer("until_ms"),
+)
+
+_INSERT = insert(TURN_MEMORY).values({column.name: bindparam(column.name) for column in TURN_MEMORY.columns})
+_KEEP = Statement(
+    "turn_memory.keep",
+    _INSERT.on_conflict_do_update(
+        index_elements=["chat", "member"],
+        set_={name: _INSERT.excluded[name] for name in ("state", "until_ms")},
+    ),
+)
+_GET = Statement(
+    "turn_memory.get",
+    select(TURN_MEMORY.c.state).where(
+        TURN_MEMORY.c.chat == bindparam("chat"),
+        TURN_MEMORY.c.member == bindparam("member"),
+        TURN_MEMORY.c.until_ms > bindparam("now_ms"),
+    ),
+)
+_FORGET_MEMBER_STATE = Statement(
+    "turn_memory.forget", delete_batch(TURN_MEMORY, TURN_MEMORY.c.until_ms <= bindparam("now_ms"))
+)
+
+
+def keep(chat: str, member: str, state: str, until_ms: int) -> Write:
+    """The state after a turn, as JSON."""
+    return _KEEP.write(chat=chat, member=member, state=state, until_ms=until_ms)
+
+
+def get(chat: str, member: str, now_ms: int) -> Query:
+    """The `state` that is still kept; no row when there is none."""
+    return _GET.query(chat=chat, member=member, now_ms=now_ms)
+
+
+def forget_member_state(now_ms: int) -> Write:
+    """Drop what has been kept long enough."""
+    return _FORGET_MEMBER_STATE.write(now_ms=now_ms)

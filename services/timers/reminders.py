@@ -1,0 +1,547 @@
+"""Reminders: timers that send a text. Ownership, selection by number or words, and texts in the owner's time zone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, time, timedelta, tzinfo
+from zoneinfo import ZoneInfo
+
+from config.sections.timers import RemindersSettings
+from config.texts import Phrases
+from services.chats.members import KnownMember, MemberZones
+from services.clock import Clock
+from services.patterns import lazy_pattern
+from services.refs import ChatRef, JsonObject, MemberRef, Role
+from services.timers.reminder_lines import read_line
+from services.timers.timer import Draft, Timer, TimerKind, TimerState
+from services.timers.timetable import Removed, Timetable
+from services.times import Kind, Times, Trouble
+from services.times.recurrence import BadRule, Occurrence, Once, RuleFault, check
+from services.times.time_formatting import clock, distance, in_words, moment
+from services.times.wished_times import TimeNotUnderstood, Understood, WishedTime, is_once, understood
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """Who asks, where."""
+
+    chat: ChatRef
+    is_group: bool
+    is_private: bool
+    """Nobody else reads it: a private chat, or said to the bot alone in a group."""
+    bot: str
+    member: MemberRef
+    name: str
+    role: Role
+    home: ZoneInfo
+    """The chat's zone, for those who have set none."""
+    asked_at: datetime | None = None
+    """When it was asked for, where a question held it up since; None: now."""
+
+    @property
+    def private_to(self) -> MemberRef | None:
+        """Whose own business it stays in a group that does not read along."""
+        return self.member if self.is_group and self.is_private else None
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """One reminder that is asked for."""
+
+    text: str
+    time: WishedTime
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A reminder as it is to be: for whom, and how its time was understood."""
+
+    wish: Wish
+    members: tuple[KnownMember, ...]
+    """Nobody: everybody in the chat."""
+    time: Understood
+    first: Occurrence
+
+    def is_for_alone(self, member: MemberRef) -> bool:
+        """Whether it is for `member` and nobody else."""
+        return [one.ref for one in self.members] == [member]
+
+    @property
+    def zone(self) -> ZoneInfo:
+        """That of its wall times."""
+        return ZoneInfo(self.time.zone)
+
+    @property
+    def moved_to(self) -> datetime | None:
+        """What the clocks show instead of its first wall time, where they skip that; naive."""
+        shown = self.first.at.astimezone(self.zone).replace(tzinfo=None, microsecond=0, fold=0)
+        return shown if shown != self.first.wall.replace(fold=0, microsecond=0) else None
+
+    @property
+    def comes_twice(self) -> bool:
+        """Whether the clocks show its first wall time twice; the first one is meant."""
+        wall = self.first.wall.replace(tzinfo=self.zone)
+        is_ambiguous = wall.utcoffset() != wall.replace(fold=1 - wall.fold).utcoffset() and self.moved_to is None
+        return is_ambiguous and isinstance(self.time.rule.when, Once)
+
+
+def one_line(text: str) -> str:
+    """`text` as a reminder keeps it: nobody can make a message of several lines of it."""
+    return " ".join(text.replace("\0", " ").split())
+
+
+_A_NUMBER = r"(?:#|no\.?|number|reminders?|第)?\s*#?\s*\d{1,9}\s*(?:号|条|个|项)?"
+_BETWEEN = r"(?:\s*(?:,|，|、|&|\+|\band\b|和|跟|与)\s*|\s+)"
+_NUMBERS = lazy_pattern(rf"\s*{_A_NUMBER}(?:{_BETWEEN}{_A_NUMBER})*\s*", re.IGNORECASE)
+_ALL = frozenset(
+    """all|all of them|all of mine|all mine|everything|every one|all reminders|all my reminders|my reminders
+    |all of my reminders|全部|所有|全部提醒|所有提醒|我的全部提醒|我的所有提醒|全都""".replace("\n", "")
+    .replace("  ", "")
+    .split("|")
+)
+_NOISE = lazy_pattern(
+    r"^(?:(?:the|my|that|a|our)\s+)+|^(?:reminders?|one)\s+(?:(?:about|for|to|of)\s+)?"
+    r"|\s+(?:one|reminders?|thing)$|^(?:关于|那个|那条|我的|这个|这条)|(?:的?提醒|那个|那条|的)$",
+    re.IGNORECASE,
+)
+_EDGES = " \t\"'“”「」.。!！"
+
+
+class NoSuchReminder(LookupError):
+    """None of the reminders is meant."""
+
+
+class SeveralReminders(LookupError):
+    """More than one of them may be meant: `candidates`."""
+
+    def __init__(self, candidates: Sequence[Timer]) -> None:
+        super().__init__(len(candidates))
+        self.candidates = tuple(candidates)
+
+
+def means_all(which: str) -> bool:
+    """Whether `which` asks for every one."""
+    return " ".join(which.split()).strip(_EDGES).casefold() in _ALL
+
+
+def numbers_in(which: str) -> list[int]:
+    """The numbers that `which` lists, each once; none where it is anything but numbers."""
+    if not _NUMBERS.fullmatch(which):
+        return []
+    return list(dict.fromkeys(int(digits) for digits in re.findall(r"\d+", which)))
+
+
+def described(timers: Sequence[Timer], words: str) -> Timer:
+    """The one of `timers` that `words` describe: all of what it says, else a part of it, else every word somewhere in
+    it. Raises NoSuchReminder and SeveralReminders."""
+    wanted = _bare(words)
+    if not wanted:
+        raise NoSuchReminder(words)
+    titles = [(timer, " ".join(timer.title.split()).casefold()) for timer in timers]
+    found = [timer for timer, title in titles if title == wanted]
+    found = found or [timer for timer, title in titles if wanted in title]
+    found = found or [timer for timer, title in titles if all(word in title for word in wanted.split())]
+    if not found:
+        raise NoSuchReminder(words)
+    if len(found) > 1:
+        raise SeveralReminders(found)
+    return found[0]
+
+
+def only(timers: Sequence[Timer]) -> Timer:
+    """The one that is meant. Raises SeveralReminders."""
+    if len(timers) > 1:
+        raise SeveralReminders(timers)
+    return timers[0]
+
+
+def _bare(words: str) -> str:
+    """Folded, without the words around a description: `the dentist one` is `dentist`."""
+    bare = " ".join(words.split()).strip(_EDGES).casefold()
+    while (shorter := _NOISE.sub("", bare).strip(_EDGES)) != bare and shorter:
+        bare = shorter
+    return bare
+
+
+FUNCTION = "remind"
+"""What a fired reminder runs."""
+_UNTIL = re.compile(r"^(?:for|until|till|by|到|推迟)\s*", re.IGNORECASE)
+_NUMBER_FIRST = re.compile(r"#?(\d{1,9})(?:号|条)?(?:\s+(.+))?")
+
+
+class NotASingleTime(ValueError):
+    """A reminder can be put off until one moment only."""
+
+
+class NotYourReminder(PermissionError):
+    """It is somebody else's."""
+
+    def __init__(self, timer: Timer) -> None:
+        super().__init__(timer.number)
+        self.timer = timer
+
+
+class Reminders:
+    """The reminders of all chats."""
+
+    def __init__(
+        self, timetable: Timetable, zones: MemberZones, times: Times, settings: RemindersSettings, clock: Clock
+    ) -> None:
+        self._timetable = timetable
+        self._zones = zones
+        self._clock = clock
+        self.times = times
+        self.most_per_member = settings.most_per_member
+        self.default_time = time.fromisoformat(settings.default_time)
+        self.snooze_for = timedelta(minutes=settings.snooze_minutes)
+
+    def now(self) -> datetime:
+        """The instant, in UTC."""
+        return self._clock.now()
+
+    async def zone_of(self, member: MemberRef, home: ZoneInfo) -> ZoneInfo:
+        """The member's own zone, else `home`."""
+        own = await self._zones.of(member)
+        return home if own is None else ZoneInfo(own)
+
+    async def now_of(self, asker: Asker) -> datetime:
+        """The time where the asker is, or was when it was asked for; aware."""
+        return self._asked_at(asker).astimezone(await self.zone_of(asker.member, asker.home))
+
+    async def plans(self, asker: Asker, wish: Wish, members: Sequence[KnownMember]) -> list[Plan]:
+        """What `wish` means for `members`, or for everybody in the chat where there are none. What is to happen at the
+        same time of day for people in several zones is a reminder for each of them. Raises TimeNotUnderstood and
+        BadRule."""
+        if not members:
+            return [self._plan(asker, wish, (), asker.home)]
+        by_zone: dict[str, list[KnownMember]] = {}
+        for member in members:
+            zone = await self.zone_of(member.ref, asker.home)
+            by_zone.setdefault(str(zone), []).append(member)
+        plans = [self._plan(asker, wish, together, ZoneInfo(zone)) for zone, together in by_zone.items()]
+        same = {plan.first.at for plan in plans}
+        if len(same) == 1 and all(isinstance(plan.time.rule.when, Once) for plan in plans):
+            return [replace(plans[0], members=tuple(members))]
+        return plans
+
+    async def create(self, asker: Asker, plans: Sequence[Plan], *, call_key: str) -> list[Timer]:
+        """Set all of `plans`, or none; the same ones again where this call set them before. Raises TooMany and BadRule,
+        whose index is that of the plan."""
+        drafts = [
+            Draft(
+                kind=TimerKind.REMINDER,
+                bot=asker.bot,
+                chat=asker.chat,
+                is_group=asker.is_group,
+                private_to=asker.private_to if plan.is_for_alone(asker.member) else None,
+                owner=asker.member,
+                owner_name=asker.name,
+                members=tuple((one.ref, one.name) for one in plan.members),
+                function=FUNCTION,
+                arguments=_arguments(plan.wish.text),
+                title=plan.wish.text,
+                rule=plan.time.rule,
+                zone=plan.time.zone,
+            )
+            for plan in plans
+        ]
+        return await self._timetable.add(drafts, call_key=call_key, most_per_owner=self.most_per_member)
+
+    async def added_by(self, *call_keys: str) -> list[Timer]:
+        """What one of these calls set before, for a call that is repeated."""
+        return [timer for key in call_keys for timer in await self._timetable.added_by(key)]
+
+    async def removed_by(self, chat: ChatRef, *call_keys: str) -> list[Removed]:
+        """What one of these calls removed before."""
+        return [one for key in call_keys for one in await self._timetable.removed_by(chat, key)]
+
+    async def of_id(self, timer_id: int) -> Timer | None:
+        """The reminder of that id; None when it was deleted."""
+        return await self._timetable.of_id(timer_id)
+
+    async def of(self, asker: Asker) -> list[Timer]:
+        """The asker's own reminders in this chat and those for everybody, soonest first."""
+        timers = await self._timetable.of_chat(
+            asker.chat, kind=TimerKind.REMINDER, private_to=asker.member if asker.is_private else None
+        )
+        return [timer for timer in timers if concerns(timer, asker.member)]
+
+    async def meant(self, asker: Asker, which: str) -> list[Timer]:
+        """The reminders that `which` names, by number or by what one says. Raises NoSuchReminder, SeveralReminders and
+        NotYourReminder."""
+        numbers = numbers_in(which)
+        if not numbers:
+            return [described(await self.of(asker), which)]
+        return [await self._numbered(asker, number) for number in numbers]
+
+    async def change(
+        self, asker: Asker, timer: Timer, text: str, time: WishedTime, *, call_key: str
+    ) -> tuple[Timer, Plan | None]:
+        """Let `timer` say `text`, or be at another time, or both; what is empty stays. The plan is that of the new
+        time. Raises NotYourReminder, TimeNotUnderstood and BadRule."""
+        require_mine(timer, asker)
+        plan = None
+        if not time.is_empty:
+            zone = ZoneInfo(timer.zone)
+            members = tuple(KnownMember(ref, name) for ref, name in timer.members)
+            plan = self._plan(asker, Wish(text or timer.title, time), members, zone, self._day_of(timer, time, zone))
+        changed = await self._timetable.change(
+            timer,
+            call_key=call_key,
+            title=text or None,
+            arguments=_arguments(text) if text else None,
+            rule=plan.time.rule if plan else None,
+            zone=plan.time.zone if plan else None,
+        )
+        return changed, plan
+
+    async def done_with(self, asker: Asker, timer: Timer, *, call_key: str) -> None:
+        """What of it was put off does not come again; what repeats goes on."""
+        if timer.snoozed_until is not None:
+            await self._timetable.drop_snoozed(timer, call_key=call_key)
+
+    async def said_or_meant(self, asker: Asker, which: str, line: str) -> tuple[Timer | None, str]:
+        """The reminder that `which` names; else the one that a line such as `3 10 minutes` begins with; else the one
+        that was said to the asker last, None where there was none. And the rest of the line: the time. Raises
+        NoSuchReminder, SeveralReminders and NotYourReminder."""
+        if not which.strip():
+            which, line = await self._apart(asker, line)
+        timer = await self._spoken_of(asker, which)
+        if timer is not None and not (concerns(timer, asker.member) and timer.members):
+            require_mine(timer, asker)
+        return timer, line
+
+    async def put_off(self, asker: Asker, timer: Timer, words: str, *, call_key: str) -> Timer:
+        """Let it come once more at the time in `words`, or after the usual while; its rule stays. Raises
+        TimeNotUnderstood and BadRule."""
+        if not words:
+            return await self._timetable.snooze(timer, self.now() + self.snooze_for, call_key=call_key)
+        now = await self.now_of(asker)
+        time = understood(WishedTime(words), self.times, now, self.default_time)
+        if not is_once(time.rule):
+            raise NotASingleTime(words)
+        return await self._timetable.snooze(timer, self._first(time, words).at, call_key=call_key)
+
+    async def remove(self, asker: Asker, timers: Sequence[Timer], *, call_key: str) -> list[Removed]:
+        """Take all of `timers` away, or none. Raises NotYourReminder."""
+        for timer in timers:
+            require_mine(timer, asker)
+        return await self._timetable.remove(timers, by=asker.member, call_key=call_key)
+
+    def _asked_at(self, asker: Asker) -> datetime:
+        """UTC; never in the future, whatever a network's clock says."""
+        return self.now() if asker.asked_at is None else min(asker.asked_at, self.now())
+
+    def _day_of(self, timer: Timer, time: WishedTime, zone: ZoneInfo) -> datetime | None:
+        """The beginning of the day of `timer`, where a new `time` names a time of day alone: it keeps its day."""
+        if not isinstance(timer.rule.when, Once) or time.has_dates:
+            return None
+        day = timer.rule.when.wall.replace(hour=0, minute=0, second=0, microsecond=0, tzinfo=zone)
+        reading = self.times.read(time.words.strip(), day)
+        return day - timedelta(seconds=1) if reading is not None and reading.kind is Kind.TIME_OF_DAY else None
+
+    def _plan(
+        self,
+        asker: Asker,
+        wish: Wish,
+        members: Sequence[KnownMember],
+        zone: ZoneInfo,
+        earliest: datetime | None = None,
+    ) -> Plan:
+        """`earliest`: the time is read as if it were asked for then, where that is still to come."""
+        asked_at = self._asked_at(asker).astimezone(zone)
+        as_of = asked_at if earliest is None or earliest < asked_at else earliest
+        time = understood(wish.time, self.times, as_of, self.default_time)
+        return Plan(wish, tuple(members), time, self._first(time, wish.time.words or wish.time.at))
+
+    def _first(self, time: Understood, words: str) -> Occurrence:
+        """When it comes first. Raises BadRule, and TimeNotUnderstood for what `words` meant and is over by now."""
+        zone = ZoneInfo(time.zone)
+        try:
+            return check(time.rule, zone, self.now())
+        except BadRule as problem:
+            if problem.reason is not RuleFault.PAST or not isinstance(time.rule.when, Once):
+                raise
+            raise TimeNotUnderstood(words, Trouble.PAST, time.rule.when.wall.replace(tzinfo=zone)) from None
+
+    async def _said_lately(self, asker: Asker) -> list[Timer]:
+        """What was said lately and concerns the asker, latest first; ended ones too."""
+        timers = await self._timetable.said_lately(asker.chat, TimerKind.REMINDER)
+        return [timer for timer in timers if may_see(timer, asker) and concerns(timer, asker.member)]
+
+    async def _spoken_of(self, asker: Asker, which: str) -> Timer | None:
+        """The one that `which` means; without it the one that was said last, None where there was none."""
+        lately = await self._said_lately(asker)
+        if not which.strip():
+            return lately[0] if lately else None
+        if numbers_in(which):
+            return only(await self.meant(asker, which))
+        known = {timer.id: timer for timer in [*lately, *await self.of(asker)]}
+        return described(list(known.values()), which)
+
+    async def _apart(self, asker: Asker, line: str) -> tuple[str, str]:
+        """Which reminder a line speaks of, and until when it says; empty where it does not."""
+        line, now = _UNTIL.sub("", line.strip()), await self.now_of(asker)
+        numbered = _NUMBER_FIRST.fullmatch(line)
+        if numbered:
+            number, until = numbered[1], _UNTIL.sub("", (numbered[2] or "").strip())
+            if line.startswith("#") or ((not until or self.times.read(until, now)) and await self._has(asker, number)):
+                return number, until
+            if not until:
+                return "", f"{number} minutes"
+        if not line or self.times.read(line, now) is not None:
+            return "", line
+        parts = read_line(line, now, self.times)
+        return (parts.text, parts.when) if parts.when else ("", line)
+
+    async def _has(self, asker: Asker, number: str) -> bool:
+        timer = await self._timetable.get(asker.chat, int(number), TimerKind.REMINDER)
+        return timer is not None and may_see(timer, asker) and concerns(timer, asker.member)
+
+    async def _numbered(self, asker: Asker, number: int) -> Timer:
+        timer = await self._timetable.get(asker.chat, number, TimerKind.REMINDER)
+        if timer is None or not may_see(timer, asker):
+            raise NoSuchReminder(str(number))
+        return timer
+
+
+def concerns(timer: Timer, member: MemberRef) -> bool:
+    """Whether it is the member's own, or for them, or for everybody."""
+    return not timer.members or timer.concerns(member)
+
+
+def require_mine(timer: Timer, asker: Asker) -> None:
+    """Return when the asker may change `timer`: the one who set it, the only one whom it is for, and of what concerns
+    others a moderator. Raises NotYourReminder."""
+    is_in_charge = not is_own_affair(timer, timer.owner) and asker.role in Role.at_least(Role.MODERATOR)
+    if not (timer.owner == asker.member or is_own_affair(timer, asker.member) or is_in_charge):
+        raise NotYourReminder(timer)
+
+
+def is_own_affair(timer: Timer, member: MemberRef) -> bool:
+    """Whether it is for `member` and nobody else."""
+    return [ref for ref, _ in timer.members] == [member]
+
+
+def is_in_own_words(timer: Timer, member: MemberRef) -> bool:
+    """Whether nobody but `member` can have put what it says: it is theirs, and no affair of others, who might have
+    changed it."""
+    return timer.owner == member and is_own_affair(timer, member)
+
+
+def may_see(timer: Timer, asker: Asker) -> bool:
+    """A private reminder is not there for others, nor where others read along."""
+    return timer.private_to is None or (asker.is_private and timer.private_to == asker.member)
+
+
+def _arguments(text: str) -> JsonObject:
+    return {"text": text}
+
+
+_CALLS_TO_ALL = re.compile(
+    r"[@＠](?=(?:everyone|everybody|here|all|channel|room|group|team|online|所有人|全体|大家)(?![a-z0-9_]))",
+    re.IGNORECASE,
+)
+
+
+def reminder_text(timer: Timer, text: str, texts: Phrases, *, may_call_all: bool) -> tuple[str, tuple[MemberRef, ...]]:
+    """What the reminder says when its time has come, `text` being what it is about, and whom it mentions."""
+    text = text if may_call_all else without_calls_to_all(text)
+    if [ref for ref, _ in timer.members] != [timer.owner]:
+        text = texts.say("reminders.said_by", text=text, name=without_calls_to_all(timer.owner_name))
+    names = names_of([name for _, name in timer.members], texts)
+    said = texts.say("reminders.say" if timer.is_group and names else "reminders.say_all", names=names, text=text)
+    return said, tuple(ref for ref, _ in timer.members) if timer.is_group else ()
+
+
+def was_set(key: str, timer: Timer, plan: Plan | None, *, by: MemberRef, now: datetime, texts: Phrases) -> str:
+    """`key` of the texts with when, for whom and what, and what `plan` knows of how the time was understood."""
+    said = texts.say(
+        key,
+        number=timer.number,
+        whom=_whom(timer.members, by, texts),
+        when=_when(timer, now, texts),
+        text=without_calls_to_all(timer.title),
+    )
+    return "\n".join([said, *(_notes(plan, texts) if plan is not None else ())])
+
+
+def _when(timer: Timer, now: datetime, texts: Phrases) -> str:
+    at = timer.next_at or now
+    values = {
+        "moment": moment(at, timer.timezone, now, texts),
+        "zone": timer.zone,
+        "distance": distance(at, now, texts),
+    }
+    if is_once(timer.rule):
+        return texts.say("reminders.once", **values)
+    return texts.say("reminders.again", rule=in_words(timer.rule, timer.timezone, now, texts), **values)
+
+
+def _notes(plan: Plan, texts: Phrases) -> list[str]:
+    notes: list[str] = []
+    if plan.time.assumed is not None:
+        notes.append(texts.say("reminders.assumed", clock=clock(plan.time.assumed)))
+    if plan.moved_to is not None:
+        notes.append(texts.say("reminders.moved", clock=clock(plan.first.wall), shown=clock(plan.moved_to)))
+    if plan.comes_twice:
+        notes.append(texts.say("reminders.twice", clock=clock(plan.first.wall)))
+    return notes
+
+
+def in_list(timer: Timer, *, of: MemberRef, zone: tzinfo, now: datetime, texts: Phrases) -> str:
+    """One line for the list of the member `of`, who keeps `zone`."""
+    whom = (
+        _whom(timer.members, of, texts)
+        if timer.owner == of
+        else texts.say("reminders.by", name=without_calls_to_all(timer.owner_name))
+    )
+    return texts.say(
+        "reminders.line",
+        number=timer.number,
+        when=_when_next(timer, zone, now, texts),
+        text=without_calls_to_all(timer.title),
+        whom=whom,
+    )
+
+
+def _when_next(timer: Timer, zone: tzinfo, now: datetime, texts: Phrases) -> str:
+    """When it comes next: in the reader's own zone, and which one it keeps where that is another."""
+    kept = timer.timezone
+    marks = texts.say("reminders.other_zone", zone=kept.key) if kept.key != str(zone) else ""
+    if timer.snoozed_until is not None:
+        marks += texts.say("reminders.snoozed_until", moment=moment(timer.snoozed_until, kept, now, texts))
+    rule = in_words(timer.rule, kept, now, texts)
+    if timer.state is TimerState.PAUSED:
+        return texts.say("reminders.line_paused", rule=rule) + marks
+    if timer.next_at is None:
+        return texts.say("reminders.line_ended") + marks
+    next_one = moment(timer.next_at, kept, now, texts)
+    if is_once(timer.rule):
+        away = distance(timer.next_at, now, texts)
+        return texts.say("reminders.line_once", moment=next_one, distance=away) + marks
+    return texts.say("reminders.line_again", rule=rule, moment=next_one) + marks
+
+
+def _whom(members: Sequence[tuple[MemberRef, str]], owner: MemberRef, texts: Phrases) -> str:
+    """For whom, unless it is for the one who is told alone."""
+    if not members:
+        return texts.say("reminders.for_all")
+    if [ref for ref, _ in members] == [owner]:
+        return ""
+    return texts.say("reminders.for_members", names=names_of([name for _, name in members], texts))
+
+
+def without_calls_to_all(text: str) -> str:
+    """`text` in which no network finds a call to everybody in the chat."""
+    return _CALLS_TO_ALL.sub("＠", text)
+
+
+def names_of(names: Sequence[str], texts: Phrases) -> str:
+    """`Ann`, `Ann and Bob`, `Ann, Bob and Cy`; a name calls nobody, whatever it is."""
+    names = [without_calls_to_all(name) for name in names]
+    if len(names) < 2:
+        return "".join(names)
+    return texts.say("reminders.and").join([texts.say("rules.comma").join(names[:-1]), names[-1]])

@@ -1,0 +1,512 @@
+"""Schedules: timers that run functions, made by chat admins, the settings or scripts, and their times."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, time, timedelta
+from zoneinfo import ZoneInfo
+
+import structlog
+
+from services.clock import Clock
+from services.refs import ChatRef, JsonObject, MemberRef, ReasonCode
+from services.store.ids import Ids
+from services.store.port import Conflict, Store
+from services.store.turns import occurrences, timers
+from services.timers.timer import Draft, Timer, TimerKind, TimerState, timer_of
+from services.timers.timetable import NoSuchTimer, Timetable, TooMany
+from services.times import Reading, Times, UnclearTime
+from services.times.recurrence import BadRule, Calendar, Every, Once, Rule, check
+
+_NINE = time(9)
+MOST_HEAD_WORDS = 14
+"""So many words at the beginning of a line are tried as a time."""
+_CRON = re.compile(r"[\d*/,\-]+(?:\s+[\dA-Za-z*/,\-#?]+){4}")
+_CRON_HEAD = re.compile(rf"{_CRON.pattern}(?=\s|$)")
+_SOME_OTHER_DAY = timedelta(days=401)
+"""Another year, month, day and weekday: what is the same from there does not hang on the day it is said."""
+_SPACES = re.compile(r"\s+")
+_BETWEEN = " ,，:：、\t\n"
+"""What may stand between a time and what follows it."""
+
+
+class UnclearWhen(ValueError):
+    """No rule of time. `why`: not_a_time, past, no_such, ambiguous, vague, several, moves, counted."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(why)
+        self.why = why
+
+
+@dataclass(frozen=True, slots=True)
+class When:
+    """A rule of time as it was read at some moment."""
+
+    rule: Rule
+    zone: str
+    """The IANA name of the zone that the rule's wall times are in."""
+    floats: bool = False
+    """Where its count begins is only the moment at which it was read: every 90 minutes, every other day."""
+
+    def is_like(self, kept: Rule, zone: str) -> bool:
+        """Whether `kept` in `zone`, read at another moment, is the same rule."""
+        if zone != self.zone:
+            return False
+        return _without_beginning(kept) == _without_beginning(self.rule) if self.floats else kept == self.rule
+
+
+def is_cron(text: str) -> bool:
+    """Whether `text` has the five fields of a cron expression."""
+    return _CRON.fullmatch(text.strip()) is not None
+
+
+def by_cron(text: str, zone: str) -> When:
+    """By a cron expression of five fields; whether it means any moment is seen when it is computed."""
+    return When(Rule(Calendar(" ".join(text.split()))), zone)
+
+
+def every_seconds(seconds: int, now: datetime, zone: str) -> When:
+    """By elapsed time, counted from `now` (aware)."""
+    return When(Rule(Every(seconds, now.astimezone(UTC))), zone, floats=True)
+
+
+def at_clock(clock: str, weekdays: tuple[int, ...], zone: str) -> When:
+    """At `HH:MM` on these days of the week (1 is Monday, 7 is Sunday); with none, every day."""
+    hour, minute = (int(part) for part in clock.split(":"))
+    days = ",".join(str(day) for day in sorted({day % 7 for day in weekdays})) or "*"
+    return When(Rule(Calendar(f"{minute} {hour} * * {days}")), zone)
+
+
+def once_at(wall: str, zone: str) -> When:
+    """At `YYYY-MM-DD HH:MM`, one time. Raises UnclearWhen for a day that there is not."""
+    day, _, clock = wall.replace("T", " ").partition(" ")
+    try:
+        return When(Rule(Once(datetime.fromisoformat(f"{day} {clock:0>5}"))), zone)
+    except ValueError:
+        raise UnclearWhen("no_such") from None
+
+
+class WhenReader:
+    """Reads when in words."""
+
+    def __init__(self, times: Times, usual_time: time = _NINE) -> None:
+        """`usual_time`: the time of day for what was said without one."""
+        self._times = times
+        self._usual_time = usual_time
+
+    def said_now(self, text: str, now: datetime, zone: str) -> When:
+        """What a person means who says `text` at `now` (aware) in `zone`: words or a cron expression. Raises
+        UnclearWhen."""
+        if is_cron(text):
+            return by_cron(text, zone)
+        reading, here = self._reading(text, now, zone)
+        return self._when(reading, here, zone)
+
+    def written(self, text: str, now: datetime, zone: str) -> When:
+        """The same for what stands in a file and is read again and again: it has to mean the same on every day. Raises
+        UnclearWhen, with `moves` or `counted` for what does not."""
+        if is_cron(text):
+            return by_cron(text, zone)
+        reading, here = self._reading(text, now, zone)
+        if reading.trouble is not None:
+            raise UnclearWhen(reading.trouble.value)
+        later, there = self._reading(text, now + _SOME_OTHER_DAY, zone)
+        if reading.repeats is None:
+            if reading.moment(self._usual_time) != later.moment(self._usual_time):
+                raise UnclearWhen("moves")
+            return self._when(reading, here, zone)
+        one, other = self._when(reading, here, zone), self._when(later, there, zone)
+        if one.rule.count is not None:
+            # Nobody could tell whether the count is over or is to begin.
+            raise UnclearWhen("counted")
+        if one.rule == other.rule:
+            return one
+        floating = replace(one, floats=True)
+        if not floating.is_like(other.rule, other.zone):
+            raise UnclearWhen("moves")
+        return floating
+
+    def head(self, line: str, now: datetime, zone: str, may_follow: Callable[[str], bool]) -> tuple[When, str]:
+        """The time that `line` begins with, and what follows it: as many words as can be read as a time, of those after
+        which something comes that `may_follow`. Raises UnclearWhen."""
+        line = line.strip()
+        cron = _CRON_HEAD.match(line)
+        if cron is not None:
+            return by_cron(cron[0], zone), line[cron.end() :].strip()
+        ends = self._head_ends(line, now.astimezone(ZoneInfo(zone)))
+        if not ends:
+            raise UnclearWhen("not_a_time")
+        splits = [(line[:end], line[end:].strip(_BETWEEN)) for end in ends]
+        said, rest = next((one for one in splits if may_follow(one[1])), splits[0])
+        return self.said_now(said, now, zone), rest
+
+    def _head_ends(self, line: str, here: datetime) -> list[int]:
+        """After how many characters a time at the beginning of `line` may end, the longest first: after a word, or
+        where words are not set apart wherever one is found."""
+        ends = [gap.start() for gap in _SPACES.finditer(line)][: MOST_HEAD_WORDS - 1]
+        ends += [len(line)] if len(ends) < MOST_HEAD_WORDS - 1 else []
+        found = {end for end in ends if self._times.read(line[:end], here) is not None}
+        found |= {one.end for one in self._times.find_all(line, here) if one.start == 0}
+        return sorted(found, reverse=True)
+
+    def _reading(self, text: str, now: datetime, zone: str) -> tuple[Reading, datetime]:
+        here = now.astimezone(ZoneInfo(zone))
+        reading = self._times.read(text, here)
+        if reading is None:
+            raise UnclearWhen("not_a_time")
+        return reading, here
+
+    def _when(self, reading: Reading, here: datetime, zone: str) -> When:
+        try:
+            rule = reading.rule(here, self._usual_time)
+        except UnclearTime as error:
+            raise UnclearWhen(error.trouble.value) from None
+        said = getattr(reading.zone, "key", None) if reading.zone is not None else zone
+        if said is None:
+            # An offset ("+02:00") that no place has a name for cannot be kept over a change of clocks.
+            raise UnclearWhen("ambiguous")
+        return When(rule, said)
+
+
+def _without_beginning(rule: Rule) -> Rule:
+    """`rule` without what only says where its count begins."""
+    when = rule.when
+    if isinstance(when, Every):
+        return replace(rule, when=replace(when, since=datetime(1970, 1, 1, tzinfo=UTC)))
+    return replace(rule, when=replace(when, first=None)) if isinstance(when, Calendar) else rule
+
+
+_log = structlog.get_logger("schedules")
+OPERATORS_PLATFORM = "schedules"
+"""Members on it are no people: they stand for entries of the settings. No network has this name."""
+SCRIPTS = "scripts"
+"""The origin of those that scripts set. They are no operator's: an admin may remove one, and the script sets it again
+when it runs for an admin."""
+_FAILURES = frozenset(
+    {
+        ReasonCode.USAGE,
+        ReasonCode.REFUSED,
+        ReasonCode.FUNCTION_FAILED,
+        ReasonCode.UNKNOWN_OUTCOME,
+        ReasonCode.OVER_BUDGET,
+        ReasonCode.MODEL_FAILED,
+        ReasonCode.MODEL_DOWN,
+        ReasonCode.GAVE_UP,
+    }
+)
+_SAYS_NOTHING = frozenset({ReasonCode.STOPPED, ReasonCode.FILTERED, ReasonCode.CHAT_OFF, ReasonCode.CHAT_NOT_ALLOWED})
+"""Ends that show neither that it works nor that it does not."""
+_LOOKED_AT = 500
+_NEWEST = 2**62
+_NO_LIMIT = 1_000_000
+_FOR_LIFE = ("bot", "chat", "is_group", "owner", "function")
+
+
+class ChatFull(Exception):
+    """The chat has as many schedules as one may have: `most`."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__(most)
+        self.most = most
+
+
+class MemberFull(Exception):
+    """The member has as many in all chats as one may have: `most`."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__(most)
+        self.most = most
+
+
+class NoSuchSchedule(LookupError):
+    """There is no such number in the chat."""
+
+
+class SetElsewhere(PermissionError):
+    """It stands in the settings or in a script, `source`, and would come back from there."""
+
+    def __init__(self, source: str) -> None:
+        super().__init__(source)
+        self.source = source
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A schedule and how it goes."""
+
+    timer: Timer
+    last_at: datetime | None
+    """When it ran the last time, as far back as the settings keep messages."""
+    failing_since: datetime | None
+    """When the first of the failures came that have followed one another until now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A schedule as a file of somebody's says it."""
+
+    bot: str
+    chat: ChatRef
+    is_group: bool
+    owner: MemberRef
+    owner_name: str
+    function: str
+    arguments: JsonObject
+    title: str
+    when: When
+
+
+@dataclass(slots=True)
+class Reconciled:
+    """What was done so that what is kept is what a file says, by names."""
+
+    added: list[str] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)
+    refused: dict[str, BadRule] = field(default_factory=dict)
+    """What cannot be kept; what was kept under its name goes on."""
+    failed: list[str] = field(default_factory=list)
+    """What something unforeseen came between, as the log says; what was kept under its name goes on."""
+
+
+class Schedules:
+    """The schedules of all chats. Every change names the call that makes it; the same call again changes nothing."""
+
+    def __init__(
+        self,
+        timetable: Timetable,
+        reader: WhenReader,
+        store: Store,
+        clock: Clock,
+        ids: Ids,
+        most_per_chat: int,
+        most_per_member: int,
+    ) -> None:
+        self._timetable = timetable
+        self._store = store
+        self._clock = clock
+        self._most_per_chat = most_per_chat
+        self._most_per_member = most_per_member
+        self._ids = ids
+        self.reader = reader
+        """Reads when in words."""
+
+    def use(self, most_per_chat: int) -> None:
+        """From now on a chat may have so many; what there is stays."""
+        self._most_per_chat = most_per_chat
+
+    async def create(self, draft: Draft, *, call_key: str) -> Timer:
+        """The schedule that `draft` describes, kept. Raises ChatFull, MemberFull and BadRule."""
+        if not await self._timetable.added_by(call_key):
+            await self._check_room(draft.chat, draft.private_to)
+        try:
+            [timer] = await self._timetable.add([draft], call_key=call_key, most_per_owner=self._most_per_member)
+        except TooMany:
+            raise MemberFull(self._most_per_member) from None
+        return timer
+
+    async def of_chat(self, chat: ChatRef, *, private_to: MemberRef | None = None) -> Sequence[Listed]:
+        """All schedules of `chat` with how they go, the next one first. Those that only one member may see come only
+        when `private_to` is that member."""
+        found = await self._timetable.of_chat(chat, kind=TimerKind.SCHEDULE, private_to=private_to)
+        return [await self._listed(timer) for timer in found]
+
+    async def pause(self, chat: ChatRef, number: int, *, private_to: MemberRef | None, call_key: str) -> Timer:
+        """Let it rest until it is resumed. Raises NoSuchSchedule."""
+        return await self._timetable.pause(await self._find(chat, number, private_to), call_key=call_key)
+
+    async def resume(self, chat: ChatRef, number: int, *, private_to: MemberRef | None, call_key: str) -> Timer:
+        """Let it go on, from its next moment on. Raises NoSuchSchedule, and BadRule where there is none any more."""
+        return await self._timetable.resume(await self._find(chat, number, private_to), call_key=call_key)
+
+    async def remove(
+        self, chat: ChatRef, number: int, *, by: MemberRef, private_to: MemberRef | None, call_key: str
+    ) -> Timer:
+        """Forget it; as it was. Raises NoSuchSchedule and SetElsewhere."""
+        for removed in await self._timetable.removed_by(chat, call_key):
+            return removed.timer
+        timer = await self._find(chat, number, private_to)
+        if timer.source and not is_of_a_script(timer.source):
+            raise SetElsewhere(timer.source)
+        await self._timetable.remove([timer], by=by, call_key=call_key)
+        return timer
+
+    async def of_id(self, timer_id: int) -> Timer | None:
+        """The schedule of that id; None where it was removed, or is something else."""
+        for row in await self._store.read(timers.of_id(timer_id)):
+            timer = timer_of(row)
+            if timer.kind is TimerKind.SCHEDULE and timer.state is not TimerState.REMOVED:
+                return timer
+        return None
+
+    async def rest(self, timer: Timer, *, call_key: str) -> None:
+        """Let it rest until somebody resumes it; nothing where it was removed meanwhile."""
+        with suppress(NoSuchTimer):
+            await self._timetable.pause(timer, call_key=call_key)
+
+    async def failed_before(self, timer_id: int, turn_id: int) -> bool:
+        """Whether the last run of that timer before that turn failed as well, as far as anybody knows."""
+        return bool(self._streak(await self._runs(timer_id, turn_id)))
+
+    async def reconcile(self, origin: str, wanted: Mapping[str, Wanted], *, unread: Collection[str] = ()) -> Reconciled:
+        """Make what is kept from `origin` (`schedules`, say) be `wanted`, by names: what is new is added, what is not
+        there any more is removed, what is otherwise is changed, and keeps its next moment where the time is the same.
+        What was kept for a name in `unread`, which could not be understood, stays as it is. Whatever happens between,
+        the next reconciliation ends the same."""
+        kept = await self._declared(origin)
+        done = Reconciled()
+        for name, timer in kept.items():
+            if name not in wanted and name not in unread:
+                await self._forget(timer)
+                done.removed.append(name)
+        for name, one in wanted.items():
+            try:
+                await self._bring_about(_draft(f"{origin}.{name}", one), one.when, kept.get(name), name, done)
+            except BadRule as error:
+                done.refused[name] = error
+            except (Conflict, LookupError, ValueError) as error:
+                # One that cannot be had must not keep the others, or the whole daemon, from it.
+                _log.error("schedule_not_in_step", setting=f"{origin}.{name}", exc_info=error)
+                done.failed.append(name)
+        return done
+
+    async def declared(self, origin: str) -> Sequence[str]:
+        """The names of what is kept from `origin`."""
+        return list(await self._declared(origin))
+
+    async def declare(self, origin: str, name: str, wanted: Wanted | None) -> Timer | None:
+        """The same for one name alone, as a script that runs may ask: what is kept for it then. None takes it away.
+        Raises ChatFull where it would be one more than a chat may have, and BadRule, and has changed nothing then."""
+        kept = (await self._declared(origin)).get(name)
+        if wanted is not None:
+            if kept is None:
+                await self._check_room(wanted.chat, None)
+            await self._bring_about(_draft(f"{origin}.{name}", wanted), wanted.when, kept, name, Reconciled())
+        elif kept is not None:
+            await self._forget(kept)
+        return (await self._declared(origin)).get(name)
+
+    async def _check_room(self, chat: ChatRef, private_to: MemberRef | None) -> None:
+        """Raises ChatFull. What stands in the settings takes no room: that is the operator's."""
+        here = await self._timetable.of_chat(chat, kind=TimerKind.SCHEDULE, private_to=private_to)
+        if sum(not timer.source or is_of_a_script(timer.source) for timer in here) >= self._most_per_chat:
+            raise ChatFull(self._most_per_chat)
+
+    async def _bring_about(self, draft: Draft, when: When, timer: Timer | None, name: str, done: Reconciled) -> None:
+        """Raises BadRule, and has changed nothing then."""
+        if timer is None:
+            await self._add(draft)
+            done.added.append(name)
+            return
+        same_time = when.is_like(timer.rule, timer.zone)
+        same_run = (timer.title, timer.arguments) == (draft.title, draft.arguments)
+        if _is_another(timer, draft):
+            await self._replace(timer, replace(draft, rule=timer.rule) if same_time else draft)
+            done.changed.append(name)
+        elif not (same_time and same_run):
+            await self._timetable.change(
+                timer,
+                call_key=self._key(draft.source),
+                title=draft.title,
+                arguments=draft.arguments,
+                rule=None if same_time else draft.rule,
+                zone=None if same_time else draft.zone,
+            )
+            done.changed.append(name)
+
+    async def _declared(self, origin: str) -> dict[str, Timer]:
+        """What is kept from `origin`, what has ended too, by names."""
+        declared = [timer for timer in await self._timetable.declared() if timer.kind is TimerKind.SCHEDULE]
+        parts = [(timer, *timer.source.partition(".")) for timer in declared]
+        return {name: timer for timer, at, _, name in parts if at == origin}
+
+    async def _replace(self, timer: Timer, draft: Draft) -> None:
+        """Another timer in the place of `timer`; paused where that was. Raises BadRule."""
+        check(draft.rule, ZoneInfo(draft.zone), self._clock.now())
+        await self._forget(timer)
+        added = await self._add(draft)
+        if timer.state is TimerState.PAUSED:
+            await self._timetable.pause(added, call_key=self._key(draft.source))
+
+    async def _add(self, draft: Draft) -> Timer:
+        key = self._key(draft.source)
+        [timer] = await self._timetable.add([draft], call_key=key, most_per_owner=_NO_LIMIT)
+        return timer
+
+    async def _forget(self, timer: Timer) -> None:
+        await self._timetable.remove([timer], by=timer.owner, call_key=self._key(timer.source))
+
+    def _key(self, source: str) -> str:
+        """Of a change that nobody's call makes: no two have the same."""
+        return f"{source}@{self._ids.next()}"
+
+    async def _find(self, chat: ChatRef, number: int, private_to: MemberRef | None) -> Timer:
+        timer = await self._timetable.get(chat, number, TimerKind.SCHEDULE)
+        is_hidden = timer is not None and timer.private_to not in (None, private_to)
+        if timer is None or is_hidden or timer.state is TimerState.ENDED:
+            raise NoSuchSchedule(number)
+        return timer
+
+    async def _listed(self, timer: Timer) -> Listed:
+        runs = await self._runs(timer.id)
+        failing = self._streak(runs)
+        return Listed(timer, runs[0][1] if runs else None, failing[-1] if failing else None)
+
+    async def _runs(self, timer_id: int, before_turn: int = _NEWEST) -> Sequence[tuple[ReasonCode, datetime]]:
+        """How its runs ended and when they began, newest first."""
+        rows = await self._store.read(occurrences.latest(timer_id, before_turn=before_turn, count=_LOOKED_AT))
+        return [(ReasonCode(row["reason"]), datetime.fromtimestamp(row["received_ms"] / 1000, UTC)) for row in rows]
+
+    @staticmethod
+    def _streak(runs: Sequence[tuple[ReasonCode, datetime]]) -> list[datetime]:
+        """When the failures began that nothing which worked has followed, newest first."""
+        failures: list[datetime] = []
+        for reason, at in runs:
+            if reason in _FAILURES:
+                failures.append(at)
+            elif reason not in _SAYS_NOTHING:
+                break
+        return failures
+
+
+def is_of_a_script(source: str) -> bool:
+    """Whether a script has set the timer with this source."""
+    return source.startswith(f"{SCRIPTS}.")
+
+
+def script_name(bot: str, script: str, function: str, chat: ChatRef) -> str:
+    """The name under which is kept that `script` of `bot` lets `function` run in `chat`."""
+    return f"{bot}/{script}/{function}@{chat.key}"
+
+
+def script_of(name: str) -> tuple[str, str]:
+    """The bot and the script of a name that `script_name` gave."""
+    bot, script, _ = name.split("/", 2)
+    return bot, script
+
+
+def _draft(source: str, wanted: Wanted) -> Draft:
+    return Draft(
+        kind=TimerKind.SCHEDULE,
+        bot=wanted.bot,
+        chat=wanted.chat,
+        is_group=wanted.is_group,
+        private_to=None,
+        owner=wanted.owner,
+        owner_name=wanted.owner_name,
+        members=(),
+        function=wanted.function,
+        arguments=wanted.arguments,
+        title=wanted.title,
+        rule=wanted.when.rule,
+        zone=wanted.when.zone,
+        source=source,
+    )
+
+
+def _is_another(timer: Timer, draft: Draft) -> bool:
+    """Whether they differ in what a timer keeps for its whole life."""
+    return any(getattr(timer, name) != getattr(draft, name) for name in _FOR_LIFE)

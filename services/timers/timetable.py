@@ -1,0 +1,328 @@
+"""The timers of all chats: what is to happen, and when. Every change is one commit, all of it or nothing, and names the
+call that makes it: the same call again finds its change done. Firing is done elsewhere, from the same rows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo
+
+import orjson
+
+from services.clock import Clock
+from services.refs import ChatRef, JsonObject, MemberRef
+from services.store.ids import Ids
+from services.store.port import Conflict, Query, Row, Store, Write
+from services.store.turns import occurrences, timers
+from services.timers.timer import Draft, Timer, TimerKind, TimerState, draft_values, json_text, ms_of, timer_of
+from services.times.recurrence import (
+    BadRule,
+    Occurrence,
+    Once,
+    Rule,
+    RuleFault,
+    check,
+    instant_text,
+    next_after,
+    occurrence_text,
+    rule_from_json,
+    rule_to_json,
+)
+
+__all__ = [
+    "Draft",
+    "NoSuchTimer",
+    "Removed",
+    "Timer",
+    "TimerKind",
+    "TimerState",
+    "Timetable",
+    "TooMany",
+]
+_ATTEMPTS = 5
+_Writes = Callable[[Row, str], Awaitable[tuple[list[Write], int | None]]]
+
+
+class TooMany(Exception):
+    """The owner has as many as anybody may: `most`."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__(most)
+        self.most = most
+
+
+class NoSuchTimer(LookupError):
+    """The timer was removed meanwhile."""
+
+
+class Removed(NamedTuple):
+    """What became of a timer that was to be removed."""
+
+    timer: Timer
+    being_said: bool
+    """One of its moments had just come: that is said all the same, and none after it."""
+    is_gone: bool = False
+    """Another call had removed it before."""
+
+
+class Timetable:
+    """Adds, changes and removes timers, and shows them."""
+
+    def __init__(self, store: Store, clock: Clock, ids: Ids) -> None:
+        self._store = store
+        self._clock = clock
+        self._ids = ids
+        self.soonest_ms: int | None = None
+        """No moment is due before this instant. None: none is known of; who fires them sets it after each look."""
+        self._expected_ms: int | None = None
+
+    async def add(self, drafts: Sequence[Draft], *, call_key: str, most_per_owner: int) -> list[Timer]:
+        """All of them as they are kept now, in the same order, or none: the same call again gives what it gave. Raises
+        BadRule, with the index of the draft, and TooMany where its owner would have more than `most_per_owner` of its
+        kind, in all chats together."""
+        known = await self.added_by(call_key)
+        if known:
+            return known
+        firsts = [self._first_of(draft, index) for index, draft in enumerate(drafts)]
+        for _ in range(_ATTEMPTS):  # beside another process a number may be taken in the same moment
+            try:
+                await self._store.commit(self._additions(drafts, firsts, call_key, most_per_owner))
+            except Conflict:
+                known = await self.added_by(call_key)
+                if known:
+                    return known
+                await self._refuse_too_many(drafts, most_per_owner)
+                continue
+            for first in firsts:
+                self.expect(ms_of(first.at))
+            return await self.added_by(call_key)
+        raise Conflict(f"numbers of timers were taken {_ATTEMPTS} times in a row")
+
+    async def added_by(self, call_key: str) -> list[Timer]:
+        """What that call added, in the order in which it did; removed ones too."""
+        return await self._timers(timers.of_call(call_key))
+
+    async def of_chat(
+        self,
+        chat: ChatRef,
+        *,
+        kind: TimerKind,
+        member: MemberRef | None = None,
+        private_to: MemberRef | None = None,
+    ) -> list[Timer]:
+        """Those of the chat that are active or paused, the soonest first, paused ones last. `member`: only what is the
+        member's own or for them. What is private to somebody comes only where `private_to` is that member."""
+        found = [
+            one
+            for one in await self._timers(timers.of_chat(chat.key, kind.value))
+            if one.private_to in (None, private_to) and (member is None or one.concerns(member))
+        ]
+        return sorted(
+            found, key=lambda one: (one.soonest is None, ms_of(one.soonest) if one.soonest else 0, one.number)
+        )
+
+    async def get(self, chat: ChatRef, number: int, kind: TimerKind) -> Timer | None:
+        """The one of that number, ended ones too; None when there is none or it was removed. Whose it is and whom it is
+        private to is for the caller to look at."""
+        found = await self._timers(timers.of_number(chat.key, kind.value, number))
+        return found[0] if found else None
+
+    async def said_lately(self, chat: ChatRef, kind: TimerKind) -> list[Timer]:
+        """The ones that spoke last in the chat, latest first, ended ones too; at most 20."""
+        return await self._timers(timers.said_lately(chat.key, kind.value))
+
+    async def of_id(self, timer_id: int) -> Timer | None:
+        """The one of that id, ended ones too; None when there is none or it was removed."""
+        found = await self._timers(timers.of_id(timer_id))
+        return found[0] if found and found[0].state is not TimerState.REMOVED else None
+
+    async def declared(self) -> list[Timer]:
+        """Those that the settings declare, by their `source`, ended ones too."""
+        return await self._timers(timers.declared())
+
+    async def change(
+        self,
+        timer: Timer,
+        *,
+        call_key: str,
+        title: str | None = None,
+        arguments: JsonObject | None = None,
+        rule: Rule | None = None,
+        zone: str | None = None,
+    ) -> Timer:
+        """The timer with what is given. Another rule or zone begins anew: it counts from zero, what was put off is
+        dropped, and one that had ended goes on. Raises BadRule and NoSuchTimer."""
+
+        async def writes(row: Row, marker: str) -> tuple[list[Write], int | None]:
+            text = None if arguments is None else json_text(arguments)
+            new = {"title": title, "arguments": text, "zone": zone}
+            values: dict[str, Any] = {name: value for name, value in new.items() if value is not None}
+            if rule is not None:
+                values["rule"] = json_text(rule_to_json(rule))
+            if rule is None and zone is None:
+                return [self._change(row, marker, **values)], None
+            is_paused = row["state"] == TimerState.PAUSED
+            values |= {"done": 0, "state": row["state"] if is_paused else TimerState.ACTIVE.value}
+            wanted = rule or rule_from_json(orjson.loads(row["rule"]))
+            due, due_ms = await self._next(row["id"], wanted, zone or row["zone"], 0)
+            changed = [self._change(row, marker, **values), occurrences.drop(row["id"])]
+            return (changed, None) if is_paused else ([*changed, due], due_ms)
+
+        return await self._changed(timer, f"change {call_key}", writes)
+
+    async def snooze(self, timer: Timer, until: datetime, *, call_key: str) -> Timer:
+        """The timer with one more moment at the instant `until`, instead of one that was added so before; its rule
+        stays as it is, and one that had ended goes on until then. Raises BadRule when `until` is over, and
+        NoSuchTimer."""
+
+        async def writes(row: Row, marker: str) -> tuple[list[Write], int | None]:
+            if until <= self._clock.now():
+                raise BadRule(RuleFault.PAST)
+            is_over = row["state"] == TimerState.ENDED
+            state = TimerState.ACTIVE.value if is_over else row["state"]
+            due = self._moment(row["id"], instant_text(until), ms_of(until), snoozed=True)
+            return [self._change(row, marker, state=state), occurrences.drop_snoozed(row["id"]), due], ms_of(until)
+
+        return await self._changed(timer, f"snooze {call_key}", writes)
+
+    async def drop_snoozed(self, timer: Timer, *, call_key: str) -> Timer:
+        """The timer without the moment to which it was put off; its rule stays as it is. Raises NoSuchTimer."""
+
+        async def writes(row: Row, marker: str) -> tuple[list[Write], int | None]:
+            over = timers.end(row["id"], self._clock.now_ms())
+            return [self._change(row, marker), occurrences.drop_snoozed(row["id"]), over], None
+
+        return await self._changed(timer, f"done {call_key}", writes)
+
+    async def pause(self, timer: Timer, *, call_key: str) -> Timer:
+        """The timer, silent until `resume`; one that has ended stays as it is. Raises NoSuchTimer."""
+
+        async def writes(row: Row, marker: str) -> tuple[list[Write], int | None]:
+            is_over = row["state"] == TimerState.ENDED
+            state = row["state"] if is_over else TimerState.PAUSED.value
+            return [self._change(row, marker, state=state), occurrences.drop(row["id"])], None
+
+        return await self._changed(timer, f"pause {call_key}", writes)
+
+    async def resume(self, timer: Timer, *, call_key: str) -> Timer:
+        """The timer, which goes on with the next moment of its rule; what would have been meanwhile is not made up for.
+        Raises BadRule when there is none any more, and NoSuchTimer."""
+
+        async def writes(row: Row, marker: str) -> tuple[list[Write], int | None]:
+            if row["state"] != TimerState.PAUSED:
+                return [self._change(row, marker)], None
+            rule = rule_from_json(orjson.loads(row["rule"]))
+            due, due_ms = await self._next(row["id"], rule, row["zone"], row["done"])
+            return [self._change(row, marker, state=TimerState.ACTIVE.value), due], due_ms
+
+        return await self._changed(timer, f"resume {call_key}", writes)
+
+    async def remove(self, wanted: Sequence[Timer], *, by: MemberRef, call_key: str) -> list[Removed]:
+        """What became of each of them: all are removed in one commit. One whose moment has come in this very moment is
+        being said, and cannot be taken back."""
+        marker, now_ms = f"remove {call_key}", self._clock.now_ms()
+        writes: list[Write] = []
+        for timer in sorted(wanted, key=lambda one: one.id):
+            writes.append(occurrences.drop(timer.id))
+            writes.append(timers.remove(timer.id, by_call=marker, by_member=by.key, now_ms=now_ms))
+        await self._store.commit(writes)
+        removed: list[Removed] = []
+        for timer in wanted:
+            row = next(iter(await self._store.read(timers.of_id(timer.id))), None)
+            is_gone = row is None or row["changed_by"] != marker
+            being_said = row is not None and bool(row["being_said"]) and timer.state is not TimerState.ENDED
+            removed.append(Removed(timer, being_said and not is_gone, is_gone))
+        return removed
+
+    async def removed_by(self, chat: ChatRef, call_key: str) -> list[Removed]:
+        """What that call removed in the chat before, for a call that is repeated."""
+        rows = await self._store.read(timers.removed_by_call(chat.key, f"remove {call_key}"))
+        return [Removed(timer_of(row), bool(row["being_said"])) for row in rows]
+
+    def _first_of(self, draft: Draft, index: int) -> Occurrence:
+        try:
+            return check(draft.rule, ZoneInfo(draft.zone), self._clock.now())
+        except BadRule as fault:
+            raise BadRule(fault.reason, index) from fault
+
+    def _additions(
+        self, drafts: Sequence[Draft], firsts: Sequence[Occurrence], call_key: str, most_per_owner: int
+    ) -> list[Write]:
+        now_ms, writes = self._clock.now_ms(), list[Write]()
+        for place, (draft, first) in enumerate(zip(drafts, firsts, strict=True)):
+            timer_id, made = self._ids.next(), {"created_ms": now_ms, "changed_ms": now_ms}
+            key = {"id": timer_id, "call_key": call_key, "place": place}
+            writes.append(timers.add(most_per_owner=most_per_owner, **key, **made, **draft_values(draft)))
+            writes.append(self._moment(timer_id, occurrence_text(draft.rule, first), ms_of(first.at), snoozed=False))
+        return writes
+
+    async def _refuse_too_many(self, drafts: Sequence[Draft], most: int) -> None:
+        asked = Counter((draft.owner.key, draft.kind.value) for draft in drafts)
+        for (owner, kind), count in asked.items():
+            (row,) = await self._store.read(timers.count(owner, kind))
+            if row["count"] + count > most:
+                raise TooMany(most)
+
+    async def _changed(self, timer: Timer, marker: str, writes: _Writes) -> Timer:
+        """The timer after a change; `writes` gives it for the row as it is, and when something is due after it."""
+        for _ in range(_ATTEMPTS):  # it may speak, or be changed by somebody else, between reading and writing
+            row = next(iter(await self._store.read(timers.of_id(timer.id))), None)
+            if row is None or row["state"] == TimerState.REMOVED:
+                raise NoSuchTimer(timer.number)
+            if row["changed_by"] == marker:
+                return timer_of(row)
+            unit, due_ms = await writes(row, marker)
+            try:
+                await self._store.commit(unit)
+            except Conflict:
+                continue
+            if due_ms is not None:
+                self.expect(due_ms)
+            (row,) = await self._store.read(timers.of_id(timer.id))
+            return timer_of(row)
+        raise Conflict(f"timer {timer.id} was changed {_ATTEMPTS} times in a row")
+
+    def _change(self, row: Row, marker: str, **values: Any) -> Write:
+        return timers.change(row, changed_by=marker, now_ms=self._clock.now_ms(), **values)
+
+    async def _next(self, timer_id: int, rule: Rule, zone_name: str, done: int) -> tuple[Write, int]:
+        """The next moment of `rule` that has not been, and when it is due. Raises BadRule when there is none."""
+        zone, now = ZoneInfo(zone_name), self._clock.now()
+        found: Occurrence | None = check(rule, zone, now)
+        been = {row["wall"] for row in await self._store.read(occurrences.over_since(timer_id, ms_of(now)))}
+        if found is not None and isinstance(rule.when, Once) and occurrence_text(rule, found) in been:
+            # The same wall time, but another moment: it has been in another zone.
+            return self._moment(timer_id, instant_text(found.at), ms_of(found.at), snoozed=False), ms_of(found.at)
+        while found is not None and occurrence_text(rule, found) in been:
+            found = next_after(rule, zone, found.at)
+        if found is None or (rule.count is not None and done >= rule.count):
+            raise BadRule(RuleFault.NEVER)
+        due_ms = ms_of(found.at)
+        return self._moment(timer_id, occurrence_text(rule, found), due_ms, snoozed=False), due_ms
+
+    def _moment(self, timer_id: int, wall: str, due_ms: int, *, snoozed: bool) -> Write:
+        return occurrences.add(id=self._ids.next(), timer_id=timer_id, wall=wall, due_ms=due_ms, snoozed=snoozed)
+
+    def expect(self, due_ms: int) -> None:
+        """Something that is due then was kept."""
+        self.soonest_ms = _sooner(self.soonest_ms, due_ms)
+        self._expected_ms = _sooner(self._expected_ms, due_ms)
+
+    def begin_look(self) -> None:
+        """It is about to be looked up what is due."""
+        self._expected_ms = None
+
+    def end_look(self, soonest_ms: int | None) -> None:
+        """What comes next was looked up. What was kept since the look began may not have been seen."""
+        self.soonest_ms = _sooner(self._expected_ms, soonest_ms)
+
+    async def _timers(self, query: Query) -> list[Timer]:
+        return [timer_of(row) for row in await self._store.read(query)]
+
+
+def _sooner(one_ms: int | None, other_ms: int | None) -> int | None:
+    if one_ms is None or other_ms is None:
+        return other_ms if one_ms is None else one_ms
+    return min(one_ms, other_ms)

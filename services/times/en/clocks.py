@@ -1,0 +1,527 @@
+"""Times of day: 3pm, 15:30, half past six, noon; parts of the day; bare hours in context."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta, timezone, tzinfo
+from functools import lru_cache
+from zoneinfo import ZoneInfo
+
+from services.clock import SystemClock
+from services.times.en.durations import ONE, unit_at
+from services.times.places import Places
+from services.times.words.lexicon import HOURS_OF, MONTHS, PORTIONS, WEEKDAYS, WHICH
+from services.times.words.parts import Clock, Part, Parts, Spot
+from services.times.words.readings import Grain
+from services.times.words.spans import one_day
+from services.times.words.tokens import NUMBER, WORD, Line
+
+_PAST = frozenset(("past", "after"))
+_TO = frozenset(("to", "before", "till", "til", "of"))
+NOON = Clock(12, half="24")
+MIDNIGHT = Clock(24, half="24")
+_MARKS = {"am": "am", "a": "am", "pm": "pm", "p": "pm"}
+
+
+def clock_at(line: Line, index: int, *, after_at: bool = False) -> list[tuple[Clock, int, bool]]:
+    """The times of day that begin at `index`: each with where it ends, and whether it can be nothing else (3 alone can
+    be a number). `after_at`: "at" stands before it."""
+    word = line.words[index]
+    if line.kinds[index] == NUMBER:
+        return _counted_at(line, index, after_at=after_at)
+    if word in ("noon", "midday", "noontime"):
+        return [(NOON, index + 1, True)]
+    if word == "midnight":
+        return [(MIDNIGHT, index + 1, True)]
+    if word == "noonish":
+        return [(NOON, index + 1, True)]
+    if word in ("midmorning", "midafternoon"):
+        return [(Clock(10 if word == "midmorning" else 14, half="24"), index + 1, True)]
+    if word == "mid":
+        after = index + 2 if line.words[index + 1] == "-" else index + 1
+        if line.words[after] in ("night", "day"):
+            return [(MIDNIGHT if line.words[after] == "night" else NOON, after + 1, True)]
+        if line.words[after] in ("morning", "afternoon"):
+            return [(Clock(10 if line.words[after] == "morning" else 14, half="24"), after + 1, True)]
+    if word in ("a", "quarter", "half"):
+        return _fraction_of_hour_at(line, index)
+    return []
+
+
+def _fraction_of_hour_at(line: Line, index: int) -> list[tuple[Clock, int, bool]]:
+    """`half past six`, `half six`, `a quarter to 9`."""
+    start = index + 1 if line.words[index] == "a" else index
+    word, link = line.words[start], line.words[start + 1]
+    if word not in ("quarter", "half"):
+        return []
+    minutes = 15 if word == "quarter" else 30
+    if link == "-" and line.words[start + 2] in _PAST:
+        start, link = start + 1, line.words[start + 2]
+    if link in _PAST or (link in _TO and word == "quarter"):
+        return [
+            (_moved(clock, minutes if link in _PAST else -minutes), end, True)
+            for clock, end, _ in _hour_at(line, start + 2)
+        ][:1]
+    if word == "half" and start == index:
+        return [(_moved(clock, 30), end, True) for clock, end, _ in _hour_at(line, start + 1)][:1]
+    return []
+
+
+def _hour_at(line: Line, index: int) -> list[tuple[Clock, int, bool]]:
+    """A full hour: 6, 6pm, 6 o'clock, noon."""
+    return [found for found in clock_at(line, index, after_at=True) if found[0].minute == 0]
+
+
+def _moved(clock: Clock, minutes: int) -> Clock:
+    hours, minute = divmod(clock.hour * 60 + minutes, 60)
+    if clock.half == "24":
+        return Clock(hours % 24, minute, half="24", grain=Grain.MINUTE)
+    hour = hours or 12
+    return Clock(
+        hour,
+        minute,
+        half="am" if clock.half == "pm" and clock.hour == 12 and minutes < 0 else clock.half,
+        grain=Grain.MINUTE,
+    )
+
+
+def _counted_at(line: Line, index: int, *, after_at: bool) -> list[tuple[Clock, int, bool]]:
+    for rule in (_with_colon, _with_h, _packed, _minutes_past):
+        sure = rule(line, index, after_at)
+        if sure is not None:
+            return [sure]
+    hour, digits = line.values[index], line.words[index]
+    if hour > 24 or (len(digits) > 2 and digits.isdigit()):
+        return []
+    half, end = half_at(line, index + 1)
+    if not half and line.words[end] in ("o'clock", "oclock", "o"):
+        end = _behind_oclock(line, end)
+        half, end = half_at(line, end)
+        return [(_whole(hour, half), end, True)]
+    if half:
+        return [(_whole(hour, half), end, True)] if half != "24" or end > index + 1 else []
+    found: list[tuple[Clock, int, bool]] = []
+    spoken = _spoken_minutes(line, index, after_at=after_at)
+    if spoken is not None:
+        found.append(spoken)
+    if line.words[index + 1] == "h" or unit_at(line, index + 1) is None or not line.glued(index + 1):
+        found.append((_whole(hour, ""), index + 1, False))
+    return found
+
+
+def _spoken_minutes(line: Line, index: int, *, after_at: bool) -> tuple[Clock, int, bool] | None:
+    """`six forty-three`, `seven-thirty am`, `at 3 15`."""
+    is_word = not line.is_digits(index)
+    at = index + 2 if is_word and line.words[index + 1] == "-" else index + 1
+    minute, is_short = line.values[at], len(line.words[at]) == 1
+    if line.kinds[at] != NUMBER or line.glued(index + 1) != (at > index + 1) or not 10 <= minute < 60 or is_short:
+        return None
+    if line.words[at + 1] in ("/", ":", "th"):
+        return None
+    half, end = half_at(line, at + 1)
+    if line.words[end] in ("minutes", "minute"):
+        end += 1
+    if not (half or after_at or is_word):
+        return None
+    hour = line.values[index]
+    return Clock(hour, minute, half=half or _evident(hour), grain=Grain.MINUTE), end, bool(half)
+
+
+def _behind_oclock(line: Line, index: int) -> int:
+    if line.words[index] != "o":
+        return index + 1
+    return index + 2 if line.words[index + 1] == "clock" else index + 3
+
+
+def _whole(hour: int, half: str) -> Clock:
+    return Clock(hour, half=half or _evident(hour))
+
+
+def _evident(hour: int) -> str:
+    return "24" if hour > 12 or hour == 0 else ""
+
+
+def _with_colon(line: Line, index: int, after_at: bool) -> tuple[Clock, int, bool] | None:
+    """8:30, 08:30:15, 8.30pm, 3:20p."""
+    sign = line.words[index + 1]
+    if sign not in (":", ".", "：") or not line.is_digits(index + 2) or not line.is_digits(index):
+        return None
+    if not (line.glued(index + 1) and line.glued(index + 2)) or len(line.words[index + 2]) != 2:
+        return None
+    hour, minute, second, end, grain = line.values[index], line.values[index + 2], 0, index + 3, Grain.MINUTE
+    if line.words[end] == ":" and line.is_digits(end + 1) and len(line.words[end + 1]) == 2:
+        second, end, grain = line.values[end + 1], end + 2, Grain.SECOND
+        if line.words[end] == "." and line.glued(end) and line.is_digits(end + 1) and line.glued(end + 1):
+            end += 2
+    half, after = half_at(line, end, short=True)
+    if sign == "." and not half and not after_at:
+        return None
+    if not half and line.words[end] in ("o'clock", "oclock", "h", "hrs", "hours", "uhr"):
+        end += 1
+    exact = "24" if len(line.words[index]) == 2 and line.words[index][0] == "0" else _evident(hour)
+    return Clock(hour, minute, second, half or exact, grain), after if half else end, True
+
+
+def _with_h(line: Line, index: int, after_at: bool) -> tuple[Clock, int, bool] | None:
+    """19h, 19h30, 9 h 15."""
+    if line.words[index + 1] != "h" or not line.is_digits(index) or line.values[index] > 24:
+        return None
+    hour, end = line.values[index], index + 2
+    if (
+        line.is_digits(end)
+        and line.glued(end)
+        and len(line.words[end]) == 2
+        and line.words[end + 1] not in ("m", "min")
+    ):
+        return Clock(hour, line.values[end], half="24", grain=Grain.MINUTE), end + 1, True
+    # 3h alone lasts three hours; 15h is a time of day.
+    is_clock = line.glued(index + 1) and (hour > 12 or after_at or end < line.size)
+    return (Clock(hour, half="24"), end, True) if is_clock else None
+
+
+def _packed(line: Line, index: int, after_at: bool) -> tuple[Clock, int, bool] | None:
+    """715 am, 1430 hours, 0800."""
+    digits = line.words[index]
+    if not digits.isdigit() or len(digits) not in (3, 4):
+        return None
+    hour, minute = divmod(line.values[index], 100)
+    half, end = half_at(line, index + 1)
+    if half or line.words[end] == "ampm":
+        return Clock(hour, minute, half=half, grain=Grain.MINUTE), end if half else end + 1, True
+    if line.words[end] in ("hours", "hrs", "hr", "h") and len(digits) == 4:
+        return Clock(hour, minute, half="24", grain=Grain.MINUTE), end + 1, True
+    if after_at and len(digits) == 4 and hour < 24 and minute < 60 and (digits[0] == "0" or hour < 19):
+        return Clock(hour, minute, half="24", grain=Grain.MINUTE), index + 1, False
+    if after_at and len(digits) == 3 and minute < 60:
+        return Clock(hour, minute, half=_evident(hour), grain=Grain.MINUTE), index + 1, False
+    return None
+
+
+def _minutes_past(line: Line, index: int, after_at: bool) -> tuple[Clock, int, bool] | None:
+    """`20 past 3`, `ten minutes to nine`, `5 to 7` behind "at"."""
+    minutes, link, has_unit = line.values[index], index + 1, False
+    if line.words[link] in ("minutes", "minute", "mins", "min"):
+        link, has_unit = link + 1, True
+    word = line.words[link]
+    if not 0 < minutes < 60 or not (word in _PAST or word in _TO):
+        return None
+    is_spelled = minutes > 12 and not line.is_digits(link + 1)
+    likely = has_unit or after_at or (minutes % 5 == 0 and minutes >= 10) or is_spelled
+    if word in _TO and not (likely and (minutes <= 30 or has_unit)):
+        return None
+    hours = [found for found in _hour_at(line, link + 1) if found[1] > link + 1]
+    if not hours:
+        return None
+    clock, end, is_sure = hours[0]
+    if has_unit and not is_sure and not after_at and word not in _PAST:
+        return None
+    return _moved(clock, minutes if word in _PAST else -minutes), end, True
+
+
+def half_at(line: Line, index: int, *, short: bool = False) -> tuple[str, int]:
+    """`am`, `pm`, or empty, and where it ends: am, a.m., p . m ., p (where `short`), ampm (either)."""
+    word = line.words[index]
+    if word in ("am", "pm"):
+        after = index + 1
+        if line.words[after] == "." and line.glued(after) and line.kinds[after + 1] != NUMBER:
+            return word, after
+        return word, after
+    if word in ("a", "p"):
+        after = index + 1
+        dotted = line.words[after] == "."
+        if dotted:
+            after += 1
+        if line.words[after] == "m":
+            after += 1
+            if dotted and line.words[after] == ".":
+                after += 1
+            return _MARKS[word], after
+        if short and line.glued(index):
+            return _MARKS[word], index + 1
+    return "", index
+
+
+_OFFSETS = """
+-12 aoe
+-10 hst
+-9 akst
+-8 pst akdt
+-7 mst pdt
+-6 cst mdt
+-5 est cdt
+-4 edt ast
+-3 brt art adt
+0 utc gmt wet
+1 cet bst west
+2 cest eet sast cat
+3 msk eest
+4 gst
+5 pkt
+7 ict wib
+8 hkt sgt awst pht
+9 jst kst
+10 aest
+11 aedt
+12 nzst
+13 nzdt
+"""
+_ZONES = {
+    "ist": "Asia/Kolkata",
+    "acst": "Australia/Darwin",
+    "nst": "America/St_Johns",
+    "npt": "Asia/Kathmandu",
+    "eastern": "America/New_York",
+    "et": "America/New_York",
+    "central": "America/Chicago",
+    "ct": "America/Chicago",
+    "mountain": "America/Denver",
+    "mt": "America/Denver",
+    "pacific": "America/Los_Angeles",
+    "pt": "America/Los_Angeles",
+}
+_SHORT = frozenset(("et", "ct", "mt", "pt"))
+"""These are words too: they count in capitals alone."""
+_LONGEST_PLACE = 3
+
+
+def zone_at(line: Line, index: int) -> tuple[tzinfo, int] | None:
+    """The zone that begins at `index`, and where it ends."""
+    if line.words[index] == "(":
+        inside = zone_at(line, index + 1)
+        return (inside[0], inside[1] + 1) if inside and line.words[inside[1]] == ")" else None
+    word = line.words[index]
+    if word in ("+", "-", "−") and line.glued(index) and _is_iso_offset(line, index):
+        return _offset_at(line, index)
+    if word in ("utc", "gmt", "z") and (word != "z" or line.glued(index)):
+        return _offset_at(line, index + 1) or (ZoneInfo("UTC"), index + 1)
+    found = _abbreviations().get(word)
+    if found is not None and (word not in _SHORT or line.text[line.starts[index] : line.ends[index]].isupper()):
+        end = index + 1
+        while line.words[end] in ("standard", "daylight", "time"):
+            end += 1
+        if word in ("eastern", "central", "mountain", "pacific") and end == index + 1:
+            return None
+        return found, end
+    return _place_at(line, index)
+
+
+def _is_iso_offset(line: Line, index: int) -> bool:
+    """`+02:00` or `+0200` right behind a time of day; with a minus only behind seconds, where it can be no range."""
+    digits = len(line.words[index + 1]) if line.is_digits(index + 1) and line.glued(index + 1) else 0
+    has_seconds = index > 4 and (line.words[index - 2], line.words[index - 4]) == (":", ":")
+    has_form = digits == 4 or (digits == 2 and line.words[index + 2] == ":")
+    return has_form and (line.words[index] == "+" or has_seconds)
+
+
+def _offset_at(line: Line, index: int) -> tuple[tzinfo, int] | None:
+    sign = line.words[index]
+    if sign not in ("+", "-", "−") or line.kinds[index + 1] != NUMBER:
+        return None
+    hours, minutes, end = line.values[index + 1], 0, index + 2
+    if hours > 99:
+        hours, minutes = divmod(hours, 100)
+    elif line.words[end] == ":" and line.is_digits(end + 1):
+        minutes, end = line.values[end + 1], end + 2
+    if hours > 14 or minutes > 59:
+        return None
+    return fixed_zone((hours * 60 + minutes) * (1 if sign == "+" else -1)), end
+
+
+def fixed_zone(minutes: int) -> tzinfo:
+    """So many minutes ahead of UTC: with the name of a zone where there is one."""
+    hours, rest = divmod(minutes, 60)
+    if rest or not -12 <= hours <= 14:
+        return timezone(timedelta(minutes=minutes))
+    return ZoneInfo(f"Etc/GMT{-hours:+d}" if hours else "UTC")
+
+
+def _place_at(line: Line, index: int) -> tuple[tzinfo, int] | None:
+    """`in Tokyo`, `Tokyo time`, `London time`. A place without "time" has to be written as a name."""
+    start = index + 1 if line.words[index] == "in" else index
+    end = start
+    while end < line.size and end - start < _LONGEST_PLACE and line.kinds[end] == WORD:
+        end += 1
+    for stop in range(end, start, -1):
+        timed = line.words[stop] == "time" or line.words[stop - 1] == "time"
+        name = line.text[line.starts[start] : line.ends[stop - 1]]
+        if line.words[stop - 1] == "time":
+            name = name[: -len("time")].strip()
+        if name and (timed or (start > index and name[0].isupper())):
+            zone = _zone_of(name)
+            if zone is not None:
+                return zone, stop + 1 if line.words[stop] == "time" else stop
+    return None
+
+
+@lru_cache(maxsize=1)
+def _places() -> Places:
+    return Places(SystemClock())
+
+
+@lru_cache(maxsize=256)
+def _zone_of(name: str) -> tzinfo | None:
+    """The one zone of a place; None where it is not known, or has several."""
+    found = _places().known(name)
+    return found[0].zone if len(found) == 1 else None
+
+
+@lru_cache(maxsize=1)
+def _abbreviations() -> Mapping[str, tzinfo]:
+    zones: dict[str, tzinfo] = {word: ZoneInfo(name) for word, name in _ZONES.items()}
+    for row in _OFFSETS.strip().splitlines():
+        hours, *words = row.split()
+        zones.update(dict.fromkeys(words, fixed_zone(int(hours) * 60)))
+    return zones
+
+
+RANGE = frozenset(("to", "-", "–", "—", "until", "untill", "till", "til", "through", "thru", "and", "but"))
+"""Words before the other end of a range."""
+_AT = frozenset(("at", "@", "around", "about", "for"))
+_BEFORE_HOURS = _AT | {"by", "until", "till"}
+_DAYS = frozenset(
+    ("year", "month", "day", "weekday", "weekdays", "span", "nth", "holiday", "length", "edge", "repeats", "portion")
+)
+_BEHIND_HOURS = frozenset(("in", "at", "this", "tonight", "tomorrow", "on", "today"))
+_MOST_LISTED = 6
+
+
+def clock_parts(spot: Spot) -> Parts:
+    """Times of day that can be nothing else, and the zone behind one."""
+    line, so_far = spot.line, spot.so_far
+    if spot.word in ("this", "same") and spot.ahead() == "time" and "clocks" not in so_far:
+        unit = unit_at(line, spot.at + 3) if spot.ahead(2) == "next" else None
+        if unit in ONE and not so_far:
+            yield Part(length=ONE[unit], grain=Grain.DAY), spot.at + 4
+        wall = spot.moment.wall
+        yield Part(clocks=(Clock(wall.hour, wall.minute, wall.second, "24", Grain.MINUTE),)), spot.at + 2
+    if "clocks" in so_far:
+        zone = zone_at(line, spot.at) if "zone" not in so_far else None
+        if zone is not None:
+            yield Part(zone=zone[0]), zone[1]
+        if spot.word == "midnight":
+            yield Part(portion="early morning"), spot.at + 1
+        return
+    at = spot.at
+    if spot.word == "t" and "day" in so_far and line.glued(at) and line.glued(at + 1):  # 2030-01-02T03:04
+        at += 1
+    if line.kinds[at] != NUMBER or "lasts" not in so_far or "repeats" in so_far:
+        for clock, end, is_sure in clock_at(line, at, after_at=spot.link in _AT):
+            if is_sure:
+                yield from _listed(spot, clock, end)
+
+
+def number_parts(spot: Spot) -> Parts:
+    """A number that is an hour, a day of the month or the end of a range only by what stands around it."""
+    line, at, so_far = spot.line, spot.at, spot.so_far
+    if line.kinds[at] != NUMBER:
+        return
+    value, then = line.values[at], spot.ahead()
+    is_day = 1 <= value <= 31
+    if is_day and then == "of" and (spot.ahead(2) in WHICH or spot.ahead(2) in ("the", "every", "each")):
+        yield Part(day=value), at + 1
+    if "clocks" not in so_far and ("lasts" not in so_far or "repeats" in so_far):
+        yield from _hours(spot)
+    is_named = spot.link == "on" or spot.has_the or then in ("at", "@")
+    if is_day and is_named and line.is_digits(at) and not so_far.keys() & {"day", "month"}:
+        yield Part(day=value), at + 1
+    in_range = spot.in_range or spot.link == "from" or "is_between" in so_far or then in RANGE
+    if in_range and value < 60 and not so_far.keys() & {"number", "clocks", "day"}:
+        yield Part(number=value), at + 1
+
+
+def _hours(spot: Spot) -> Parts:
+    """The number as an hour."""
+    line, at = spot.line, spot.at
+    is_dated = not _DAYS.isdisjoint(spot.so_far)
+    then = spot.ahead()
+    is_hour = then == "ish" or (then == "-" and spot.ahead(2) == "ish") or then in _BEHIND_HOURS or then in PORTIONS
+    is_hour = is_hour or then in WEEKDAYS
+    if spot.link == "in" or not (spot.link in _BEFORE_HOURS or is_dated or is_hour or not line.is_digits(at)):
+        return
+    for clock, end, is_sure in clock_at(line, at, after_at=spot.link in ("at", "@") or is_dated):
+        is_spelled = clock.minute >= 10 and not line.is_digits(at)
+        is_loose = not (spot.link or is_hour or is_spelled or line.is_digits(at))
+        if is_loose and end < line.size:  # the second one
+            continue
+        if not is_sure and line.words[end] not in MONTHS and (spot.link or spot.so_far or is_hour or is_spelled):
+            yield from _listed(spot, clock, end)
+
+
+def _listed(spot: Spot, clock: Clock, end: int) -> Parts:
+    """The time of day, and what else is listed with it: `8am and 8pm`."""
+    line, clocks, after = spot.line, [clock], end
+    while line.words[after] in ("and", ",", "&") and len(clocks) < _MOST_LISTED:
+        start = after + 1
+        while line.words[start] in ("and", "at"):
+            start += 1
+        more = [found for found in clock_at(line, start, after_at=True) if found[2] or clock.grain == Grain.HOUR]
+        if not more or line.words[more[0][1]] in ("minutes", "days", "weeks", "/"):
+            break
+        clocks.append(more[0][0])
+        after = more[0][1]
+    if len(clocks) > 1:
+        half = next((one.half for one in clocks if one.half in ("am", "pm")), "")
+        shared = tuple(Clock(one.hour, one.minute, one.second, one.half or half, one.grain) for one in clocks)
+        yield Part(clocks=shared), after
+    yield Part(clocks=(clock,)), end
+
+
+_BESIDES = {
+    "lunch": "early afternoon",
+    "dinner": "late evening",
+    "breakfast": "late morning",
+    "work": "after work",
+    "school": "after school",
+}
+"""What follows them."""
+_PORTIONS_DAYS = {"this": 0, "last": -1, "next": 1}
+
+
+def portion_parts(spot: Spot) -> Parts:
+    """The part of the day that begins here."""
+    word, then = spot.word, spot.ahead()
+    if spot.so_far.get("portion", "tonight") != "tonight":
+        return
+    if then == "thing" and word in ("first", "last"):
+        yield from _thing(spot)
+    if word in ("early", "late", "later", "earlier"):
+        yield from _early_or_late(spot)
+    elif word == "after" and then in _BESIDES:
+        yield Part(portion=_BESIDES[then]), spot.at + 2
+    elif word in _PORTIONS_DAYS and then in PORTIONS:
+        yield _of_day(spot, PORTIONS[then], _PORTIONS_DAYS[word]), spot.at + 2
+    elif word == "this" and then in ("early", "late") and spot.ahead(2) in PORTIONS:
+        yield _of_day(spot, f"{then} {PORTIONS[spot.ahead(2)]}", 0), spot.at + 3
+    elif word in PORTIONS and "portion" not in spot.so_far:
+        yield Part(portion=PORTIONS[word]), spot.at + (2 if then in ("time", "hours") else 1)
+
+
+def _thing(spot: Spot) -> Parts:
+    """`first thing in the morning`, `last thing at night`."""
+    end = spot.at + 2
+    named = end + 1 if spot.line.words[end] == "at" else end + 2 if spot.ahead(2) == "in" else end
+    if spot.line.words[named] in PORTIONS:
+        end = named + 1
+    yield Part(portion=f"{spot.word} thing"), end
+
+
+def _early_or_late(spot: Spot) -> Parts:
+    """`early morning`, `late in the afternoon`, `early in the day`, `late tonight`."""
+    line, end, is_early = spot.line, spot.at + 1, spot.word.startswith("ear")
+    if spot.ahead() == "tonight":
+        yield _of_day(spot, "evening" if is_early else "late evening", 0), spot.at + 2
+    while line.words[end] in ("in", "the", "on", "hours", "of", "this", "-"):
+        end += 1
+    portion = PORTIONS.get(line.words[end])
+    if portion is not None:
+        name = f"{'early' if is_early else 'late'} {portion}"
+        yield Part(portion=name if name in HOURS_OF else portion), end + 1
+    elif line.words[end] == Grain.DAY and line.words[end + 1] != "of":
+        yield Part(portion="morning" if is_early else "late afternoon"), end + 1
+
+
+def _of_day(spot: Spot, portion: str, days: int) -> Part:
+    name = portion if portion in HOURS_OF else portion.split(" ", 1)[1]
+    if name == "night" and days == 0:
+        name = "tonight"
+    return Part(portion=name, span=one_day(spot.moment.today + timedelta(days=days)))

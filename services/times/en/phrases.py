@@ -1,0 +1,293 @@
+"""English time phrases: the reader, and how the parts of a phrase are combined."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
+
+from services.patterns import lazy_pattern
+from services.times.en.clocks import clock_parts, number_parts, portion_parts
+from services.times.en.dates import dates_at
+from services.times.en.durations import beside_parts, relative_parts
+from services.times.en.recurrences import days_at, deadline_parts, range_parts, repeat_parts
+from services.times.en.resolving import resolve
+from services.times.words.lexicon import VAGUE
+from services.times.words.parts import Inner, Moment, Part, Parts, Spot, joined
+from services.times.words.readings import Found, Grain, Length, Reading, Trouble, nothing
+from services.times.words.tokens import END, NUMBER, ORDINAL, SIGN, WORD, Line
+
+_LINKS = frozenset(
+    (
+        *("at", "@", "on", "in", "of", "for", "from", "the", ",", ";", "during", "starting", "beginning"),
+        *("around", "about", "approximately", "approx", "roughly", "exactly", "~", "and", "-", "is", "say"),
+        *("sometime", "anytime", "over"),
+    )
+)
+"""Words that only lead to what follows."""
+_BEHIND = frozenset(("approximately", "approx", "roughly", "exactly", "sharp", "precisely", "ish"))
+_FROM_THEN_ON = frozenset(("after", "afterwards", "thereafter"))
+_MOST_STEPS = 400
+"""Of one search, phrases within it included: no phrase that somebody says needs a tenth of it."""
+_MOST_LINKS = 4
+_MOST_DEPTH = 3
+_MOST_TRIED = 3
+"""Ways to the same end."""
+
+
+@dataclass(slots=True)
+class Budget:
+    """How much may still be tried."""
+
+    steps: int = _MOST_STEPS
+
+
+@dataclass(slots=True)
+class _Search:
+    """What one search has found."""
+
+    end: int
+    """Where the phrase has to end; negative: as far as it goes."""
+    in_range: bool = False
+    ends: list[tuple[int, Part]] = field(default_factory=list)
+    reading: Reading | None = None
+    is_done: bool = False
+
+
+class Phrases:
+    """Looks for phrases in a line, as of one moment."""
+
+    def __init__(self, line: Line, moment: Moment, budget: Budget | None = None) -> None:
+        self._line = line
+        self._moment = moment
+        self._budget = budget or Budget()
+        self._depth = 0
+
+    def whole(self, start: int, end: int) -> Reading | None:
+        """The reading of everything from `start` to `end`: one without a trouble, where there is one."""
+        search = _Search(end)
+        self._look(search, start, Part())
+        return search.reading
+
+    def longest(self, start: int) -> Inner | None:
+        """The phrase that begins at `start` and goes furthest."""
+        search = self._deeper(start, in_range=False)
+        tried: dict[int, int] = {}
+        for reached, part in sorted(search.ends, key=lambda one: -one[0]):
+            tried[reached] = tried.get(reached, 0) + 1
+            if tried[reached] <= _MOST_TRIED and (reading := resolve(part, self._moment)) is not None:
+                return part, reading, reached
+        return None
+
+    def _other_end(self, start: int) -> tuple[Part, int] | None:
+        search = self._deeper(start, in_range=True)
+        return max(((part, reached) for reached, part in search.ends), key=lambda one: one[1], default=None)
+
+    def _deeper(self, start: int, *, in_range: bool) -> _Search:
+        search = _Search(-1, in_range)
+        if self._depth < _MOST_DEPTH:
+            self._depth += 1
+            try:
+                self._look(search, start, Part())
+            finally:
+                self._depth -= 1
+        return search
+
+    def _look(self, search: _Search, index: int, so_far: Part) -> None:
+        if self._budget.steps <= 0:
+            return
+        self._budget.steps -= 1
+        if so_far and 0 <= search.end <= index:
+            reading = resolve(so_far, self._moment)
+            if reading is not None and (search.reading is None or reading.trouble is None):
+                search.reading = reading
+                search.is_done = reading.trouble is None
+            return
+        if so_far:
+            search.ends.append((index, so_far))
+        if index >= self._line.size:
+            search.is_done = search.end < 0
+            return
+        for part, after in self._candidates(search, index, so_far):
+            both = joined(so_far, part) if part else so_far
+            if after > index and both is not None:
+                self._look(search, after, both)
+                if search.is_done:
+                    return
+
+    def _candidates(self, search: _Search, index: int, so_far: Part) -> Parts:
+        """What may stand next, behind words that only link."""
+        line, link, has_the = self._line, "", False
+        for at in range(index, min(index + _MOST_LINKS, line.size)):
+            if line.kinds[at] == END:
+                return
+            spot = Spot(line, at, so_far, link, has_the, search.in_range, self._moment, self.longest, self._other_end)
+            for rule in _RULES:
+                yield from rule(spot)
+            word = line.words[at]
+            if word not in _LINKS or (word == "-" and line.glued(at) and line.kinds[at + 1] == NUMBER):
+                return
+            if word == "the":
+                has_the = True
+            elif word != "," or not link:
+                link = word
+
+
+def _filling_parts(spot: Spot) -> Parts:
+    """`now`, and words behind a time that change nothing: `sharp`, `or so`, `-ish`."""
+    word, then = spot.word, spot.ahead()
+    if word in ("now", "immediately"):
+        yield Part(length=Length(), grain=Grain.SECOND), spot.at + 1
+    elif word in ("right", "just") and then == "now":
+        yield Part(length=Length(), grain=Grain.SECOND), spot.at + 2
+    elif not spot.so_far:
+        return
+    elif word in _BEHIND or (word in _FROM_THEN_ON and {"repeats", "span"} <= spot.so_far.keys()):
+        yield Part(), spot.at + 1
+    elif (word, then) in (("or", "so"), ("-", "ish")):
+        yield Part(), spot.at + 2
+
+
+def _date_parts(spot: Spot) -> Parts:
+    yield from days_at(spot.line, spot.at)
+    yield from dates_at(spot.line, spot.at, spot.moment.today, day_first=spot.moment.day_first)
+
+
+_RULES = (
+    repeat_parts,
+    range_parts,
+    _filling_parts,
+    portion_parts,
+    clock_parts,
+    deadline_parts,
+    relative_parts,
+    beside_parts,
+    _date_parts,
+    number_parts,
+)
+"""In the order in which they are tried."""
+
+
+_LATIN = lazy_pattern(r"[A-Za-z0-9]")
+_EDGES = frozenset(".,;:!?()[]<>\"'“”‘’-…")
+_OFTEN_OTHER = frozenset(
+    (
+        *("may", "march", "mar", "second", "sat", "sun", "mon", "wed", "fri", "fall", "spring", "dec", "jan", "jun"),
+        *("night", "today's", "season", "dusk", "tea"),
+    )
+)
+"""Words that are more often something else than a time when they stand alone in a sentence."""
+_NEVER_FIRST = frozenset(("and", "is", "say", "of", "but", "to"))
+"""A time in a sentence does not begin with these links."""
+_DECIMAL = lazy_pattern(r"\d+\.\d+(?!\.\d|\d| ?[ap]\.?m)", re.IGNORECASE)
+_LEADING = frozenset(("on", "in", "at", "@", "the", "by", "for", "from", "during", "until", "till", "about", "around"))
+_DATE = lazy_pattern(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_MOST_ITEMS = 120
+_ENGLISH_MOST_STEPS = 3000
+"""Of all searches in one text."""
+
+
+class English:
+    """Reads English. With `day_first`, 3/4 is the 3rd of April."""
+
+    def __init__(self, *, day_first: bool = False) -> None:
+        self._day_first = day_first
+
+    def speaks(self, text: str) -> bool:
+        return _LATIN.search(text) is not None
+
+    def read(self, text: str, now: datetime) -> Reading | None:
+        moment = Moment.at(now, day_first=self._day_first)
+        bare = " ".join(text.lower().split()).strip(".!? ")
+        if bare in VAGUE:
+            return nothing(moment.wall, Trouble.VAGUE)
+        if _DATE.fullmatch(bare) and not _exists(bare):
+            # Else it would be a month and what follows it.
+            return nothing(moment.wall, Trouble.NO_SUCH)
+        line = Line(text)
+        start, end = 0, line.size
+        while start < end and line.kinds[start] == SIGN and line.words[start] in _EDGES:
+            start += 1
+        while (
+            end > start
+            and line.kinds[end - 1] == SIGN
+            and line.words[end - 1] in _EDGES
+            and not _is_mark(line, end - 1)
+        ):
+            end -= 1
+        if start == end or end - start > _MOST_ITEMS:
+            return None
+        try:
+            return Phrases(line, moment).whole(start, end)
+        except (OverflowError, ValueError):  # outside of the calendar
+            return None
+
+    def find_all(self, text: str, now: datetime) -> Sequence[Found]:
+        moment = Moment.at(now, day_first=self._day_first)
+        line, found, index, steps = Line(text), [], 0, _ENGLISH_MOST_STEPS
+        while index < min(line.size, _MOST_ITEMS) and steps > 0:
+            budget = Budget(min(steps, Budget().steps))
+            steps -= budget.steps
+            one = self._found_at(Phrases(line, moment, budget), line, index)
+            steps += budget.steps
+            if one is None:
+                index += 1
+                continue
+            reading, end = one
+            found.append(Found(reading, line.starts[index], line.ends[end - 1]))
+            index = end
+        return found
+
+    def _found_at(self, phrases: Phrases, line: Line, index: int) -> tuple[Reading, int] | None:
+        if line.words[index] in _NEVER_FIRST or (line.kinds[index] == SIGN and line.words[index] not in ("@", "+")):
+            return None
+        try:
+            longest = phrases.longest(index)
+        except (OverflowError, ValueError):
+            return None
+        if longest is None or _is_weak(line, index, longest[2], longest[0]):
+            return None
+        return longest[1], longest[2]
+
+
+def _is_mark(line: Line, index: int) -> bool:
+    """Whether a sign at the end belongs to the time: 1' and 5"."""
+    return line.words[index] in "'\"" and index > 0 and line.kinds[index - 1] == NUMBER and line.glued(index)
+
+
+def _is_weak(line: Line, start: int, end: int, part: Part) -> bool:
+    """Whether the words are too likely to mean something else within a sentence."""
+    if line.glued(start) and start > 1 and line.words[start - 1] in (".", "/", ":") and line.glued(start - 1):
+        return True  # the rest of a version, of an address
+    if ("trouble" in part and "repeats" not in part) or (
+        "year" not in part and "month" in part and _DECIMAL.match(line.text, line.starts[start])
+    ):
+        return True
+    leading = [word for word in line.words[start : end - 1] if word not in _LEADING]
+    if not leading:
+        return _is_weak_word(line, end - 1, tuple(line.words[start : end - 1]))
+    return part.keys() <= {"year"} and line.words[start] not in ("in", "by", "year", "during")
+
+
+def _is_weak_word(line: Line, index: int, links: tuple[str, ...]) -> bool:
+    """The same for one word behind words that only lead to it."""
+    word, kind = line.words[index], line.kinds[index]
+    if kind == ORDINAL or word == "second":
+        return not links or (links == ("the",) and not line.words[index].isdigit() and word != "first")
+    if kind == NUMBER:
+        is_year = len(word) == 4 and not {"in", "by", "during", "until"}.isdisjoint(links)
+        return not (is_year or len(word) == 8 or links[-1:] in (("at",), ("@",), ("by",), ("until",)) or "on" in links)
+    if kind == WORD and word in _OFTEN_OTHER:
+        is_named = line.text[line.starts[index]].isupper()
+        return not is_named and ("the" in links or not {"on", "in", "by", "until"} & set(links))
+    return not links and word in ("week", "day", "month", "year", "quarter", "now")
+
+
+def _exists(text: str) -> bool:
+    """Whether there is the day that is written as `2026-11-20`."""
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,310 @@
+"""Instants and recurrence rules as text in the chat's language."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta, tzinfo
+from itertools import product
+
+from config.texts import Phrases
+from services.text_index import listed
+from services.times.recurrence import Calendar, Every, Once, Rule, Unit
+
+_MINUTE, _HOUR, _DAY = 60, 3600, 86_400
+_DAYS_OF_A_MONTH, _DAYS_OF_A_YEAR = 30.4375, 365.25
+_MOST_HOURS, _MOST_DAYS, _MOST_MONTHS = 48, 60, 24
+"""Up to so many of a unit are said in it; more are said in the next one."""
+
+
+def moment(at: datetime, zone: tzinfo, now: datetime, texts: Phrases) -> str:
+    """`tomorrow, Saturday 21 November at 17:00`, as the clocks of `zone` show the instant `at`. Both are aware."""
+    there = at.astimezone(zone)
+    said = day(there.date(), now.astimezone(zone).date(), texts)
+    return texts.say("moments.moment", day=said, clock=f"{there:%H:%M}")
+
+
+def day(which: date, today: date, texts: Phrases) -> str:
+    """`tomorrow, Saturday 21 November`; with the year where it is another one than that of `today`."""
+    key = "moments.day" if which.year == today.year else "moments.day_with_year"
+    said = texts.say(
+        key,
+        weekday=texts.words("time.weekdays")[which.weekday()],
+        day=which.day,
+        month=texts.words("time.months")[which.month - 1],
+        year=which.year,
+    )
+    near = {-1: "yesterday", 0: "today", 1: "tomorrow"}.get((which - today).days)
+    return said if near is None else texts.say(f"moments.{near}", day=said)
+
+
+def clock(at: datetime | time) -> str:
+    """`17:00`, with seconds where there are any."""
+    return f"{at:%H:%M:%S}" if at.second else f"{at:%H:%M}"
+
+
+def distance(at: datetime, now: datetime, texts: Phrases) -> str:
+    """`in 2 hours 5 minutes`, or `3 days ago`."""
+    away = at - now
+    key = "moments.ago" if away < timedelta() else "moments.ahead"
+    return texts.say(key, amount=amount(abs(away.total_seconds()), texts))
+
+
+def amount(seconds: float, texts: Phrases) -> str:
+    """A length of time as people say it: two units at most, rounded the more the longer it is."""
+    seconds = round(seconds)
+    if seconds < _MINUTE:
+        return _counted(seconds, "second", texts)
+    minutes = round(seconds / _MINUTE)
+    if minutes < 60:
+        return _counted(minutes, "minute", texts)
+    hours, minutes = divmod(minutes, 60)
+    if hours < _MOST_HOURS:
+        return _both(_counted(hours, "hour", texts), minutes, "minute", texts)
+    days = seconds / _DAY
+    if days < _MOST_DAYS:
+        return _counted(round(days), "days", texts)
+    months = round(days / _DAYS_OF_A_MONTH)
+    if months < _MOST_MONTHS:
+        return _counted(months, "month", texts)
+    return _counted(round(days / _DAYS_OF_A_YEAR), "year", texts)
+
+
+def rough_amount(seconds: float, texts: Phrases) -> str:
+    """The same in the one unit that fits: minutes, hours from one on, days from two on."""
+    if seconds >= 2 * _DAY:
+        return _counted(round(seconds / _DAY), "days", texts)
+    if seconds >= _HOUR:
+        return _counted(round(seconds / _HOUR), "hour", texts)
+    return _counted(max(1, round(seconds / _MINUTE)), "minute", texts)
+
+
+def ago(seconds: float, texts: Phrases) -> str:
+    """`2 hours ago`, roughly."""
+    return texts.say("moments.ago", amount=rough_amount(seconds, texts))
+
+
+def exact_amount(seconds: int, texts: Phrases) -> str:
+    """The same without any rounding: `1 hour 30 minutes`."""
+    parts: list[str] = []
+    for size, unit in ((_DAY, "days"), (_HOUR, "hour"), (_MINUTE, "minute"), (1, "second")):
+        count, seconds = divmod(seconds, size)
+        if count:
+            parts.append(_counted(count, unit, texts))
+    return texts.say("moments.gap").join(parts) or _counted(0, "second", texts)
+
+
+def _both(first: str, count: int, unit: str, texts: Phrases) -> str:
+    return f"{first}{texts.say('moments.gap')}{_counted(count, unit, texts)}" if count else first
+
+
+def _counted(count: int, unit: str, texts: Phrases) -> str:
+    return texts.say(f"moments.{unit}.{'one' if count == 1 else 'many'}", count=count)
+
+
+_MONTHS = dict(zip(listed("JAN FEB MAR APR MAY JUN JUL AUG SEP OCT NOV DEC"), range(1, 13), strict=True))
+_WEEKDAYS = dict(zip(listed("SUN MON TUE WED THU FRI SAT"), range(7), strict=True))
+_WORKING_DAYS = (1, 2, 3, 4, 5)
+_MOST_TIMES = 6
+"""So many times of a day are listed."""
+_PART = re.compile(r"(\*|\w+)(?:-(\w+))?(?:/(\d+))?")
+_NTH = re.compile(r"(\w+)(?:#([1-5])|L)", re.IGNORECASE)
+
+
+class _NotInWords(Exception):
+    """Nobody says such a rule in words."""
+
+
+def in_words(rule: Rule, zone: tzinfo, now: datetime, texts: Phrases) -> str:
+    """What `rule` says in `zone`; `now` is aware and decides whether a year is named. Never fails."""
+    today = now.astimezone(zone).date()
+    match rule.when:
+        case Once(wall):
+            return texts.say("moments.moment", day=day(wall.date(), today, texts), clock=clock(wall))
+        case Every(seconds, since) if rule.count == 1:
+            return moment(since + timedelta(seconds=seconds), zone, now, texts)
+        case Every(seconds):
+            said = texts.say("rules.elapsed", amount=exact_amount(seconds, texts))
+        case Calendar():
+            said = _calendar(rule.when, texts)
+    if rule.count is not None:
+        said = texts.say("rules.once" if rule.count == 1 else "rules.times", rule=said, count=rule.count)
+    if rule.until is not None:
+        said = texts.say("rules.until", rule=said, day=_last_moment(rule.until, today, texts))
+    return said
+
+
+def _last_moment(until: datetime, today: date, texts: Phrases) -> str:
+    """Its day, and the time where it is not all of the day."""
+    said = day(until.date(), today, texts)
+    if (until.hour, until.minute) == (23, 59):
+        return said
+    return texts.say("moments.moment", day=said, clock=clock(until))
+
+
+def _calendar(calendar: Calendar, texts: Phrases) -> str:
+    try:
+        return _spoken(calendar, texts)
+    except _NotInWords:
+        said = texts.say("rules.cron", cron=calendar.cron)
+        if calendar.step == 1:
+            return said
+        return texts.say(
+            "rules.cron_step", rule=said, count=calendar.step, unit=texts.say(f"rules.unit.{calendar.unit}")
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Days:
+    """The last three fields of a cron expression. None: all."""
+
+    days: tuple[int, ...] | None
+    """Of the month; 0 is the last one."""
+    months: tuple[int, ...] | None
+    weekdays: tuple[int, ...] | None
+    """0 is Sunday."""
+    nth: tuple[int, int] | None = None
+    """A weekday and which one of the month; 6 is the last one."""
+
+
+def _spoken(calendar: Calendar, texts: Phrases) -> str:
+    fields = calendar.cron.split()
+    if len(fields) != 5:
+        raise _NotInWords
+    days = _days_of(fields[2:])
+    if fields[1] == "*":
+        return _within_hours(fields[0], calendar, days, texts)
+    times = _times(fields[0], fields[1])
+    return texts.say("rules.at", period=_period(calendar, days, texts), times=_listed(times, texts))
+
+
+def _within_hours(minute: str, calendar: Calendar, days: _Days, texts: Phrases) -> str:
+    """What happens in every hour of every day."""
+    if days != _Days(None, None, None) or calendar.step != 1:
+        raise _NotInWords
+    every = re.fullmatch(r"\*(?:/(\d+))?", minute)
+    if every:
+        minutes = int(every[1] or 1)
+        if not minutes or 60 % minutes:
+            raise _NotInWords
+        return texts.say("rules.elapsed", amount=exact_amount(minutes * 60, texts))
+    past = _values(minute, 0, 59, {}) or ()
+    if past == (0,):
+        return texts.say("rules.elapsed", amount=exact_amount(3600, texts))
+    if len(past) != 1:
+        raise _NotInWords
+    return texts.say("rules.hourly", minute=f"{past[0]:02}")
+
+
+def _times(minute: str, hour: str) -> list[str]:
+    minutes, hours = _values(minute, 0, 59, {}), _values(hour, 0, 23, {})
+    if minutes is None or hours is None or len(minutes) * len(hours) > _MOST_TIMES:
+        raise _NotInWords
+    return [clock(time(*one)) for one in product(hours, minutes)]
+
+
+def _days_of(fields: Sequence[str]) -> _Days:
+    month_day, month, weekday = fields
+    days = (0,) if month_day.upper() == "L" else _values(month_day, 1, 31, {})
+    months = _values(month, 1, 12, _MONTHS)
+    found = _NTH.fullmatch(weekday)
+    if found:
+        which = _number(found[1], 0, 7, _WEEKDAYS) % 7
+        return _Days(days, months, None, (which, int(found[2] or 6)))
+    weekdays = _values(weekday, 0, 7, _WEEKDAYS)
+    return _Days(days, months, None if weekdays is None else tuple(sorted({one % 7 for one in weekdays})))
+
+
+def _period(calendar: Calendar, days: _Days, texts: Phrases) -> str:
+    """On which days."""
+    match days:
+        case _Days(None, None, None, None):
+            return _every("day", Unit.DAY, calendar, texts)
+        case _Days(None, None, tuple(weekdays), None):
+            if weekdays == _WORKING_DAYS and calendar.step == 1:
+                return texts.say("rules.working_days")
+            several = "several_" if len(weekdays) > 1 else ""
+            return _every(f"{several}week", Unit.WEEK, calendar, texts, days=_weekdays(weekdays, texts))
+        case _Days(None, None, None, tuple(nth)):
+            return _every("nth", Unit.MONTH, calendar, texts, day=_nth(nth, texts))
+        case _Days(tuple(month_days), None, None, None):
+            said = [_ordinal(one, texts) for one in month_days]
+            return _every("month", Unit.MONTH, calendar, texts, days=_listed(said, texts))
+        case _Days(tuple(month_days), tuple(months), None, None) if len(month_days) * len(months) <= _MOST_TIMES:
+            names = texts.words("time.months")
+            if 0 in month_days:
+                raise _NotInWords
+            said = [
+                texts.say("rules.month_day", day=one, month=names[month - 1])
+                for month, one in product(months, month_days)
+            ]
+            return _every("year", Unit.YEAR, calendar, texts, days=_listed(said, texts))
+        case _Days(None, (month,), None, tuple(nth)):
+            said_month = texts.words("time.months")[month - 1]
+            return _every("year_nth", Unit.YEAR, calendar, texts, day=_nth(nth, texts), month=said_month)
+    raise _NotInWords
+
+
+def _every(what: str, unit: Unit, calendar: Calendar, texts: Phrases, **values: str) -> str:
+    """Every one, every second one, or every so many."""
+    if calendar.step == 1:
+        return texts.say(f"rules.{what}.each", **values)
+    if calendar.unit is not unit:
+        raise _NotInWords
+    return texts.say(f"rules.{what}.{'second' if calendar.step == 2 else 'more'}", count=calendar.step, **values)
+
+
+def _weekdays(weekdays: Sequence[int], texts: Phrases) -> str:
+    names = texts.words("time.weekdays")
+    from_monday = sorted((one - 1) % 7 for one in weekdays)
+    return _listed([names[one] for one in from_monday], texts)
+
+
+def _nth(nth: tuple[int, int], texts: Phrases) -> str:
+    weekday = texts.words("time.weekdays")[(nth[0] - 1) % 7]
+    return texts.say("rules.nth_weekday", nth=texts.words("rules.nths")[nth[1] - 1], weekday=weekday)
+
+
+def _ordinal(day_of_month: int, texts: Phrases) -> str:
+    """1 to 31, or 0 for the last day."""
+    return texts.words("rules.days_of_month")[day_of_month - 1]
+
+
+def _listed(parts: Sequence[str], texts: Phrases) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    if len(parts) < 2:
+        return "".join(parts)
+    return texts.say("rules.and").join([texts.say("rules.comma").join(parts[:-1]), parts[-1]])
+
+
+def _values(field: str, low: int, high: int, names: Mapping[str, int]) -> tuple[int, ...] | None:
+    """What a field of a cron expression lists, in order; None for all. Raises _NotInWords."""
+    if field == "*":
+        return None
+    values: set[int] = set()
+    for part in field.split(","):
+        found = _PART.fullmatch(part)
+        if not found:
+            raise _NotInWords
+        first, last, step = found.groups()
+        if first == "*":
+            start, end = low, high
+        else:
+            start = _number(first, low, high, names)
+            end = _number(last, low, high, names) if last else (high if step else start)
+        if end < start or (step is not None and not int(step)):
+            raise _NotInWords
+        values |= set(range(start, end + 1, int(step or 1)))
+    return tuple(sorted(values))
+
+
+def _number(text: str, low: int, high: int, names: Mapping[str, int]) -> int:
+    number = names.get(text.upper())
+    if number is None:
+        if not (text.isascii() and text.isdigit()):
+            raise _NotInWords
+        number = int(text)
+    if not low <= number <= high:
+        raise _NotInWords
+    return number

@@ -1,0 +1,268 @@
+"""When something was asked for: the words, or what a model made of them, become one rule of time.
+
+What wins: the words, where they read wholly, since that reading is always the same; else the dates of the model. What
+the words leave open and the model says in addition is taken over: how often, where the words name only the time of day
+of it, and where it ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from enum import StrEnum
+from zoneinfo import ZoneInfo
+
+from services.times import Kind, Reading, Times, Trouble, UnclearTime
+from services.times.recurrence import Calendar, Every, Once, Rule, Unit
+
+_LATEST_SHARED_DAY = 28
+"""Every month has this day."""
+_MINUTE_SECONDS = 60
+
+
+class Repeat(StrEnum):
+    """How often, as a model says it."""
+
+    NONE = "none"
+    DAILY = "daily"
+    WEEKDAYS = "weekdays"
+    WEEKLY = "weekly"
+    MONTHLY = "monthly"
+    YEARLY = "yearly"
+    INTERVAL = "interval"
+    CRON = "cron"
+
+
+@dataclass(frozen=True, slots=True)
+class WishedTime:
+    """When, as it was asked for. Empty: not said."""
+
+    words: str = ""
+    at: str = ""
+    """ISO: a date, a time of day, or both; without an offset it is of the wall."""
+    repeat: Repeat = Repeat.NONE
+    every: int = 1
+    """Every so many days, weeks, months or years; minutes of an INTERVAL."""
+    cron: str = ""
+    until: str = ""
+    """ISO: a date, or a date and a time of day."""
+    count: int | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing at all was said."""
+        return not (self.words.strip() or self.has_dates)
+
+    @property
+    def has_dates(self) -> bool:
+        """Whether anything was said beside the words."""
+        return bool(self.at.strip() or self.cron.strip() or self.repeat is not Repeat.NONE)
+
+
+def wished_time(
+    words: str | None,
+    at: str | None,
+    repeat: Repeat | None,
+    every: int | None,
+    cron: str | None,
+    until: str | None,
+    count: int | None = None,
+) -> WishedTime:
+    """The same of arguments that may be absent."""
+    return WishedTime(words or "", at or "", repeat or Repeat.NONE, every or 1, cron or "", until or "", count)
+
+
+@dataclass(frozen=True, slots=True)
+class Understood:
+    """A rule of time and how it came about."""
+
+    rule: Rule
+    zone: str
+    """The IANA name of the zone of its wall times."""
+    assumed: time | None = None
+    """The time of day that was taken because none was said."""
+
+
+class TimeNotUnderstood(ValueError):
+    """`what` was said cannot be a time for something to happen. `trouble` None: it is no time at all."""
+
+    def __init__(self, what: str, trouble: Trouble | None = None, at: datetime | None = None) -> None:
+        super().__init__(what)
+        self.what = what
+        self.trouble = trouble
+        self.at = at
+        """What was understood, aware, where that is known: of what is past."""
+
+
+def understood(wish: WishedTime, times: Times, now: datetime, default_time: time) -> Understood:
+    """The rule that `wish` means for somebody in the zone of `now` (aware, with a ZoneInfo). Raises
+    TimeNotUnderstood."""
+    words = wish.words.strip()
+    reading = times.read(words, now) if words else None
+    if reading is None:
+        # The words may be a date as machines write it.
+        return _from_dates(wish if wish.has_dates else replace(wish, at=words), now, default_time)
+    try:
+        rule = reading.rule(now, default_time)
+    except UnclearTime as unclear:
+        if unclear.trouble in (Trouble.AMBIGUOUS, Trouble.VAGUE, Trouble.SEVERAL) and wish.has_dates:
+            return _from_dates(wish, now, default_time)
+        raise TimeNotUnderstood(words, unclear.trouble, _past_moment(reading, now, default_time)) from None
+    zone = _zone_name(reading.rule_zone(now), str(now.tzinfo))
+    rule = _completed(rule, wish, now, default_time)
+    return Understood(rule, zone, _assumed(rule) if _says_no_clock(reading) else None)
+
+
+def is_once(rule: Rule) -> bool:
+    """Whether it happens a single time."""
+    return isinstance(rule.when, Once) or rule.count == 1
+
+
+def _past_moment(reading: Reading, now: datetime, default_time: time) -> datetime | None:
+    if reading.kind is Kind.RECURRENCE:
+        return None
+    at = reading.moment(default_time).replace(tzinfo=now.tzinfo)
+    return at if at.astimezone(UTC) <= now.astimezone(UTC) else None
+
+
+def _says_no_clock(reading: Reading) -> bool:
+    if reading.repeats is not None:
+        return reading.repeats.unit is not None and not reading.repeats.times
+    return not reading.has_clock and reading.kind in (Kind.DAY, Kind.INTERVAL)
+
+
+def _assumed(rule: Rule) -> time | None:
+    match rule.when:
+        case Once(wall):
+            return wall.time()
+        case Calendar(cron):
+            minute, hour, *_ = cron.split()
+            return time(int(hour), int(minute)) if hour.isdigit() and minute.isdigit() else None
+        case Every():
+            return None
+
+
+def _zone_name(zone: tzinfo | None, home: str) -> str:
+    """The IANA name of a zone that was said. A bare offset has one where it is of whole hours; of others `home` is
+    taken."""
+    if isinstance(zone, ZoneInfo):
+        return str(zone)
+    hours, rest = divmod((zone.utcoffset(None) if zone else None) or timedelta(), timedelta(hours=1))
+    if rest:
+        return home
+    return f"Etc/GMT{-hours:+d}" if hours else "UTC"
+
+
+def _completed(rule: Rule, wish: WishedTime, now: datetime, default_time: time) -> Rule:
+    """What the words say, with what only the model says of how often and how long."""
+    if isinstance(rule.when, Once) and wish.repeat is not Repeat.NONE:
+        try:
+            dated = _from_dates(wish, now, default_time).rule
+        except TimeNotUnderstood:
+            return rule
+        return dated if _same_clock(rule.when, dated) else rule
+    if is_once(rule):
+        return rule
+    until = rule.until or (_until(wish.until, now) if wish.until.strip() else None)
+    return replace(rule, until=until, count=rule.count or wish.count)
+
+
+def _same_clock(once: Once, rule: Rule) -> bool:
+    at = _assumed(rule) if isinstance(rule.when, Calendar) else None
+    return at is not None and (at.hour, at.minute) == (once.wall.hour, once.wall.minute)
+
+
+def _from_dates(wish: WishedTime, now: datetime, default_time: time) -> Understood:
+    """The rule that the model's dates mean. Raises TimeNotUnderstood."""
+    start = _Start.read(wish.at, now, default_time)
+    if wish.repeat is Repeat.NONE and not wish.cron.strip():
+        wall = start.wall
+        if not start.has_date and wall <= now.replace(tzinfo=None):
+            wall += timedelta(days=1)
+        at = wall.replace(tzinfo=now.tzinfo)
+        if at.astimezone(UTC) <= now.astimezone(UTC):
+            raise TimeNotUnderstood(wish.words or wish.at, Trouble.PAST, at)
+        return Understood(Rule(Once(wall)), str(now.tzinfo), None if start.has_clock else wall.time())
+    until = _until(wish.until, now) if wish.until.strip() else None
+    rule = Rule(_repeated(wish, start, now), until, wish.count)
+    assumes = not start.has_clock and isinstance(rule.when, Calendar) and not wish.cron.strip()
+    return Understood(rule, str(now.tzinfo), start.wall.time() if assumes else None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """The model's `at`."""
+
+    wall: datetime
+    has_date: bool
+    has_clock: bool
+
+    @classmethod
+    def read(cls, text: str, now: datetime, default_time: time) -> _Start:
+        """Raises TimeNotUnderstood."""
+        text = text.strip()
+        today = now.date()
+        if not text:
+            return cls(datetime.combine(today, default_time), has_date=False, has_clock=False)
+        try:
+            if len(text) <= len("09:00:00") and ":" in text:
+                at = time.fromisoformat(text).replace(tzinfo=None)
+                return cls(datetime.combine(today, at), has_date=False, has_clock=True)
+            if len(text) <= len("2026-01-05"):
+                start = cls(datetime.combine(date.fromisoformat(text), default_time), has_date=True, has_clock=False)
+                return start.within_reach(text)
+            at_wall = datetime.fromisoformat(text)
+            if at_wall.tzinfo is not None:
+                at_wall = at_wall.astimezone(now.tzinfo).replace(tzinfo=None)
+            start = cls(at_wall.replace(microsecond=0), has_date=True, has_clock=True)
+        except (ValueError, OverflowError):
+            raise TimeNotUnderstood(text) from None
+        return start.within_reach(text)
+
+    def within_reach(self, text: str) -> _Start:
+        """This one. Raises TimeNotUnderstood at the ends of the calendar, where nothing can be reckoned."""
+        if not 1000 <= self.wall.year <= 9000:
+            raise TimeNotUnderstood(text)
+        return self
+
+
+def _repeated(wish: WishedTime, start: _Start, now: datetime) -> Calendar | Every:
+    step, wall = max(wish.every, 1), start.wall
+    today = now.date()
+    later = wall.date() > today
+    if wish.repeat is Repeat.INTERVAL:
+        seconds = step * _MINUTE_SECONDS
+        since = now.astimezone(UTC)
+        if start.has_clock:
+            since = wall.replace(tzinfo=now.tzinfo).astimezone(UTC) - timedelta(seconds=seconds)
+        return Every(seconds, since)
+    if wish.repeat is Repeat.CRON or (wish.repeat is Repeat.NONE and wish.cron.strip()):
+        return Calendar(" ".join(wish.cron.split()), first=wall.date() if later else None)
+    cron, unit = _CRONS[wish.repeat](wall)
+    cron = f"{wall.minute} {wall.hour} {cron}"
+    if wish.repeat is Repeat.WEEKDAYS:
+        step = 1
+    if step == 1:
+        return Calendar(cron, first=wall.date() if later else None)
+    return Calendar(cron, step, unit, wall.date() if start.has_date else today)
+
+
+def _monthly(wall: datetime) -> str:
+    is_last = (wall + timedelta(days=1)).day == 1
+    return "L * *" if is_last and wall.day > _LATEST_SHARED_DAY else f"{wall.day} * *"
+
+
+_CRONS: dict[Repeat, Callable[[datetime], tuple[str, Unit]]] = {
+    Repeat.DAILY: lambda wall: ("* * *", Unit.DAY),
+    Repeat.WEEKDAYS: lambda wall: ("* * 1-5", Unit.DAY),
+    Repeat.WEEKLY: lambda wall: (f"* * {wall.isoweekday() % 7}", Unit.WEEK),
+    Repeat.MONTHLY: lambda wall: (_monthly(wall), Unit.MONTH),
+    Repeat.YEARLY: lambda wall: (f"{wall.day} {wall.month} *", Unit.YEAR),
+}
+
+
+def _until(text: str, now: datetime) -> datetime:
+    """The naive wall time up to which something goes on; a day counts whole. Raises TimeNotUnderstood."""
+    start = _Start.read(text, now, time(23, 59, 59))
+    return start.wall

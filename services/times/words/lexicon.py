@@ -1,0 +1,240 @@
+"""The English words of time: what each word names, whatever stands around it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from services.llm.offline.vocabulary import NUMBERS
+from services.times.words.readings import Grain
+
+
+def _table(lines: str) -> dict[str, int]:
+    """`value: word word …` lines as word → value."""
+    entries = (line.split(":") for line in lines.strip().splitlines())
+    return {word: int(value) for value, words in entries for word in words.split()}
+
+
+WEEKDAYS = _table("""
+1: monday mon mondey
+2: tuesday tues tue teusday
+3: wednesday wed weds wendesday
+4: thursday thurs thur thu thrusday
+5: friday fri firday
+6: saturday sat satruday
+7: sunday sun
+""")
+PLURAL_WEEKDAYS = {f"{day}s": number for day, number in WEEKDAYS.items() if day.endswith("day")} | {
+    "mons": 1,
+    "fris": 5,
+    "sats": 6,
+    "suns": 7,
+}
+MONTHS = _table("""
+1: january jan
+2: february feb febuary
+3: march mar
+4: april apr
+5: may
+6: june jun
+7: july jul
+8: august aug
+9: september sep sept
+10: october oct
+11: november nov
+12: december dec
+""")
+ORDINALS = _table("""
+1: first
+2: second
+3: third
+4: fourth
+5: fifth
+6: sixth
+7: seventh
+8: eighth
+9: ninth
+10: tenth
+11: eleventh
+12: twelfth twelveth
+13: thirteenth
+14: fourteenth
+15: fifteenth
+16: sixteenth
+17: seventeenth
+18: eighteenth
+19: nineteenth
+20: twentieth
+30: thirtieth
+""")
+UNITS: Mapping[str, Grain | str] = {
+    word: grain
+    for grain, words in {
+        Grain.SECOND: "second seconds sec secs s",
+        Grain.MINUTE: "minute minutes min mins mn mns m",
+        Grain.HOUR: "hour hours hr hrs h",
+        Grain.DAY: "day days d night nights",
+        Grain.WEEK: "week weeks wk wks w",
+        "fortnight": "fortnight fortnights",
+        Grain.MONTH: "month months mo mos mth mths",
+        Grain.QUARTER: "quarter quarters qtr qtrs",
+        Grain.YEAR: "year years yr yrs y",
+        "decade": "decade decades",
+        "century": "century centuries",
+        "weekend": "weekend weekends",
+        "weekday": "workday workdays weekday weekdays",
+    }.items()
+    for word in words.split()
+}
+TODAY: Mapping[str, int] = {
+    "today": 0,
+    "todays": 0,
+    "tonight": 0,
+    "tonite": 0,
+    "tomorrow": 1,
+    "tomorrows": 1,
+    "tmrw": 1,
+    "tmr": 1,
+    "tmw": 1,
+    "tom": 1,
+    "tomorow": 1,
+    "tommorow": 1,
+    "tommorrow": 1,
+    "tmorrow": 1,
+    "2morrow": 1,
+    "yesterday": -1,
+}
+"""Days by their distance from today."""
+WHICH: Mapping[str, int] = {
+    "this": 0,
+    "current": 0,
+    "coming": 0,
+    "same": 0,
+    "next": 1,
+    "following": 1,
+    "upcoming": 1,
+    "last": -1,
+    "past": -1,
+    "previous": -1,
+    "prior": -1,
+}
+"""Words before a stretch of time that say which one."""
+PORTIONS: Mapping[str, str] = {
+    "morning": "morning",
+    "mornings": "morning",
+    "morn": "morning",
+    "forenoon": "morning",
+    "dawn": "dawn",
+    "sunrise": "dawn",
+    "breakfast": "breakfast",
+    "breakfasttime": "breakfast",
+    "brunch": "brunch",
+    "lunch": "lunch",
+    "lunchtime": "lunch",
+    "afternoon": "afternoon",
+    "afternoons": "afternoon",
+    "evening": "evening",
+    "evenings": "evening",
+    "dusk": "dusk",
+    "sunset": "dusk",
+    "dinner": "dinner",
+    "dinnertime": "dinner",
+    "supper": "dinner",
+    "night": "night",
+    "nights": "night",
+    "nighttime": "night",
+    "bedtime": "bedtime",
+    "daytime": "daytime",
+    "teatime": "tea",
+}
+HOURS_OF: Mapping[str, tuple[int, int, int]] = {
+    "dawn": (5, 7, 6),
+    "early morning": (4, 9, 7),
+    "first thing": (6, 10, 8),
+    "morning": (6, 12, 9),
+    "late morning": (10, 12, 11),
+    "breakfast": (7, 9, 8),
+    "brunch": (10, 12, 11),
+    "lunch": (11, 13, 12),
+    "early afternoon": (12, 15, 13),
+    "afternoon": (12, 18, 15),
+    "late afternoon": (15, 18, 17),
+    "tea": (16, 18, 17),
+    "daytime": (9, 18, 12),
+    "after work": (17, 21, 18),
+    "after school": (15, 21, 16),
+    "dusk": (18, 20, 19),
+    "dinner": (18, 20, 19),
+    "early evening": (17, 20, 18),
+    "evening": (18, 24, 19),
+    "late evening": (20, 24, 21),
+    "tonight": (18, 24, 20),
+    "early night": (18, 21, 20),
+    "night": (20, 24, 21),
+    "late night": (21, 24, 22),
+    "last thing": (21, 24, 22),
+    "bedtime": (21, 24, 22),
+}
+"""From which hour to which, and the usual one for what is to happen then."""
+SEASONS: Mapping[str, tuple[int, int]] = {
+    "spring": (3, 20),
+    "summer": (6, 21),
+    "autumn": (9, 23),
+    "fall": (9, 23),
+    "winter": (12, 21),
+}
+"""Month and day on which each begins, in the north."""
+EDGES: Mapping[str, str] = {
+    "end": "end",
+    "ends": "end",
+    "close": "end",
+    "beginning": "begin",
+    "begining": "begin",
+    "start": "begin",
+    "middle": "middle",
+    "mid": "middle",
+    "early": "begin",
+    "late": "end",
+    "rest": "rest",
+    "remainder": "rest",
+    "remaining": "rest",
+    "later": "rest",
+}
+ABBREVIATED_EDGES: Mapping[str, tuple[str, Grain]] = {
+    "eod": ("end", Grain.DAY),
+    "eow": ("end", Grain.WEEK),
+    "eom": ("end", Grain.MONTH),
+    "eoq": ("end", Grain.QUARTER),
+    "eoy": ("end", Grain.YEAR),
+    "bom": ("begin", Grain.MONTH),
+    "boy": ("begin", Grain.YEAR),
+}
+REPEATING: Mapping[str, tuple[str, int]] = {
+    "hourly": (Grain.HOUR, 1),
+    "daily": (Grain.DAY, 1),
+    "everyday": (Grain.DAY, 1),
+    "nightly": ("night", 1),
+    "weekly": (Grain.WEEK, 1),
+    "biweekly": (Grain.WEEK, 2),
+    "fortnightly": (Grain.WEEK, 2),
+    "monthly": (Grain.MONTH, 1),
+    "bimonthly": (Grain.MONTH, 2),
+    "quarterly": (Grain.MONTH, 3),
+    "semiannually": (Grain.MONTH, 6),
+    "semiannual": (Grain.MONTH, 6),
+    "biannually": (Grain.MONTH, 6),
+    "biannual": (Grain.MONTH, 6),
+    "yearly": (Grain.YEAR, 1),
+    "annually": (Grain.YEAR, 1),
+    "annual": (Grain.YEAR, 1),
+    "biennially": (Grain.YEAR, 2),
+}
+"""How often, in one word."""
+_VAGUE = """
+later|later on|soon|shortly|eventually|some day|someday|some time|sometime|some other day|some other time|another time
+one day|one of these days|at some point|in a while|in a bit|in a moment|in a jiffy|in no time|in the future|whenever
+any time|anytime|asap|as soon as possible
+"""
+VAGUE = frozenset(_VAGUE.strip().replace("\n", "|").split("|"))
+"""What names no moment."""
+TENS = {word: value for word, value in NUMBERS.items() if value >= 20}
+ONES = {word: value for word, value in NUMBERS.items() if 1 <= value <= 9}

@@ -1,0 +1,257 @@
+"""Parts of a time phrase before they are combined, the half of the day they mean, and positions at which rules look."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta, tzinfo
+from typing import TypeAlias, TypedDict
+
+from services.times.words.readings import Grain, Kind, Length, Reading, Repeats, Trouble
+from services.times.words.tokens import Line
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Whole days, `end` not included."""
+
+    start: date
+    end: date
+    grain: Grain
+    is_loose: bool = False
+    """It was only named as "the month": the next one will do where this one is over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """A time of day as it was said."""
+
+    hour: int
+    minute: int = 0
+    second: int = 0
+    half: str = ""
+    """`am` or `pm`; empty: not said; `24`: the hour can only be meant as it is."""
+    grain: Grain = Grain.HOUR
+
+    @property
+    def exists(self) -> bool:
+        """Whether a clock can show it."""
+        whole = self.hour < 24 or (self.hour == 24 and self.minute == 0)
+        return whole and self.minute < 60 and self.second < 60 and not (self.half in ("am", "pm") and self.hour == 0)
+
+    def at(self, half: str) -> time:
+        """As a time of day in that half, where it leaves the choice."""
+        half = self.half or half
+        hour = self.hour
+        if half in ("am", "pm") and hour <= 12:
+            hour = hour % 12 + (12 if half == "pm" else 0)
+        return time(hour % 24, self.minute, self.second)
+
+
+class Part(TypedDict, total=False):
+    """Some of what a phrase says; what it does not say has no key. Parts that say different things can be joined."""
+
+    year: int
+    month: int
+    day: int
+    is_numeric: bool
+    """Month and day were written as numbers, and either could be the other."""
+    weekday: int
+    which: int
+    """Of the weekday: -1 the last one, 0 this one, 1 that of next week, 2 the one after the coming one."""
+    span: Span
+    nth: tuple[int, str]
+    """The how-manieth of a weekday (`weekday`), or of a unit, within the rest; from the end where negative."""
+    edge: str
+    """`begin`, `middle` or `end` of the rest."""
+    holiday: str
+    number: int
+    """A bare number: an hour or a day, as the other end of a range will show."""
+    clocks: tuple[Clock, ...]
+    portion: str
+    zone: tzinfo
+    length: Length
+    """So long from now."""
+    grain: Grain
+    """Of `length`."""
+    lasts: Length
+    """How long it is to last."""
+    is_bare: bool
+    """`lasts` was said without "for": it is all of the phrase, or none of it."""
+    at: datetime
+    """A wall time that is complete already."""
+    repeats: Repeats
+    weekdays: tuple[int, ...]
+    """Several weekdays, or one in the plural."""
+    but: tuple[int, ...]
+    """Weekdays on which it does not repeat."""
+    days: tuple[int, ...]
+    """Several days of the month."""
+    is_between: bool
+    """It began with "between"."""
+    to: Part
+    """The other end of a range."""
+    until: Part
+    first: Part
+    count: int
+    trouble: Trouble
+    deadline: bool
+    """It was said as the latest moment (`by Friday`)."""
+
+
+def without(part: Part, *names: str) -> Part:
+    """What `part` says beside `names`."""
+    left = part.copy()
+    for name in names:
+        left.pop(name, None)  # type: ignore[misc]  # no key is required
+    return left
+
+
+def joined(left: Part, right: Part) -> Part | None:
+    """Both together, or None where both say the same thing in different ways."""
+    if not left:
+        return right
+    for name in left.keys() & right.keys():
+        if left[name] != right[name]:  # type: ignore[literal-required]  # it is a key of both
+            return None
+    return {**left, **right}
+
+
+WAKING_HOURS = range(7, 23)
+_SOON = timedelta(hours=3)
+_DAY = timedelta(days=1)
+STEPS = {
+    Grain.SECOND: timedelta(seconds=1),
+    Grain.MINUTE: timedelta(minutes=1),
+    Grain.HOUR: timedelta(hours=1),
+}
+_EVENING = frozenset(
+    (
+        *("evening", "early evening", "late evening", "dusk", "dinner", "after work", "after school"),
+        *("night", "early night", "late night", "tonight", "bedtime"),
+    )
+)
+_NIGHT = frozenset(("night", "late night", "tonight", "bedtime"))
+_FROM_NOON = frozenset(("afternoon", "early afternoon", "late afternoon", "lunch", "tea")) | _EVENING
+_WITH_NOON = frozenset(("morning", "late morning", "brunch", "daytime"))
+_NIGHT_ENDS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """When, where and with which habits something is said."""
+
+    now: datetime
+    """Aware."""
+    wall: datetime
+    today: date
+    day_first: bool = False
+
+    @classmethod
+    def at(cls, now: datetime, *, day_first: bool = False) -> Moment:
+        """The moment `now` (aware)."""
+        wall = now.replace(tzinfo=None)
+        return cls(now, wall, wall.date(), day_first)
+
+
+def midnight(day: date) -> datetime:
+    """When a day begins: naive."""
+    return datetime(day.year, day.month, day.day)  # noqa: DTZ001 - a wall time has no zone of its own
+
+
+def instant(wall: datetime, grain: Grain, *, has_clock: bool) -> Reading:
+    """The reading of one wall time."""
+    step = STEPS.get(grain, _DAY)
+    end = wall + step if wall < datetime.max - step else wall  # noqa: DTZ901 - a wall time
+    return Reading(Kind.INSTANT, wall, end, grain, has_clock)
+
+
+def time_of_day(clock: Clock, moment: Moment) -> Reading:
+    """A time of day alone: when the clock shows it next. Without am or pm: next in waking hours, or soon."""
+    is_plain = clock.half == "" and clock.hour <= 12
+    halves = ("pm",) if is_plain and clock.hour == 12 else ("am", "pm")
+    candidates = sorted(
+        datetime.combine(moment.today + days * _DAY, clock.at(half)) for days in (0, 1, 2) for half in halves
+    )
+    for wall in candidates:
+        if wall > moment.wall and (not is_plain or is_likely(wall, moment.wall)):
+            return Reading(Kind.TIME_OF_DAY, wall, wall + STEPS[clock.grain], clock.grain, has_clock=True)
+    raise ValueError("a day has every time of day")
+
+
+def time_within(clock: Clock, portion: str, moment: Moment) -> Reading:
+    """`3 in the morning`: the next one."""
+    wall = on_day(moment.today, clock, portion, moment)
+    if wall <= moment.wall:
+        wall = on_day(moment.today + _DAY, clock, portion, moment)
+    kind = Kind.INSTANT if portion == "tonight" else Kind.TIME_OF_DAY
+    return Reading(kind, wall, wall + STEPS[clock.grain], clock.grain, has_clock=True)
+
+
+def on_day(day: date, clock: Clock, portion: str | None, moment: Moment) -> datetime:
+    """The wall time on `day`. Without am or pm it is what fits the part of the day that was said, or a waking hour,
+    on this very day one that is still to come. Midnight ends a day."""
+    if clock.half or clock.hour > 12:
+        wall = datetime.combine(day, clock.at(""))
+        is_behind_midnight = clock.hour == 24 or (wall.hour < _NIGHT_ENDS and portion in _NIGHT)
+        return wall + _DAY if is_behind_midnight else wall
+    early, late = datetime.combine(day, clock.at("am")), datetime.combine(day, clock.at("pm"))
+    if portion is not None:
+        return _in_portion(clock, portion, early, late)
+    if clock.hour == 12:
+        return late
+    if day == moment.today:
+        for wall in (early, late):
+            if wall > moment.wall and is_likely(wall, moment.wall):
+                return wall
+    return early if early.hour in WAKING_HOURS else late
+
+
+def is_likely(wall: datetime, now: datetime) -> bool:
+    """Whether somebody may mean it who says neither am nor pm: people are awake then, or it is soon."""
+    return wall.hour in WAKING_HOURS or wall - now <= _SOON
+
+
+def _in_portion(clock: Clock, portion: str, early: datetime, late: datetime) -> datetime:
+    if portion not in _FROM_NOON:
+        return late if clock.hour == 12 and portion in _WITH_NOON else early
+    if portion in _EVENING and clock.hour == 12:
+        return early + _DAY
+    if portion in _NIGHT and clock.hour < _NIGHT_ENDS:
+        return early + _DAY
+    return early if portion == "lunch" and clock.hour in (10, 11) else late
+
+
+Parts: TypeAlias = Iterator[tuple[Part, int]]
+"""What a rule finds: parts, the likeliest first, each with the item at which it ends."""
+Inner: TypeAlias = tuple[Part, Reading, int]
+"""A phrase within the phrase: what it says, what it means, where it ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """Where, behind what."""
+
+    line: Line
+    at: int
+    so_far: Part
+    """What the phrase says up to here."""
+    link: str
+    """The word that links, before this one: `at`, `on`, `in` …"""
+    has_the: bool
+    in_range: bool
+    """Whether the whole phrase is the other end of a range."""
+    moment: Moment
+    inner: Callable[[int], Inner | None]
+    """The longest phrase that begins at an item."""
+    other_end: Callable[[int], tuple[Part, int] | None]
+    """The same for the end of a range, which need not mean anything alone."""
+
+    @property
+    def word(self) -> str:
+        """The word here."""
+        return self.line.words[self.at]
+
+    def ahead(self, count: int = 1) -> str:
+        """The word so many items further on."""
+        return self.line.words[self.at + count]

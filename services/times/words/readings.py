@@ -1,0 +1,360 @@
+"""Meaning of a time in words as plain values and recurrences, and the protocol of a language."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from enum import StrEnum
+from typing import Protocol
+
+from services.times.recurrence import Calendar, Every, Once, Rule, Unit
+
+_MOST_SECONDS = 100 * 366 * 86_400
+_DAYS_AHEAD = 366 * 9
+"""Among so many days even the 29th of February comes."""
+
+
+class Trouble(StrEnum):
+    """Why a time that was understood cannot be a rule."""
+
+    PAST = "past"
+    NO_SUCH = "no_such"
+    """There is no such date or time of day: 30 February, 25:00."""
+    AMBIGUOUS = "ambiguous"
+    """It can mean several things, and guessing would be wrong too often."""
+    VAGUE = "vague"
+    """It names no moment: some day, soon."""
+    SEVERAL = "several"
+    """It is more than one rule can hold: every day at 8:00 and 20:30."""
+
+
+class UnclearTime(ValueError):
+    """A reading stands for no rule; `trouble` says why."""
+
+    def __init__(self, trouble: Trouble) -> None:
+        super().__init__(trouble.value)
+        self.trouble = trouble
+
+
+@dataclass(frozen=True, slots=True)
+class Repeats:
+    """What comes again and again. Empty tuples: not said."""
+
+    unit: Unit | None = Unit.DAY
+    """What is counted; None: elapsed `seconds`."""
+    step: int = 1
+    """Every so many units."""
+    seconds: int = 0
+    weekdays: tuple[int, ...] = ()
+    """1 is Monday, 7 is Sunday."""
+    nth: int = 0
+    """Which of these weekdays within the month: 1 to 5, -1 the last, 0 every one."""
+    days: tuple[int, ...] = ()
+    """Days of the month; -1 is the last one."""
+    months: tuple[int, ...] = ()
+    times: tuple[time, ...] = ()
+    """Times of day."""
+    window: tuple[time, time] | None = None
+    """Of elapsed seconds: only from the first to the second of these times of day, both included."""
+    first: date | None = None
+    """Not before this day."""
+    until: datetime | None = None
+    """Naive wall time: not after it."""
+    count: int | None = None
+    """So many times in all."""
+
+
+def repeating_rule(repeats: Repeats, now: datetime, default_time: time) -> Rule:
+    """The rule of time for `repeats`, as it is said at `now` (aware). Raises UnclearTime."""
+    return Rule(_when(repeats, now, default_time), repeats.until, repeats.count)
+
+
+def _when(repeats: Repeats, now: datetime, default_time: time) -> Calendar | Every:
+    if repeats.unit is None and not (repeats.window or repeats.weekdays or repeats.first):
+        if not 0 < repeats.seconds <= _MOST_SECONDS:
+            raise UnclearTime(Trouble.NO_SUCH)
+        return Every(repeats.seconds, now.astimezone(UTC))
+    if repeats.unit is None:
+        clock = _clock_of_elapsed(repeats)
+        return Calendar(f"{clock} * * {_weekdays(repeats)}", first=repeats.first)
+    times = repeats.times or (default_time,)
+    days = _Days.of(repeats, now)
+    cron = f"{_clock(times)} {days.day} {days.month} {days.weekday}"
+    if repeats.step == 1:
+        return Calendar(cron, first=repeats.first)
+    first = days.first_after(now.replace(tzinfo=None), repeats.first, max(times))
+    return Calendar(cron, repeats.step, repeats.unit, first)
+
+
+def _clock(times: tuple[time, ...]) -> str:
+    """Minutes and hours of a cron expression that mean exactly `times`."""
+    wanted = {(one.hour, one.minute) for one in times}
+    hours, minutes = sorted({hour for hour, _ in wanted}), sorted({minute for _, minute in wanted})
+    if len(wanted) != len(hours) * len(minutes):
+        raise UnclearTime(Trouble.SEVERAL)
+    return f"{_listed(minutes)} {_listed(hours)}"
+
+
+def _clock_of_elapsed(repeats: Repeats) -> str:
+    """The same for every so many seconds within a window of the day."""
+    begin, end = repeats.window or (time(0), time(23, 59))
+    step, rest = divmod(repeats.seconds, 60)
+    if rest or not step:
+        raise UnclearTime(Trouble.SEVERAL)
+    first, last = begin.hour * 60 + begin.minute, end.hour * 60 + end.minute
+    if repeats.window is None and 24 * 60 % step:
+        raise UnclearTime(Trouble.SEVERAL)
+    if step < 60 and 60 % step == 0 and last % 60 == first % 60:
+        last -= 1  # the hour of the end would have but one of its minutes, which no expression can say
+    at = range(first, last + 1, step)
+    if not at:
+        raise UnclearTime(Trouble.SEVERAL)
+    return _clock(tuple(time(*divmod(minute, 60)) for minute in at))
+
+
+def _weekdays(repeats: Repeats) -> str:
+    if not repeats.weekdays:
+        return "*"
+    if repeats.nth:
+        suffix = "L" if repeats.nth < 0 else f"#{repeats.nth}"
+        return ",".join(f"{day % 7}{suffix}" for day in repeats.weekdays)
+    return "1-5" if repeats.weekdays == (1, 2, 3, 4, 5) else _listed(sorted(day % 7 for day in repeats.weekdays))
+
+
+@dataclass(frozen=True, slots=True)
+class _Days:
+    """The three fields of a cron expression that name days."""
+
+    day: str
+    month: str
+    weekday: str
+    repeats: Repeats
+
+    @classmethod
+    def of(cls, repeats: Repeats, now: datetime) -> _Days:
+        """What was not said is as it is on the first day."""
+        anchor = repeats.first or now.date()
+        days, months, weekdays = repeats.days, repeats.months, repeats.weekdays
+        if repeats.unit is Unit.WEEK and not weekdays:
+            weekdays = (anchor.isoweekday(),)
+        if repeats.unit in (Unit.MONTH, Unit.YEAR) and not (days or weekdays):
+            days = (1,) if months else (_day_every_month_has(anchor),) if repeats.unit is Unit.MONTH else (anchor.day,)
+        if repeats.unit is Unit.YEAR and not months:
+            months = (anchor.month,)
+        if days and weekdays:  # cron takes either of them, not both
+            raise UnclearTime(Trouble.SEVERAL)
+        if months and days and not any(_exists(month, day) for month in months for day in days):
+            raise UnclearTime(Trouble.NO_SUCH)
+        whole = Repeats(repeats.unit, weekdays=weekdays, nth=repeats.nth, days=days, months=months)
+        day = ",".join("L" if one < 0 else str(one) for one in days) or "*"
+        return cls(day, _listed(months) or "*", _weekdays(whole), whole)
+
+    def first_after(self, now: datetime, first: date | None, latest: time) -> date:
+        """The first day from `first` on, or whose time is still to come."""
+        day = first or (now.date() if latest > now.time() else now.date() + timedelta(days=1))
+        for _ in range(_DAYS_AHEAD):
+            if self._holds(day):
+                return day
+            day += timedelta(days=1)
+        raise UnclearTime(Trouble.NO_SUCH)
+
+    def _holds(self, day: date) -> bool:
+        last = (day + timedelta(days=1)).day == 1
+        if self.repeats.months and day.month not in self.repeats.months:
+            return False
+        if self.repeats.days and not (day.day in self.repeats.days or (last and -1 in self.repeats.days)):
+            return False
+        if not self.repeats.weekdays:
+            return True
+        nth = self.repeats.nth
+        which = (day.day + 6) // 7
+        is_nth = nth in (0, which) or (nth < 0 and (day + timedelta(days=7)).month != day.month)
+        return day.isoweekday() in self.repeats.weekdays and is_nth
+
+
+def _day_every_month_has(day: date) -> int:
+    return day.day if day.day <= 28 else -1 if (day + timedelta(days=1)).day == 1 else day.day
+
+
+def _exists(month: int, day: int) -> bool:
+    return day <= (29 if month == 2 else 30 if month in (4, 6, 9, 11) else 31)
+
+
+def _listed(numbers: list[int] | tuple[int, ...]) -> str:
+    return ",".join(map(str, numbers))
+
+
+class Kind(StrEnum):
+    """What was named."""
+
+    INSTANT = "instant"
+    """A moment: a day with a time of day, or so long from now."""
+    DAY = "day"
+    """A whole day, without a time of day."""
+    TIME_OF_DAY = "time_of_day"
+    """A time of day, without a day: `start` is when the clock shows it next."""
+    INTERVAL = "interval"
+    """A stretch of time: this afternoon, next week, from 3 to 5."""
+    RECURRENCE = "recurrence"
+    DURATION = "duration"
+    """How long something lasts, not when: `start` is now, `end` is when it is over if it begins now."""
+
+
+class Grain(StrEnum):
+    """How finely a time was named."""
+
+    SECOND = "second"
+    MINUTE = "minute"
+    HOUR = "hour"
+    DAY = "day"
+    WEEK = "week"
+    MONTH = "month"
+    QUARTER = "quarter"
+    YEAR = "year"
+
+
+@dataclass(frozen=True, slots=True)
+class Length:
+    """How long: months and days of the calendar, and elapsed seconds."""
+
+    months: int = 0
+    days: int = 0
+    seconds: float = 0
+
+    def __add__(self, other: Length) -> Length:
+        return Length(self.months + other.months, self.days + other.days, self.seconds + other.seconds)
+
+    def __neg__(self) -> Length:
+        return Length(-self.months, -self.days, -self.seconds)
+
+    def after(self, moment: datetime) -> datetime:
+        """The aware moment that comes so long after `moment`, in the same zone: months and days by the wall, seconds
+        as they elapse. Raises OverflowError outside of the years 1 to 9999."""
+        wall = shifted(moment.replace(tzinfo=None), self)
+        if not self.months and not self.days:
+            wall, fold = moment.replace(tzinfo=None), moment.fold
+        else:
+            fold = 0
+        instant = wall.replace(tzinfo=moment.tzinfo, fold=fold).astimezone(UTC) + timedelta(seconds=self.seconds)
+        return instant.astimezone(moment.tzinfo)
+
+    def total_seconds(self) -> float:
+        """Seconds, a month counted as 30 days and 12 of them as 365."""
+        years, months = divmod(abs(self.months), 12)
+        days = (years * 365 + months * 30) * (1 if self.months >= 0 else -1) + self.days
+        return days * 86_400 + self.seconds
+
+
+def shifted(wall: datetime, length: Length) -> datetime:
+    """`wall` moved by the months and days of `length`; the 31st becomes the last day of a shorter month. Raises
+    OverflowError outside of the years 1 to 9999."""
+    year, month = divmod(wall.year * 12 + wall.month - 1 + length.months, 12)
+    if not 1 <= year <= 9999:
+        raise OverflowError("outside of the calendar")
+    day = min(wall.day, days_in_month(year, month + 1))
+    return wall.replace(year=year, month=month + 1, day=day) + timedelta(days=length.days)
+
+
+def days_in_month(year: int, month: int) -> int:
+    """28 to 31."""
+    if month == 2:
+        return 29 if year % 4 == 0 and (year % 100 != 0 or year % 400 == 0) else 28
+    return 30 if month in (4, 6, 9, 11) else 31
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a phrase means. All wall times are naive and in the zone of `now`, also where another zone was said."""
+
+    kind: Kind
+    start: datetime
+    end: datetime
+    """When it is over, the moment not included. For an INSTANT or TIME_OF_DAY it is `start` and its grain."""
+    grain: Grain
+    has_clock: bool = False
+    """Whether a time of day was said."""
+    zone: tzinfo | None = None
+    """The zone that was said ("3pm EST"), where one was."""
+    length: Length | None = None
+    """Of a DURATION, and of what was said as so long from now."""
+    repeats: Repeats | None = None
+    """Of a RECURRENCE."""
+    at: datetime | None = None
+    """The wall time within a stretch at which what is to happen then happens, where that is not when it begins: the
+    last day of "end of the month", the moment after "by"."""
+    default: time | None = None
+    """The usual time of day for what was said without one: 09:00 in "tomorrow morning"."""
+    trouble: Trouble | None = None
+    """Why no rule can be made of it, where that is known already."""
+
+    def moment(self, default_time: time) -> datetime:
+        """The naive wall time, in the zone of `now`, at which something that is to happen then happens: the end of a
+        DURATION, `default_time` where no time of day was said."""
+        if self.kind is Kind.DURATION:
+            return self.end
+        moment = self.at or self.start
+        if self.has_clock or self.kind is Kind.INSTANT:
+            return moment
+        return datetime.combine(moment, self.default or default_time)
+
+    def rule(self, now: datetime, default_time: time = time(9)) -> Rule:
+        """The rule of time, its wall times in `rule_zone(now)`. `now` is aware; `default_time` is taken where no time
+        of day was said. Raises UnclearTime."""
+        if self.trouble is not None:
+            raise UnclearTime(self.trouble)
+        if self.repeats is not None:
+            here = now if self.zone is None else now.astimezone(self.zone)
+            return repeating_rule(self.repeats, here, self.default or default_time)
+        wall = self._coming_moment(now, default_time)
+        instant = wall.replace(tzinfo=now.tzinfo).astimezone(UTC)
+        if wall.fold:
+            # A wall time that comes twice means its first: only what has elapsed names the second one.
+            return Rule(Every(round((instant - now).total_seconds()), now.astimezone(UTC)), count=1)
+        # Clocks on walls show no more than seconds, and nobody means more.
+        return Rule(Once(wall.replace(microsecond=0)))
+
+    def rule_zone(self, now: datetime) -> tzinfo | None:
+        """The zone for `rule(now)`: the one that was said for what comes again and again, otherwise that of `now`."""
+        return self.zone if self.repeats is not None and self.zone is not None else now.tzinfo
+
+    def _coming_moment(self, now: datetime, default_time: time) -> datetime:
+        """`moment`, or a later one within a stretch that has begun: the usual time today, or the next full hour."""
+        wall, here = self.moment(default_time), now.replace(tzinfo=None)
+        if wall.replace(tzinfo=now.tzinfo).astimezone(UTC) > now:
+            return wall
+        if not self.has_clock and self.kind in (Kind.DAY, Kind.INTERVAL):
+            today = datetime.combine(here, self.default or default_time)
+            full_hour = here.replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
+            for later in (today, full_hour):
+                if here < later < self.end:
+                    return later
+        raise UnclearTime(Trouble.PAST)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A time within a sentence: `text[start:end]` reads to the same."""
+
+    reading: Reading
+    start: int
+    end: int
+
+
+def nothing(wall: datetime, trouble: Trouble) -> Reading:
+    """What was understood, but stands for no time."""
+    return Reading(Kind.INSTANT, wall, wall, Grain.SECOND, trouble=trouble)
+
+
+class TimeLanguage(Protocol):
+    """Reads the times of one language. Neither method ever raises, whatever the text; both take `now` aware, in the
+    zone of whoever speaks."""
+
+    def speaks(self, text: str) -> bool:
+        """Whether `text` may be in this language; a cheap look at its letters."""
+
+    def read(self, text: str, now: datetime) -> Reading | None:
+        """What `text` means, when all of it is one time; None otherwise."""
+
+    def find_all(self, text: str, now: datetime) -> Sequence[Found]:
+        """The times within `text`, in order, each as long as it can be; they do not overlap."""

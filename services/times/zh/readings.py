@@ -1,0 +1,312 @@
+"""Parts of a Chinese time phrase and their meaning at a given instant."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime, time, timedelta, tzinfo
+
+from services.times.recurrence import Unit
+from services.times.words.parts import is_likely
+from services.times.words.readings import Grain, Kind, Length, Reading, Repeats, Trouble, shifted
+from services.times.zh.clocks import Amount, Clock, DayPart, waking_hour
+from services.times.zh.days import Days, one_day
+
+
+@dataclass(slots=True)
+class Phrase:
+    """What a phrase says, as far as it has been read."""
+
+    days: Days | None = None
+    part: DayPart | None = None
+    clocks: list[Clock] = field(default_factory=list)
+    zone: tzinfo | None = None
+    ahead: Amount | None = None
+    """So long from now, or before now where `is_ago`."""
+    is_ago: bool = False
+    lasts: Amount | None = None
+    """So long, not said from when."""
+    window: tuple[Amount, bool, bool] | None = None
+    """The next so many units, or the last ones where the first is True; whole ones of the calendar where the second
+    is."""
+    is_now: bool = False
+    repeats: Repeats | None = None
+    first: Days | None = None
+    until: Days | None = None
+    until_clock: Clock | None = None
+    count: int | None = None
+    run: str = ""
+    """The unit that `count` was counted in."""
+    trouble: Trouble | None = None
+    is_onward: bool = False
+    end: int = 0
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it says no time."""
+        return not (
+            self.days
+            or self.part
+            or self.clocks
+            or self.ahead
+            or self.lasts
+            or self.window
+            or self.is_now
+            or self.repeats
+            or self.trouble
+        ) and not (self.count and self.run)
+
+
+_NOON = Clock(12)
+_ENDS = {Grain.SECOND: timedelta(seconds=1), Grain.MINUTE: timedelta(minutes=1), Grain.HOUR: timedelta(hours=1)}
+_RUNS = {
+    "天": Unit.DAY,
+    "日": Unit.DAY,
+    "晚": Unit.DAY,
+    "晚上": Unit.DAY,
+    "周": Unit.WEEK,
+    "星期": Unit.WEEK,
+    "礼拜": Unit.WEEK,
+}
+_MANY_RUNS = {"月": Unit.MONTH, "年": Unit.YEAR}
+_MOST_TRIES = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What to reckon from: `now` aware, and as the clock on the wall shows it."""
+
+    now: datetime
+
+    @property
+    def wall(self) -> datetime:
+        """Naive."""
+        return self.now.replace(tzinfo=None, fold=0)
+
+
+def reading_of(phrase: Phrase, moment: Moment) -> Reading | None:
+    """What `phrase` means; wall times as they are where `moment` is. None when its parts make no sense together.
+    Raises OverflowError outside of the years 1 to 9999."""
+    trouble = phrase.trouble
+    if not all(clock.exists for clock in phrase.clocks) or (phrase.days and not phrase.days.exists):
+        trouble = Trouble.NO_SUCH
+    if phrase.part and phrase.part.name == "noon" and not phrase.clocks:
+        phrase.clocks = [_NOON]
+    if phrase.repeats is not None or (phrase.count and phrase.run):
+        reading = _repeating(phrase, moment)
+    elif phrase.lasts or phrase.window:
+        reading = _lasting(phrase, moment)
+    elif phrase.ahead:
+        reading = _after_a_while(phrase, phrase.ahead, moment)
+    else:
+        reading = _on_a_day(phrase, moment)
+    if phrase.count and not reading.repeats:
+        return None
+    return replace(reading, trouble=trouble or reading.trouble, zone=phrase.zone)
+
+
+def _on_a_day(phrase: Phrase, moment: Moment) -> Reading:
+    """A time of day, a part of a day, or days; and now, where nothing of the kind was said."""
+    if phrase.clocks:
+        return _at_clock(phrase, moment)
+    if phrase.part:
+        return _in_part(phrase, phrase.part, moment)
+    if phrase.days:
+        return _whole_days(phrase.days, moment)
+    ends = moment.wall + timedelta(seconds=1) if phrase.is_now else moment.wall
+    return Reading(Kind.INSTANT, moment.wall, ends, Grain.SECOND)
+
+
+def _whole_days(days: Days, moment: Moment) -> Reading:
+    today = moment.wall.date()
+    if days.is_not_today and days.first <= today:
+        days = (days.again() if days.again else None) or days
+    kind = Kind.DAY if days.is_day else Kind.INTERVAL
+    return Reading(kind, _midnight(days.first), _midnight(days.after), days.grain)
+
+
+def _midnight(day: date) -> datetime:
+    return datetime.combine(day, time())
+
+
+def _coming(days: Days, ends: timedelta, moment: Moment) -> Days:
+    """The first of the days at which what ends `ends` after their midnight is not over yet."""
+    for _ in range(_MOST_TRIES):
+        following = days.again() if days.again and _midnight(days.first) + ends <= moment.wall else None
+        if following is None:
+            break
+        days = following
+    return days
+
+
+def _in_part(phrase: Phrase, part: DayPart, moment: Moment) -> Reading:
+    """A part of a day, of today or tomorrow where no day was said."""
+    ends = timedelta(hours=part.end)
+    days = phrase.days
+    if days is None:
+        today = moment.wall.date()
+        days = one_day(today if _midnight(today) + ends > moment.wall else today + timedelta(days=1))
+    days = _coming(days, ends, moment)
+    start = _midnight(days.first)
+    if not days.is_day:
+        return Reading(Kind.INTERVAL, start, _midnight(days.after), days.grain, default=part.default)
+    return Reading(Kind.INTERVAL, start + timedelta(hours=part.begin), start + ends, Grain.HOUR, default=part.default)
+
+
+def _hours(clock: Clock, *, is_today: bool) -> tuple[int, ...]:
+    """The hours that an open time of day can mean; of another day only the waking one."""
+    if not clock.is_open:
+        return (clock.hour,)
+    return (clock.hour % 12, clock.hour % 12 + 12) if is_today else (waking_hour(clock),)
+
+
+def _at_clock(phrase: Phrase, moment: Moment) -> Reading:
+    clock = phrase.clocks[0]
+    if phrase.days is None:
+        start = _next_shown(clock, moment)
+        return Reading(Kind.TIME_OF_DAY, start, start + _ENDS[clock.grain], clock.grain, has_clock=True)
+    today = moment.wall.date()
+    days = phrase.days
+    for _ in range(_MOST_TRIES):
+        starts = [
+            _midnight(days.first) + timedelta(seconds=clock.seconds(hour))
+            for hour in _hours(clock, is_today=days.first == today)
+        ]
+        start = next((each for each in starts if each > moment.wall), starts[-1])
+        following = days.again() if days.again and start <= moment.wall else None
+        if following is None:
+            break
+        days = following
+    if clock.hour >= 24 and days.first == today and moment.wall.hour < 5:
+        # Said in the small hours, tonight's one o'clock is the one of the night that is on.
+        earlier = start - timedelta(days=1)
+        start = earlier if earlier > moment.wall else start
+    return Reading(Kind.INSTANT, start, start + _ENDS[clock.grain], clock.grain, has_clock=True)
+
+
+def _next_shown(clock: Clock, moment: Moment) -> datetime:
+    """When the clock on the wall shows it next; without a part of the day the next time that people may mean."""
+    midnight = _midnight(moment.wall.date())
+    shown = [
+        midnight + timedelta(days=day, seconds=clock.seconds(hour))
+        for day in (-1, 0, 1)
+        for hour in _hours(clock, is_today=True)
+    ]
+    coming = [each for each in (*shown, midnight + timedelta(days=2)) if each > moment.wall]
+    return min(
+        [each for each in coming if is_likely(each, moment.wall)] if clock.is_open else coming, default=min(coming)
+    )
+
+
+def _after_a_while(phrase: Phrase, ahead: Amount, moment: Moment) -> Reading:
+    """So long from now, or a time on the day to which that leads."""
+    length = -ahead.length if phrase.is_ago else ahead.length
+    there = length.after(moment.now).replace(tzinfo=None)
+    if not (phrase.clocks or phrase.part or phrase.days):
+        return Reading(Kind.INSTANT, there, _grain_after(there, ahead.grain), ahead.grain, length=length)
+    if length.seconds and not (length.days or length.months):
+        return Reading(Kind.INSTANT, there, there, ahead.grain, trouble=Trouble.NO_SUCH)
+    day = shifted(moment.wall, Length(length.months, length.days)).date()
+    return _on_a_day(replace(phrase, ahead=None, days=phrase.days or one_day(day)), moment)
+
+
+def _grain_after(start: datetime, grain: Grain) -> datetime:
+    return start + _ENDS.get(grain, timedelta(days=1))
+
+
+def _lasting(phrase: Phrase, moment: Moment) -> Reading:
+    if phrase.lasts:
+        length, grain = phrase.lasts.length, phrase.lasts.grain
+        end = length.after(moment.now).replace(tzinfo=None)
+        return Reading(Kind.DURATION, moment.wall, end, grain, length=length)
+    assert phrase.window is not None
+    amount, is_past, is_whole = phrase.window
+    grain = amount.grain if is_whole or amount.grain in _ENDS else Grain.DAY
+    begin = _floor(moment.wall, grain)
+    if is_past:
+        start, end = _moved(begin, -amount.length), begin
+    else:
+        start = _moved(begin, _one(grain))
+        end = _moved(start, amount.length)
+    return Reading(Kind.INTERVAL, start, end, amount.grain)
+
+
+def _moved(wall: datetime, length: Length) -> datetime:
+    return shifted(wall, length) + timedelta(seconds=length.seconds)
+
+
+def _one(grain: Grain) -> Length:
+    match grain:
+        case Grain.SECOND | Grain.MINUTE | Grain.HOUR:
+            return Length(seconds=_ENDS[grain].total_seconds())
+        case Grain.DAY:
+            return Length(days=1)
+        case Grain.WEEK:
+            return Length(days=7)
+        case _:
+            return Length(months={Grain.MONTH: 1, Grain.QUARTER: 3}.get(grain, 12))
+
+
+def _floor(wall: datetime, grain: Grain) -> datetime:
+    """When the unit began that `wall` lies in."""
+    if grain in _ENDS:
+        kept = wall.replace(microsecond=0)
+        return (
+            kept
+            if grain is Grain.SECOND
+            else kept.replace(second=0)
+            if grain is Grain.MINUTE
+            else kept.replace(minute=0, second=0)
+        )
+    day = _midnight(wall.date())
+    match grain:
+        case Grain.DAY:
+            return day
+        case Grain.WEEK:
+            return day - timedelta(days=day.isoweekday() - 1)
+        case Grain.MONTH:
+            return day.replace(day=1)
+        case Grain.QUARTER:
+            return day.replace(day=1, month=(day.month - 1) // 3 * 3 + 1)
+        case _:
+            return day.replace(day=1, month=1)
+
+
+def _repeating(phrase: Phrase, moment: Moment) -> Reading:
+    repeats = phrase.repeats or Repeats(_RUNS.get(phrase.run, _MANY_RUNS.get(phrase.run, Unit.DAY)))
+    if phrase.run == "工作日" and not repeats.weekdays:
+        repeats = Repeats(Unit.WEEK, weekdays=(1, 2, 3, 4, 5))
+    if phrase.days is not None and phrase.repeats is None:
+        phrase.first = phrase.days
+    first = phrase.first.first if phrase.first else None
+    times = tuple(dict.fromkeys(clock.as_time() for clock in phrase.clocks))
+    repeats = replace(repeats, times=times, first=first, until=_until(phrase, moment), count=phrase.count)
+    if repeats.until is None and phrase.first and not phrase.is_onward and phrase.first.grain is not Grain.DAY:
+        repeats = replace(repeats, until=_midnight(phrase.first.after) - timedelta(minutes=1))
+    return Reading(
+        Kind.RECURRENCE,
+        moment.wall,
+        moment.wall,
+        phrase.clocks[0].grain if times else _grain_of(repeats),
+        has_clock=bool(times),
+        repeats=repeats,
+        default=phrase.part.default if phrase.part and not times else None,
+    )
+
+
+def _until(phrase: Phrase, moment: Moment) -> datetime | None:
+    """The last moment: the end of a day or of a stretch that is on, and the begin of one that is to come."""
+    until = phrase.until
+    if until is None:
+        return None
+    if phrase.until_clock is not None:
+        return _midnight(until.first) + timedelta(seconds=phrase.until_clock.seconds(waking_hour(phrase.until_clock)))
+    is_on = until.grain is Grain.DAY or until.first <= moment.wall.date()
+    return (_midnight(until.after) if is_on else _midnight(until.first)) - timedelta(minutes=1)
+
+
+def _grain_of(repeats: Repeats) -> Grain:
+    if repeats.unit is None:
+        return (
+            Grain.HOUR if repeats.seconds % 3600 == 0 else Grain.MINUTE if repeats.seconds % 60 == 0 else Grain.SECOND
+        )
+    return Grain(repeats.unit.value)

@@ -1,0 +1,91 @@
+"""Plain text of HTML, and files in `data:` URLs."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from html.parser import HTMLParser
+from urllib.parse import unquote_to_bytes
+
+_SILENT = frozenset({"script", "style", "template", "noscript"})
+_GAPS = frozenset({"br", "p", "div", "li", "tr", "td", "th", "h1", "h2", "h3", "h4", "h5", "h6", "blockquote", "img"})
+_SPACE = re.compile(r"\s+")
+_MOST_MARKUP = 50_000
+"""Of a longer text only the beginning is read."""
+
+
+class _Words(HTMLParser):
+    """Collects what is shown."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.parts: list[str] = []
+        self._silent = 0
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag in _SILENT:
+            self._silent += 1
+        elif tag in _GAPS:
+            self.parts.append(" ")
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in _SILENT:
+            self._silent = max(0, self._silent - 1)
+        elif tag in _GAPS:
+            self.parts.append(" ")
+
+    def handle_data(self, data: str) -> None:
+        if not self._silent:
+            self.parts.append(data)
+
+
+def text_of_html(markup: str, most_chars: int) -> str:
+    """What `markup` shows, on one line, cut after a word to at most `most_chars` characters. Plain text comes back as
+    it is; nothing invisible is left in it."""
+    words = _Words()
+    words.feed(markup[:_MOST_MARKUP])
+    words.close()
+    return one_line("".join(words.parts), most_chars)
+
+
+def one_line(text: str, most_chars: int) -> str:
+    """`text` on one line without control characters, cut after a word to at most `most_chars` characters."""
+    spaced = "".join(sign if sign.isprintable() else " " for sign in text)
+    return shortened(_SPACE.sub(" ", spaced).strip(), most_chars)
+
+
+def shortened(text: str, most_chars: int) -> str:
+    """`text`, cut after a word to at most `most_chars` characters, with … where something is missing."""
+    if len(text) <= most_chars:
+        return text
+    cut = text[: most_chars - 1]
+    head, space, _ = cut.rpartition(" ")
+    return (head if space and len(head) > most_chars // 2 else cut).rstrip(" ,;:") + "…"
+
+
+_MEDIA_TYPE = re.compile(r"data:([a-z]+/[a-z0-9.+-]+)[;,]", re.IGNORECASE)
+
+
+def data_in(url: str) -> bytes | None:
+    """What a `data:` address holds; None where it cannot be read."""
+    head, comma, body = url.removeprefix("data:").partition(",")
+    if not comma:
+        return None
+    if not head.endswith(";base64"):
+        return unquote_to_bytes(body)
+    try:
+        return base64.b64decode(unquote_to_bytes(body), validate=True)
+    except binascii.Error:
+        return None
+
+
+def media_type_in(url: str) -> str:
+    """What a `data:` address says that it holds, such as `image/png`; empty where it does not."""
+    found = _MEDIA_TYPE.match(url)
+    return found[1].lower() if found else ""
+
+
+def data_url(content: bytes, media_type: str) -> str:
+    """The address that holds `content`."""
+    return f"data:{media_type};base64,{base64.b64encode(content).decode('ascii')}"

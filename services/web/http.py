@@ -1,0 +1,330 @@
+"""The only way out to the web: vetted addresses, pinned connections, caps on bytes and time."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import urlencode, urlsplit
+
+from services.refs import ErrorCode, JsonValue
+from services.web.addresses import Resolver, Target, WebError, read_url, resolve_by_system, vetted
+
+if TYPE_CHECKING:
+    import httpx2
+
+__all__ = ["WebAnswer", "WebClient", "WebError", "WebLimits"]
+
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_ANSWER_LOST = frozenset({502, 504})
+"""A server in between says that it has handed the request on and has no usable answer. Any other status is an answer of
+who was asked: with 503 it was not taken on, and with 500 the server itself says that it failed."""
+_OURS = {"accept-encoding": "gzip", "connection": "close"}
+Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
+MayAsk = Callable[[str], bool]
+"""Whether a host, in lower case, may be asked."""
+
+
+def _anybody(host: str) -> bool:
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class WebLimits:
+    """Where an exchange ends, redirects and all."""
+
+    timeout_seconds: float = 15.0
+    connect_timeout_seconds: float = 5.0
+    body_bytes: int = 5 * 1024 * 1024
+    redirects: int = 5
+
+
+@dataclass(frozen=True, slots=True)
+class WebAnswer:
+    """A 2xx answer, read to its end."""
+
+    url: str
+    """Where it came from after redirects."""
+    content_type: str
+    body: bytes
+    etag: str = ""
+    last_modified: str = ""
+    """This and `etag` may be sent back to ask whether anything is new: a WebError with status 304 says no."""
+
+    def json(self) -> JsonValue:
+        """The body as JSON. Raises WebError."""
+        try:
+            return json.loads(self.body)
+        except ValueError as error:
+            raise WebError(ErrorCode.FAILED, f"{urlsplit(self.url).hostname} did not answer in JSON") from error
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """One hop."""
+
+    method: str
+    target: Target
+    headers: Mapping[str, str]
+    body: bytes
+
+    def is_done_by(self, status: int) -> bool:
+        """Whether a redirect with this status says that the work is done, and only an answer is to be fetched."""
+        return self.method != "GET" and (status == 303 or (status in (301, 302) and self.method == "POST"))
+
+    def redirected(self, status: int, target: Target) -> _Request:
+        """The next hop, to `target`. On another origin only the harmless headers go along, and never a body."""
+        following = replace(self, target=target)
+        if status == 303 or self.is_done_by(status):
+            headers = {name: value for name, value in self.headers.items() if name.lower() != "content-type"}
+            following = replace(following, method="GET", headers=headers, body=b"")
+        if target.origin == self.target.origin:
+            return following
+        if following.method != "GET":
+            raise WebError(ErrorCode.REFUSED, f"{self.target.host} redirects what was posted to {target.host}")
+        kept = {name: value for name, value in following.headers.items() if name.lower() in ("accept", "user-agent")}
+        return replace(following, headers=kept)
+
+
+class WebClient:
+    """Requests to public web servers. Every name is resolved once per hop, every address it has must be public,
+    and the connection goes to an address that was checked. No proxies, no cookies, no credentials of its own.
+
+    `resolve` gives the addresses of a host, `transport` makes the httpx2 transport that carries the requests. With
+    `allow_loopback` servers on 127.0.0.0/8 and ::1 may be asked too. `private_origin` is the URL of one server of the
+    operator's own that may be asked wherever it is: that scheme, host and port, and not where it redirects to.
+    Everything else stays as it is.
+    """
+
+    def __init__(
+        self,
+        limits: WebLimits | None = None,
+        *,
+        allow_loopback: bool = False,
+        resolve: Resolver = resolve_by_system,
+        transport: Callable[[], httpx2.AsyncBaseTransport] | None = None,
+        user_agent: str = "rollcall",
+        private_origin: str = "",
+    ) -> None:
+        self._limits = limits or WebLimits()
+        self._allow_loopback = allow_loopback
+        self._resolve = resolve
+        self._make_transport = transport or _transport
+        self._transport: httpx2.AsyncBaseTransport | None = None
+        self._user_agent = user_agent
+        self._private_origin = private_origin
+
+    async def get(
+        self, url: str, *, query: Mapping[str, object] | None = None, headers: Mapping[str, str] | None = None
+    ) -> WebAnswer:
+        """The answer to a GET of `url` with `query` added. Raises WebError."""
+        return await self._exchange("GET", _with_query(url, query), headers, b"")
+
+    async def get_json(
+        self, url: str, *, query: Mapping[str, object] | None = None, headers: Mapping[str, str] | None = None
+    ) -> JsonValue:
+        """The JSON that a GET of `url` gives. Raises WebError."""
+        wanted = {"accept": "application/json", **(headers or {})}
+        return (await self.get(url, query=query, headers=wanted)).json()
+
+    async def post_json(self, url: str, body: JsonValue, *, headers: Mapping[str, str] | None = None) -> JsonValue:
+        """The JSON that a POST of `body` as JSON gives. Raises WebError."""
+        sent = {"accept": "application/json", "content-type": "application/json", **(headers or {})}
+        encoded = json.dumps(body, ensure_ascii=False).encode()
+        return (await self._exchange("POST", url, sent, encoded)).json()
+
+    async def request(
+        self,
+        method: Method,
+        url: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        body: bytes = b"",
+        may_ask: MayAsk = _anybody,
+        limits: WebLimits | None = None,
+    ) -> WebAnswer:
+        """The answer to any request. `may_ask` says of each host on the way whether it may be asked, `limits` hold
+        instead of the client's own. Raises WebError, of which `is_unknown` says that the request may have done its
+        work all the same."""
+        return await self._exchange(method, url, headers, body, may_ask, limits)
+
+    async def close(self) -> None:
+        """Close what is open."""
+        if self._transport is not None:
+            await self._transport.aclose()
+            self._transport = None
+
+    async def _exchange(
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str] | None,
+        body: bytes,
+        may_ask: MayAsk = _anybody,
+        own_limits: WebLimits | None = None,
+    ) -> WebAnswer:
+        sent = {"user-agent": self._user_agent, **{name.lower(): value for name, value in (headers or {}).items()}}
+        limits = own_limits or self._limits
+        request = _Request(method, self._permitted(url, may_ask), sent, body)
+        try:
+            async with asyncio.timeout(limits.timeout_seconds):
+                return await self._follow(request, may_ask, limits)
+        except TimeoutError as error:
+            slow = f"{request.target.host} took too long to answer"
+            raise WebError(ErrorCode.TRANSIENT, slow, is_unknown=True) from error
+
+    def _permitted(self, url: str, may_ask: MayAsk) -> Target:
+        """`url` in its parts. Raises WebError where its host may not be asked."""
+        target = self._target(url)
+        if not may_ask(target.host):
+            raise WebError(ErrorCode.REFUSED, f"{target.host} may not be asked", barred=target.host)
+        return target
+
+    def _target(self, url: str) -> Target:
+        """`url` in its parts; only the operator's own server may have a name of a local network."""
+        if self._private_origin:
+            target = read_url(url, local_names=True)
+            if self._is_own(target):
+                return target
+        return read_url(url)
+
+    def _is_own(self, target: Target) -> bool:
+        own = self._private_origin
+        return bool(own) and target.origin == read_url(own, local_names=True).origin
+
+    async def _follow(self, request: _Request, may_ask: MayAsk, limits: WebLimits) -> WebAnswer:
+        is_done = False
+        try:
+            for _ in range(limits.redirects + 1):
+                response = await self._send(request, limits)
+                try:
+                    location = response.headers.get("location", "")
+                    if response.status_code not in _REDIRECTS or not location:
+                        return await self._read(request.target, response, limits.body_bytes)
+                finally:
+                    await response.aclose()
+                is_done = is_done or request.is_done_by(response.status_code)
+                target = self._permitted(request.target.join(location), may_ask)
+                request = request.redirected(response.status_code, target)
+        except WebError as error:
+            error.is_unknown = error.is_unknown or is_done
+            raise
+        host, most = request.target.host, limits.redirects
+        raise WebError(ErrorCode.FAILED, f"{host} redirects more than {most} times", is_unknown=is_done)
+
+    async def _send(self, request: _Request, limits: WebLimits) -> httpx2.Response:
+        """The head of the answer, from the first vetted address that takes the connection."""
+        import httpx2  # 100 ms: paid by the first request instead of by the start
+
+        if self._transport is None:
+            self._transport = self._make_transport()
+        target = request.target
+        is_own = self._is_own(target)
+        for address in await vetted(target, self._resolve, allow_loopback=self._allow_loopback, allow_any=is_own):
+            try:
+                return await self._transport.handle_async_request(self._pinned(request, address, limits))
+            except (httpx2.ConnectError, httpx2.ConnectTimeout):
+                continue
+            except httpx2.TransportError as error:
+                raise _broken(target) from error
+        raise WebError(ErrorCode.TRANSIENT, f"{target.host} cannot be reached")
+
+    def _pinned(self, request: _Request, address: str, limits: WebLimits) -> httpx2.Request:
+        """`request` as sent to `address`; the name goes into the Host header and the TLS handshake."""
+        import httpx2
+
+        target = request.target
+        timeout = httpx2.Timeout(limits.timeout_seconds, connect=limits.connect_timeout_seconds)
+        return httpx2.Request(
+            request.method,
+            target.pinned_url(address),
+            headers={**request.headers, **_OURS, "host": target.authority},
+            content=request.body or None,
+            extensions={"timeout": timeout.as_dict(), "sni_hostname": target.host},
+        )
+
+    async def _read(self, target: Target, response: httpx2.Response, most_bytes: int) -> WebAnswer:
+        import httpx2
+
+        if not response.is_success:
+            raise _status_error(target, response.status_code)
+        body = _Body(target, response.headers.get("content-encoding", ""), most_bytes)
+        try:
+            async for chunk in response.aiter_raw():
+                body.add(chunk)
+        except httpx2.TransportError as error:
+            raise _broken(target) from error
+        headers = response.headers
+        return WebAnswer(
+            target.url,
+            headers.get("content-type", ""),
+            body.whole(),
+            headers.get("etag", ""),
+            headers.get("last-modified", ""),
+        )
+
+
+class _Body:
+    """A body that never grows beyond `most` bytes, packed or not."""
+
+    def __init__(self, target: Target, encoding: str, most: int) -> None:
+        self._host = target.host
+        self._most = most
+        self._parts = bytearray()
+        self._inflater: Any = None
+        if encoding.strip().lower() in ("gzip", "x-gzip"):
+            self._inflater = zlib.decompressobj(16 + zlib.MAX_WBITS)
+        elif encoding.strip().lower() not in ("", "identity"):
+            odd = f"{self._host} answers in an encoding that was not asked for"
+            raise WebError(ErrorCode.FAILED, odd, is_unknown=True)
+
+    def add(self, chunk: bytes) -> None:
+        room = self._most - len(self._parts) + 1
+        if self._inflater is None:
+            self._parts += chunk[:room]
+        else:
+            try:
+                self._parts += self._inflater.decompress(chunk, room)
+            except zlib.error as error:
+                raise _broken_body(self._host) from error
+        if len(self._parts) > self._most:
+            much = f"{self._host} answers with more than {self._most} bytes"
+            raise WebError(ErrorCode.FAILED, much, is_unknown=True)
+
+    def whole(self) -> bytes:
+        if self._inflater is not None and not self._inflater.eof:
+            raise _broken_body(self._host)
+        return bytes(self._parts)
+
+
+def _transport() -> httpx2.AsyncBaseTransport:
+    import httpx2
+
+    # A kept connection would serve another name on the same address without a look at its certificate: none is kept.
+    limits = httpx2.Limits(max_connections=50, max_keepalive_connections=0)
+    return httpx2.AsyncHTTPTransport(trust_env=False, limits=limits)
+
+
+def _with_query(url: str, query: Mapping[str, object] | None) -> str:
+    if not query:
+        return url
+    pairs: Sequence[tuple[str, str]] = [(name, str(value)) for name, value in query.items()]
+    return f"{url}{'&' if '?' in url else '?'}{urlencode(pairs)}"
+
+
+def _status_error(target: Target, status: int) -> WebError:
+    transient = status >= 500 or status in (408, 425, 429)
+    code = ErrorCode.TRANSIENT if transient else ErrorCode.FAILED
+    text = f"{target.host} answers with status {status}"
+    return WebError(code, text, status=status, is_unknown=status in _ANSWER_LOST)
+
+
+def _broken(target: Target) -> WebError:
+    return WebError(ErrorCode.TRANSIENT, f"the connection to {target.host} broke", is_unknown=True)
+
+
+def _broken_body(host: str) -> WebError:
+    return WebError(ErrorCode.TRANSIENT, f"the answer of {host} is damaged", is_unknown=True)

@@ -1,0 +1,199 @@
+"""Weather from Open-Meteo: a place found by its name, the weather there now and in the days to come."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from enum import StrEnum
+from typing import Any
+
+from services.clock import Clock
+from services.refs import ErrorCode, JsonValue
+from services.web.http import WebClient, WebError
+
+GEOCODING_URL = "https://geocoding-api.open-meteo.com/v1/search"
+FORECAST_URL = "https://api.open-meteo.com/v1/forecast"
+FRESH_SECONDS = 600.0
+KEPT_PLACES = 256
+DAYS_AHEAD = 7
+
+
+class Sky(StrEnum):
+    """What the sky does, by groups of WMO weather codes."""
+
+    CLEAR = "clear"
+    PARTLY_CLOUDY = "partly_cloudy"
+    OVERCAST = "overcast"
+    FOG = "fog"
+    DRIZZLE = "drizzle"
+    FREEZING_RAIN = "freezing_rain"
+    LIGHT_RAIN = "light_rain"
+    RAIN = "rain"
+    HEAVY_RAIN = "heavy_rain"
+    SNOW = "snow"
+    HEAVY_SNOW = "heavy_snow"
+    SHOWERS = "showers"
+    SNOW_SHOWERS = "snow_showers"
+    THUNDERSTORM = "thunderstorm"
+    HAIL = "hail"
+    UNKNOWN = "unknown"
+
+
+_WMO: Mapping[int, Sky] = {
+    **dict.fromkeys((0, 1), Sky.CLEAR),
+    2: Sky.PARTLY_CLOUDY,
+    3: Sky.OVERCAST,
+    **dict.fromkeys((45, 48), Sky.FOG),
+    **dict.fromkeys((51, 53, 55), Sky.DRIZZLE),
+    **dict.fromkeys((56, 57, 66, 67), Sky.FREEZING_RAIN),
+    61: Sky.LIGHT_RAIN,
+    63: Sky.RAIN,
+    65: Sky.HEAVY_RAIN,
+    **dict.fromkeys((71, 73, 77), Sky.SNOW),
+    75: Sky.HEAVY_SNOW,
+    **dict.fromkeys((80, 81, 82), Sky.SHOWERS),
+    **dict.fromkeys((85, 86), Sky.SNOW_SHOWERS),
+    95: Sky.THUNDERSTORM,
+    **dict.fromkeys((96, 99), Sky.HAIL),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DayWeather:
+    """One day at the place."""
+
+    day: date
+    sky: Sky
+    low_celsius: float
+    high_celsius: float
+    rain_percent: int | None
+    """The chance of rain or snow; None where it is not forecast."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """The weather at one place."""
+
+    place: str
+    region: str
+    """The state or province; empty where it is called like the place."""
+    country: str
+    sky: Sky
+    celsius: float
+    feels_like_celsius: float
+    humidity_percent: int
+    wind_kmh: float
+    days: tuple[DayWeather, ...]
+    """Today at the place first."""
+
+
+class PlaceNotFound(LookupError):
+    """No place of that name is known."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+
+class OpenMeteo:
+    """Forecasts for places anywhere, kept for ten minutes for at most 256 places."""
+
+    def __init__(
+        self, http: WebClient, clock: Clock, *, geocoding_url: str = GEOCODING_URL, forecast_url: str = FORECAST_URL
+    ) -> None:
+        self._http = http
+        self._clock = clock
+        self._geocoding_url = geocoding_url
+        self._forecast_url = forecast_url
+        self._kept: OrderedDict[tuple[str, str], tuple[float, Forecast]] = OrderedDict()
+
+    async def forecast(self, city: str, language: str) -> Forecast:
+        """The weather in `city` now and for seven days, with names in `language`. `city` may be narrowed by what
+        stands after a comma (`Paris, Texas`). Raises PlaceNotFound and WebError."""
+        key = " ".join(city.casefold().split()), language
+        now = self._clock.monotonic()
+        known = self._kept.get(key)
+        if known is not None and now - known[0] < FRESH_SECONDS:
+            self._kept.move_to_end(key)
+            return known[1]
+        place = await self._find(city, language)
+        found = await self._ask(place)
+        self._kept[key] = (now, found)
+        self._kept.move_to_end(key)
+        while len(self._kept) > KEPT_PLACES:
+            self._kept.popitem(last=False)
+        return found
+
+    async def _find(self, city: str, language: str) -> Mapping[str, Any]:
+        name, *narrower = (part.strip() for part in city.replace("，", ",").split(","))
+        query = {"name": name, "count": 10, "language": language, "format": "json"}
+        answer = await self._http.get_json(self._geocoding_url, query=query)
+        places = answer.get("results") if isinstance(answer, dict) else None
+        if not isinstance(places, list):
+            places = []
+        fitting = [place for place in places if isinstance(place, dict) and _lies_in(place, narrower)]
+        if not fitting:
+            raise PlaceNotFound(city)
+        return fitting[0]
+
+    async def _ask(self, place: Mapping[str, Any]) -> Forecast:
+        query = {
+            "latitude": place.get("latitude"),
+            "longitude": place.get("longitude"),
+            "current": "temperature_2m,apparent_temperature,relative_humidity_2m,weather_code,wind_speed_10m",
+            "daily": "weather_code,temperature_2m_max,temperature_2m_min,precipitation_probability_max",
+            "timezone": "auto",
+            "forecast_days": DAYS_AHEAD,
+        }
+        answer = await self._http.get_json(self._forecast_url, query=query)
+        try:
+            return _forecast(place, answer)
+        except (KeyError, TypeError, ValueError) as error:
+            raise WebError(ErrorCode.FAILED, "the weather service answers in a shape that is not known") from error
+
+
+def _lies_in(place: Mapping[str, Any], regions: Sequence[str]) -> bool:
+    """Whether each of `regions` is a country or a part of one that `place` lies in."""
+    fields = ("country", "country_code", "admin1", "admin2", "admin3")
+    known = {str(place.get(field) or "").casefold() for field in fields}
+    return all(region.casefold() in known for region in regions if region)
+
+
+def _forecast(place: Mapping[str, Any], answer: JsonValue) -> Forecast:
+    now, daily = answer["current"], answer["daily"]
+    name, region = str(place["name"]), str(place.get("admin1") or "")
+    return Forecast(
+        place=name,
+        region="" if region == name else region,
+        country=str(place.get("country") or ""),
+        sky=_sky(now["weather_code"]),
+        celsius=float(now["temperature_2m"]),
+        feels_like_celsius=float(now["apparent_temperature"]),
+        humidity_percent=round(now["relative_humidity_2m"]),
+        wind_kmh=float(now["wind_speed_10m"]),
+        days=tuple(_days(daily)),
+    )
+
+
+def _days(daily: Mapping[str, Sequence[Any]]) -> list[DayWeather]:
+    columns = zip(
+        daily["time"],
+        daily["weather_code"],
+        daily["temperature_2m_min"],
+        daily["temperature_2m_max"],
+        daily["precipitation_probability_max"],
+        strict=True,
+    )
+    return [
+        DayWeather(
+            date.fromisoformat(day), _sky(code), float(low), float(high), None if chance is None else round(chance)
+        )
+        for day, code, low, high, chance in columns
+        if low is not None and high is not None
+    ]
+
+
+def _sky(code: object) -> Sky:
+    return _WMO.get(code, Sky.UNKNOWN) if isinstance(code, int) else Sky.UNKNOWN
