@@ -1,0 +1,5 @@
+"""The daemon.
+
+Receives messages, runs turns, sends replies, and builds all of it from the settings. `wiring` constructs, `daemon`
+runs, `testing` is for authors' tests. No other floor imports it.
+"""

@@ -1,0 +1,4 @@
+"""Logs, metrics and records.
+
+Used by wiring, the web application and commands.
+"""

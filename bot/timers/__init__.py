@@ -1,0 +1,4 @@
+"""Due timers become turns.
+
+Schedules of the settings become timers. Used by wiring.
+"""

@@ -1,6 +1,5 @@
-"""The BASIC language: from the text of a script to a run of it. Knows no chat, no store and no network.
+"""BASIC scripts.
 
-    text → lexer → parser (expressions, statements, forms of keywords) → nodes → code → machine
-
-What a script wants of the world is a keyword: the machine stops at it, says what is wanted, and goes on with what it is
-given. A run's state is plain data at every such moment."""
+The language, its keywords and the runs of scripts; README.md describes the parts. Other rooms import what this
+package exports.
+"""

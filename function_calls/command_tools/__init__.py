@@ -1,1 +1,4 @@
-"""Command tools: functions that are written down as data and run as commands and Python callables, step by step."""
+"""Functions declared in YAML.
+
+Run as commands and Python callables, step by step. Used by the source of command tools; authors use `request`.
+"""

@@ -1,0 +1,4 @@
+"""Sources of functions.
+
+Python modules, command tools in YAML, MCP servers. Each publishes snapshots of FunctionSpecs; none imports another.
+"""

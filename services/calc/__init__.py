@@ -1,0 +1,4 @@
+"""Arithmetic, units and dice.
+
+Used by handlers and BASIC.
+"""

@@ -1,1 +1,5 @@
-"""The Model Context Protocol as a client: servers of tools, connections to them, and what they said of each tool."""
+"""MCP client.
+
+Connections to servers of tools, and which definitions were accepted. Used by the source of MCP servers and by
+`rollcall mcp`.
+"""

@@ -1,0 +1,4 @@
+"""Data of scripts.
+
+Tables, records, files, memory, and the scripts themselves. Used by BASIC and tool modules.
+"""

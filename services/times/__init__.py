@@ -1,4 +1,7 @@
-"""Times as people write them: `Times` reads them, `Reading` is what they mean."""
+"""Times in words.
+
+`Times` reads a sentence in the installed languages; recurrence and time zones. Used by handlers, timers and BASIC.
+"""
 
 from services.times.reader import Times
 from services.times.words.readings import (

@@ -1,0 +1,4 @@
+"""Web access.
+
+HTTP client that refuses private networks, addresses, and readers of feeds, search results and weather.
+"""

@@ -1,0 +1,4 @@
+"""The IRC platform.
+
+One instance for each network. Built by `rollcall run`.
+"""

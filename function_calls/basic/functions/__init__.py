@@ -1,5 +1,7 @@
-"""The functions that belong to the language, one module for each subject. They are pure but for the world, change no
-value, take time that grows with what they are given, and refuse what would be huge before it is made."""
+"""Functions of the language.
+
+LEN, SPLIT, DATEADD and the others, by subject. Used by the machine and, for their arities, by the parser.
+"""
 
 from __future__ import annotations
 

@@ -1,0 +1,4 @@
+"""Readers of models' answers.
+
+Bytes to ModelAnswer or ModelError, without loss or not at all. Used by protocols.
+"""

@@ -1,0 +1,4 @@
+"""Schema migrations.
+
+Applied by alembic at the start of a daemon.
+"""

@@ -1,0 +1,4 @@
+"""SQLite store.
+
+Writer, reader, lock, integrity and free space. Used by `bot.database` and commands.
+"""

@@ -1,0 +1,4 @@
+"""English times.
+
+Clocks, dates, durations and recurrences. Used by the reader alone.
+"""

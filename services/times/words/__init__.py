@@ -1,0 +1,4 @@
+"""Shared parts of times.
+
+Tokens, lexicon, holidays and spans, for all languages.
+"""

@@ -1,0 +1,4 @@
+"""Chinese times.
+
+Clocks, dates, durations and recurrences. Used by the reader alone.
+"""

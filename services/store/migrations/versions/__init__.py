@@ -1,0 +1,4 @@
+"""Versions of the schema.
+
+One module for each.
+"""
