@@ -35,10 +35,11 @@ from function_calls.schema.definition import build_spec, schema_arguments
 from function_calls.spec import FunctionResult, FunctionSpec, Handler, Touch
 from function_calls.turn import Path as Way
 from services.chats.members import KnownMembers
-from services.clock import SystemClock
+from services.clock import Clock, SystemClock
 from services.refs import Effect, JsonValue
 from services.scripts.basic_tools import BasicTools
 from services.store.port import Store
+from services.times import Times
 
 _SCRIPT = """\
 REM Order number {number} of a shop, with what such scripts usually do
@@ -216,7 +217,10 @@ def _script(store: Store) -> FunctionSpec:
     handler = ScriptHandler(
         tool.definition,
         program,
-        KeywordTable([talk], {KnownMembers: KnownMembers(store)}),
+        KeywordTable(
+            [talk],
+            {KnownMembers: KnownMembers(store), Clock: SystemClock(), Times: Times(), Random: Random(1)},
+        ),
         BasicSettings(),
         Grants(),
         clock=SystemClock(),

@@ -11,7 +11,6 @@ from function_calls.context import MessageContext
 from function_calls.questions.questions import OpenQuestion
 from function_calls.spec import Message
 from function_calls.turn import Turn
-from services.quick_init import quick_init
 from services.refs import ErrorCode, ReasonCode
 
 
@@ -26,7 +25,6 @@ class OutcomeKind(StrEnum):
 _SENT = OutcomeKind.SENT  # a module's name is found faster than a member of an enumeration
 
 
-@quick_init
 @dataclass(frozen=True, slots=True)
 class TurnOutcome:
     """The end of a turn. True when it was handled."""

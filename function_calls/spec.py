@@ -9,7 +9,6 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from function_calls.call import Call, Resumed
 from function_calls.context import Attachment, MessageContext, Sender
-from services.quick_init import quick_init
 from services.refs import ChatRef, Effect, ErrorCode, JsonObject, JsonValue, MemberRef, Role
 
 
@@ -80,7 +79,6 @@ class Choice:
         return [self.label, self.value, True] if self.stays else [self.label, self.value]
 
 
-@quick_init
 @dataclass(frozen=True, slots=True)
 class Message:
     """One thing to say."""
@@ -149,7 +147,6 @@ class Question:
         return self.resume is not None or self.goes_on is not None
 
 
-@quick_init
 @dataclass(frozen=True, slots=True)
 class FunctionResult:
     """The outcome of a run, of failure too."""

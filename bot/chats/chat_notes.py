@@ -9,9 +9,7 @@ from dataclasses import replace
 import structlog
 
 from bot.chats.chats import Chats
-from function_calls.basic.keyword_modules.schedules import KEYWORD
-from function_calls.basic.library.specs import KEYWORDS
-from function_calls.basic.run.session import NOTING
+from function_calls.basic import KEYWORDS, NOTING, SCHEDULE_KEYWORD
 from function_calls.context import Kind, MessageContext
 from function_calls.outcome import OutcomeKind, TurnOutcome
 from function_calls.ports import NotesFull
@@ -58,7 +56,7 @@ class ScriptSchedules:
         for name in names:
             bot, script = script_of(name)
             spec = now[bot].find(script)
-            stands = stands_behind({KEYWORD}, spec, is_kept=(bot, script) in active)
+            stands = stands_behind({SCHEDULE_KEYWORD}, spec, is_kept=(bot, script) in active)
             if not stands and not self._absences.is_short((bot, script), spec):
                 await self._schedules.declare(SCRIPTS, name, None)
                 _log.info("schedule_of_a_script_removed", script=script, bot=bot)

@@ -11,10 +11,18 @@ from bot.registration.basic_scripts import compiler_of, keyword_modules, spellin
 from config.diagnostics import Diagnostic, Diagnostics, Severity
 from config.sections.basic import BasicSource
 from config.settings import Settings
-from function_calls.basic.codes import Profile
-from function_calls.basic.compiler import BasicCompiler
-from function_calls.basic.library.compiled_tools import ScriptPlace, bot_of, no_such_bot, place_of, storage_of
-from function_calls.basic.library.library import Names, Taker, taken_twice
+from function_calls.basic import (
+    BasicCompiler,
+    Names,
+    Profile,
+    ScriptPlace,
+    Taker,
+    bot_of,
+    no_such_bot,
+    place_of,
+    storage_of,
+    taken_twice,
+)
 from function_calls.registry import BEGINS_CHATS
 from function_calls.schema.definition import Code, fault
 from function_calls.spec import FunctionSpec

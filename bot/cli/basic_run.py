@@ -21,7 +21,7 @@ from bot.overrides import Given
 from config.sections.basic import BasicSource
 from config.sections.bots import ChatSettings
 from config.settings import Settings, SourcesSettings
-from function_calls.basic.run.calling import STOPPED_AT
+from function_calls.basic import STOPPED_AT
 from function_calls.call import Resumed
 from function_calls.context import Kind, MessageContext, MessageKey, Sender
 from function_calls.questions.questions import Answered, asking_messages, read_answer

@@ -8,7 +8,7 @@ import os
 import sys
 from typing import Any
 
-from bot.version import VERSION
+from bot import VERSION
 
 COMMANDS = {
     "run": "start the daemon",

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import structlog
 
+from bot import VERSION
 from bot.daemon import Daemon
 from bot.database.leadership import Leadership, lead_or_refuse
 from bot.database.opening import lead_of, open_store, remedy
@@ -25,7 +26,6 @@ from bot.overrides import Given
 from bot.platforms.base import ChatPlatform
 from bot.platforms.console import TERMINAL, Console
 from bot.telemetry.logs import set_up_logs
-from bot.version import VERSION
 from bot.wiring import build_daemon
 from config.chat_settings import is_allowed
 from config.settings import Settings

@@ -12,7 +12,6 @@ from bot.delivery.outgoing import ROOM_FOR_LATENESS, Due, outgoing_to_json, piec
 from bot.platforms.base import ChatPlatform
 from config.texts import Phrases
 from function_calls.spec import Message
-from services.quick_init import quick_init
 from services.refs import ChatRef, MemberRef
 from services.store.chats import history
 from services.store.ids import Ids
@@ -20,7 +19,6 @@ from services.store.port import Write
 from services.store.turns import outbox
 
 
-@quick_init
 @dataclass(frozen=True, slots=True)
 class Address:
     """Where one message goes."""
@@ -31,7 +29,6 @@ class Address:
     platform: ChatPlatform
 
 
-@quick_init
 @dataclass(frozen=True, slots=True)
 class Origin:
     """What led to a message."""

@@ -16,7 +16,6 @@ from function_calls.questions.questions import Answered, OpenQuestion, codes_in,
 from function_calls.registry import BotFunctions
 from function_calls.router import unknown_command
 from function_calls.spec import ApprovalTerms, Became
-from services.quick_init import quick_init
 from services.refs import ReasonCode, Role
 from services.store.port import Row, Store
 from services.store.turns import pending
@@ -28,7 +27,6 @@ _RECORDED_ONLY = frozenset({Kind.JOIN, Kind.LEAVE})
 _WAITING, _REACTION, _EXPIRY = ReasonCode.WAITING, Kind.REACTION, Kind.EXPIRY
 
 
-@quick_init
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """What the gate says of one message."""

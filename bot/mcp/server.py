@@ -36,6 +36,7 @@ from pydantic import ValidationError
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from bot import VERSION
 from bot.direct_calls import Called, DirectCalls, Status, stopped
 from bot.mcp.callers import McpCaller
 from bot.mcp.content import tool_definition, tool_error, tool_result
@@ -49,7 +50,6 @@ from bot.mcp.questions import (
     comes_in_rounds,
     lends_its_model,
 )
-from bot.version import VERSION
 from config.texts import Phrases
 from function_calls.spec import FunctionSpec
 from services.refs import ErrorCode, JsonObject

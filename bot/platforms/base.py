@@ -9,7 +9,6 @@ from typing import Protocol, runtime_checkable
 
 from function_calls.context import Attachment, MessageContext
 from function_calls.spec import Choice
-from services.quick_init import quick_init
 from services.refs import ChatRef, MemberRef, Role
 from services.store.port import Write
 
@@ -67,7 +66,6 @@ class Limits:
     0: no limit."""
 
 
-@quick_init
 @dataclass(frozen=True, slots=True)
 class Outgoing:
     """One message on the wire: already split and within the limits."""
@@ -86,7 +84,6 @@ class Outgoing:
     """The native ids of earlier messages whose choices lead nowhere any more."""
 
 
-@quick_init
 @dataclass(frozen=True, slots=True)
 class Receipt:
     """The network has it."""

@@ -13,26 +13,35 @@ from random import Random
 from types import ModuleType
 from typing import cast
 
-import function_calls.basic.keyword_modules
 from bot.live.settings import LiveSettings, Use
 from bot.registration.function_sources import WantedSource
 from config.sections.basic import BasicSettings, BasicSource
 from config.settings import Settings
-from function_calls.basic.compiler import BasicCompiler
-from function_calls.basic.functions import ARITIES
-from function_calls.basic.keywords import Grants, keyword_declaration
-from function_calls.basic.language.form_parts import LiteralCheck
-from function_calls.basic.language.forms import Forms, form_of
-from function_calls.basic.library.compiled_tools import LibraryTool, WorkFolder, bot_of
-from function_calls.basic.library.specs import LoadProgram
-from function_calls.basic.run.driver import Line
-from function_calls.basic.run.handler import ScriptHandler, script_seconds
-from function_calls.basic.run.heard import Heard, read
-from function_calls.basic.run.keyword_table import KeywordTable
-from function_calls.basic.run.model import ModelOfScripts
-from function_calls.basic.run.session import ScriptFiles, ScriptModel, ScriptWeb
-from function_calls.basic.run.web import WebOfScripts
-from function_calls.basic.source import BasicScripts
+from function_calls.basic import (
+    ARITIES,
+    BasicCompiler,
+    BasicScripts,
+    Forms,
+    Grants,
+    Heard,
+    KeywordTable,
+    LibraryTool,
+    Line,
+    LiteralCheck,
+    LoadProgram,
+    ModelOfScripts,
+    ScriptFiles,
+    ScriptHandler,
+    ScriptModel,
+    ScriptWeb,
+    WebOfScripts,
+    WorkFolder,
+    bot_of,
+    form_of,
+    keyword_declaration,
+    read_heard,
+    script_seconds,
+)
 from function_calls.declaration import last_place, told
 from function_calls.loading.module_loading import Edition, Services, is_private, units_at
 from function_calls.loading.source import Changes
@@ -60,7 +69,7 @@ _DOTTED = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 def built_in_keyword_modules() -> list[ModuleType]:
     """Every module of function_calls.basic.keyword_modules, in the order of their names."""
-    package = function_calls.basic.keyword_modules
+    package = importlib.import_module("function_calls.basic.keyword_modules")
     names = sorted(found.name for found in pkgutil.iter_modules(package.__path__) if not is_private(found.name))
     return [importlib.import_module(f"{package.__name__}.{name}") for name in names]
 
@@ -158,7 +167,7 @@ class ScriptRuns:
     def heard(self, kind: str, text: str, profile: ChatProfile) -> JsonValue:
         """See `ReadsSaid`."""
         now = self._clock.now().astimezone(profile.timezone)
-        return read(kind, Heard(text, (), now, self._times, profile.texts))
+        return read_heard(kind, Heard(text, (), now, self._times, profile.texts))
 
     def handler(self, tool: LibraryTool, load: LoadProgram, source: BasicSource) -> Handler:
         """See `Runs`."""

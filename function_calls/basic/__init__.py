@@ -3,3 +3,72 @@
 The language, its keywords and the runs of scripts; README.md describes the parts. Other rooms import what this
 package exports.
 """
+
+from __future__ import annotations
+
+from function_calls.basic.codes import Profile
+from function_calls.basic.compiler import BasicCompiler
+from function_calls.basic.functions import ARITIES
+from function_calls.basic.keyword_modules.schedules import KEYWORD as SCHEDULE_KEYWORD
+from function_calls.basic.keywords import Grants, keyword_declaration
+from function_calls.basic.language.form_parts import LiteralCheck
+from function_calls.basic.language.forms import Forms, form_of
+from function_calls.basic.library.compiled_tools import (
+    LibraryTool,
+    ScriptPlace,
+    WorkFolder,
+    bot_of,
+    no_such_bot,
+    place_of,
+    storage_of,
+)
+from function_calls.basic.library.library import Names, Taker, taken_twice
+from function_calls.basic.library.specs import KEYWORDS, LoadProgram
+from function_calls.basic.run.calling import STOPPED_AT
+from function_calls.basic.run.driver import Line
+from function_calls.basic.run.handler import ScriptHandler, script_seconds
+from function_calls.basic.run.heard import Heard
+from function_calls.basic.run.heard import read as read_heard
+from function_calls.basic.run.keyword_table import KeywordTable
+from function_calls.basic.run.model import ModelOfScripts
+from function_calls.basic.run.session import NOTING, ScriptFiles, ScriptModel, ScriptWeb
+from function_calls.basic.run.web import WebOfScripts
+from function_calls.basic.source import BasicScripts
+
+__all__ = [
+    "ARITIES",
+    "KEYWORDS",
+    "NOTING",
+    "SCHEDULE_KEYWORD",
+    "STOPPED_AT",
+    "BasicCompiler",
+    "BasicScripts",
+    "Forms",
+    "Grants",
+    "Heard",
+    "KeywordTable",
+    "LibraryTool",
+    "Line",
+    "LiteralCheck",
+    "LoadProgram",
+    "ModelOfScripts",
+    "Names",
+    "Profile",
+    "ScriptFiles",
+    "ScriptHandler",
+    "ScriptModel",
+    "ScriptPlace",
+    "ScriptWeb",
+    "Taker",
+    "WebOfScripts",
+    "WorkFolder",
+    "bot_of",
+    "form_of",
+    "keyword_declaration",
+    "no_such_bot",
+    "place_of",
+    "read_heard",
+    "script_seconds",
+    "storage_of",
+    "taken_twice",
+]

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from services.quick_init import quick_init
 from services.refs import ErrorCode, JsonObject, Trouble
 
 _OF_STATUS = {
@@ -92,7 +91,6 @@ class Offer:
         """What the functions say of their use to a model that is told how to call them otherwise."""
 
 
-@quick_init
 @dataclass(frozen=True, slots=True)
 class ToolCall:
     """One call that a model asks for, as far as it could be read without guessing."""
@@ -109,7 +107,6 @@ class ToolCall:
     """The model only guesses that this is meant: the person confirms before it runs."""
 
 
-@quick_init
 @dataclass(frozen=True, slots=True)
 class ModelMessage:
     """One entry of the conversation that a model is shown."""
@@ -126,7 +123,6 @@ class ModelMessage:
     """The model that `opaque` comes from, by its name in the settings: no other one is sent it."""
 
 
-@quick_init
 @dataclass(frozen=True, slots=True)
 class Usage:
     """Tokens of one request, as the provider counted them."""
@@ -137,7 +133,6 @@ class Usage:
     """Those of the prompt that the provider had read before."""
 
 
-@quick_init
 @dataclass(frozen=True, slots=True)
 class ModelAnswer:
     """What a model said: words, calls, or both. Never empty: an empty answer is a ModelError."""
@@ -161,7 +156,6 @@ class ModelAnswer:
         )
 
 
-@quick_init
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
     """One question to a model."""

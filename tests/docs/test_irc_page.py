@@ -56,7 +56,7 @@ def test_the_roles_of_the_page_are_those_of_the_code() -> None:
 
 
 def test_every_event_of_the_log_is_on_the_page() -> None:
-    code = "".join(file.read_text(encoding="utf-8") for file in (ROOT / "bot/platforms").glob("irc*.py"))
+    code = "".join(file.read_text(encoding="utf-8") for file in (ROOT / "bot/platforms/irc").glob("*.py"))
     events = set(re.findall(r'_log\.\w+\(\s*"(irc_\w+)"', code))
     assert events
     rare = {"irc_nick", "irc_waits_for_room", "irc_message_cannot_be_stored", "irc_message_not_taken"}

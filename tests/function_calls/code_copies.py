@@ -9,21 +9,15 @@ from types import ModuleType
 from function_calls import invocation, llm, resuming, router, spec
 from function_calls import turn as turns
 from function_calls.checks import approvals, permissions
-from function_calls.checks import approvals as taint
-from function_calls.checks import permissions as touches
 from function_calls.questions import questions
-from function_calls.questions import questions as answers
 from function_calls.rounds import progress
 
 _IN_ORDER: Sequence[ModuleType] = (
-    answers,
     spec,
     turns,
-    touches,
     permissions,
     questions,
     approvals,
-    taint,
     progress,
     invocation,
     llm,
@@ -31,6 +25,8 @@ _IN_ORDER: Sequence[ModuleType] = (
     router,
 )
 """Each after those that it imports names from."""
+_IN_PART = {spec: ("ApprovalTerms",)}
+"""Modules of which these names alone are replaced: functions of tests return values of the other types."""
 
 
 class Code:
@@ -50,13 +46,15 @@ class Code:
                 if id(value) in replaced:
                     setattr(copy, name, replaced[id(value)])
             for name, value in vars(original).items():
+                if name not in _IN_PART.get(original, (name,)):
+                    continue
                 if getattr(value, "__module__", None) == original.__name__ and hasattr(copy, name):
                     replaced[id(value)] = getattr(copy, name)
             setattr(self, original.__name__.rpartition(".")[2], copy)
 
     turn: ModuleType
     approvals: ModuleType
-    taint: ModuleType
+    permissions: ModuleType
     invocation: ModuleType
     llm: ModuleType
     resuming: ModuleType

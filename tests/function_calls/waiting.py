@@ -10,7 +10,6 @@ import pytest
 
 from config.sections.bots import ApprovalsSettings
 from function_calls import spec
-from function_calls.checks.permissions import Open, Policies
 from function_calls.context import MessageContext
 from function_calls.outcome import TurnOutcome
 from function_calls.questions.questions import OpenQuestion
@@ -58,7 +57,8 @@ class Waiting(NoApproval):
         """The same chat under these settings of approvals."""
         read = ApprovalsSettings.model_validate(settings)
         approval = self.code.approvals.Approvals(read, self.grants)
-        policies = Policies(Open(), self.code.taint.Taint(approval), approval)
+        permissions = self.code.permissions
+        policies = permissions.Policies(permissions.Open(), self.code.approvals.Taint(approval), approval)
         self.routing = Routing(
             *self.functions,
             script=script,

@@ -11,7 +11,6 @@ from config.sections.basic import BasicWebSettings
 from config.sections.mail import MailSettings
 from function_calls.basic.codes import RunFault
 from function_calls.basic.keyword_modules import calls, files, mail, web
-from function_calls.basic.keyword_modules import web as model
 from function_calls.basic.language.tokens import Cursor
 from function_calls.basic.nodes import Literal
 from function_calls.basic.run.keyword_table import KeywordTable
@@ -46,7 +45,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> KeywordTable:
         Mailer: Mailer(MailSettings(), clock),
         Workspaces: Workspaces(tmp_path_factory.mktemp("chats")),
     }
-    return KeywordTable([web, model, mail, files, calls], services)
+    return KeywordTable([web, mail, files, calls], services)
 
 
 @pytest.mark.parametrize(
