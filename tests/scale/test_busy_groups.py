@@ -6,9 +6,7 @@ import asyncio
 import gzip
 import os
 import re
-import signal
 import sqlite3
-import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,7 +15,8 @@ from typing import Any, NamedTuple
 import httpx2
 import orjson
 
-ROOT = Path(__file__).parents[2]
+from tests.harness.forked_processes import a_forked_process
+
 TOKEN = "a-token-of-the-test-suite"
 IRC = "F_group_chat/irc_disentanglement_dev.jsonl.gz"
 ADDRESSED_EVERY = 50
@@ -60,14 +59,7 @@ class Running(NamedTuple):
 async def a_daemon(home: Path) -> AsyncIterator[Running]:
     config = home / "settings.yaml"
     config.write_text(SETTINGS.format(home=home, token=TOKEN), encoding="utf-8")
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "bot", "run", "--config", str(config)),
-        cwd=ROOT,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-    )
-    assert process.stdout is not None
-    try:
+    async with a_forked_process("bot", "run", "--config", str(config)) as process:
         async with asyncio.timeout(20):
             printed = ""
             while not (found := re.search(r"(http://127\.0\.0\.1:\d+)", printed)):
@@ -80,9 +72,7 @@ async def a_daemon(home: Path) -> AsyncIterator[Running]:
             base_url=found[1], headers=headers, limits=limits, timeout=30, verify=False
         ) as client:
             yield Running(client, process.pid)
-    finally:
-        if process.returncode is None:
-            process.send_signal(signal.SIGTERM)
+        process.terminate()
         async with asyncio.timeout(40):
             assert await process.wait() == 0
 
