@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
+from functools import cache
 from itertools import pairwise
 
 
@@ -19,6 +20,7 @@ def attribute_docs(cls: type) -> dict[str, str]:
     return found
 
 
+@cache  # whatever derives from a class asks for what stands in it
 def _own_docs(cls: type) -> dict[str, str]:
     tree = ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0]
     assert isinstance(tree, ast.ClassDef)
