@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import ssl
 from collections.abc import AsyncIterator
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
@@ -47,7 +49,13 @@ class OneServerClient(httpx2.AsyncClient):
 def _pool(
     proxy: httpx2.Proxy | None, *, verify: Any, cert: Any, trust_env: bool, limits: httpx2.Limits, **_: Any
 ) -> Pool:
-    return Pool(httpx2.create_ssl_context(verify=verify, cert=cert, trust_env=trust_env), limits, proxy)
+    named = (os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
+    return Pool(_ssl_context(verify, cert, trust_env, named), limits, proxy)
+
+
+@cache  # reading the certificates takes a twentieth of a second, and every model and each of its proxies wants them
+def _ssl_context(verify: Any, cert: Any, trust_env: bool, _named: tuple[str | None, ...]) -> ssl.SSLContext:
+    return httpx2.create_ssl_context(verify=verify, cert=cert, trust_env=trust_env)
 
 
 class Pool(httpx2.AsyncBaseTransport):
