@@ -7,6 +7,7 @@ import inspect
 import ipaddress
 import re
 import textwrap
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
@@ -36,6 +37,7 @@ def attribute_docs(cls: type) -> dict[str, str]:
     return found
 
 
+@cache  # once for each base class, not for every class derived from it
 def _own_docs(cls: type) -> dict[str, str]:
     tree = ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0]
     assert isinstance(tree, ast.ClassDef)

@@ -7,13 +7,14 @@ import os
 import re
 import shutil
 import signal
-import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 from playwright.async_api import Browser, async_playwright, expect
+
+from tests.harness.forked_processes import forked_command
 
 ROOT = Path(__file__).parents[2]
 PATIENCE_SECONDS = 60.0
@@ -53,7 +54,7 @@ async def browser() -> AsyncIterator[Browser]:
 async def a_running_daemon(home: Path, *options: str, **environment: str) -> AsyncIterator[dict[str, str]]:
     """`rollcall run` as a process, with further command-line options; what it printed at the start, by label."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "bot", "run", "--no-console", *(options or ("--port", "0"))),
+        *(*forked_command("bot"), "run", "--no-console", *(options or ("--port", "0"))),
         cwd=ROOT,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,

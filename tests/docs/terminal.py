@@ -19,7 +19,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.docs.documents import ROOT, Block
+from tests.harness.forked_processes import forked_command
 
+COLD = (sys.executable, "-m", "bot")
 _LONGEST_SECONDS = 120
 _END = re.compile(rb"\x1e(\d+)\n")
 _PROMPT = "› ".encode()
@@ -27,8 +29,8 @@ _RUN = """\
 #!/usr/bin/env bash
 # ./run without its installation; the daemon itself takes a free port, says where it is, and ends.
 export ROLLCALL_CONFIG="${{ROLLCALL_CONFIG:-{root}/config/bot.yaml}}" ROLLCALL_HOME="${{ROLLCALL_HOME:-{house}/var}}"
-if (($#)); then exec {python} -m bot "$@"; fi
-coproc DAEMON {{ exec {python} -m bot run --port 0 --no-console 2>&1; }}
+if (($#)); then exec {rollcall} "$@"; fi
+coproc DAEMON {{ exec {rollcall} run --port 0 --no-console 2>&1; }}
 pid=$DAEMON_PID
 for _ in 1 2 3 4; do read -rt 30 line <&"${{DAEMON[0]}}" && echo "$line"; done
 kill -TERM "$pid"
@@ -73,12 +75,16 @@ def steps_of(blocks: Sequence[Block]) -> list[Step]:
 class Terminal:
     """A terminal in a copy of the project's folder, with a home folder of its own."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, rollcall: Sequence[str] | None = None) -> None:
+        """`rollcall`: what `./run` starts, `COLD` where it matters that the program itself starts."""
         self.home = folder / "home"
         self.house = self.home / "rollcall"
         self.house.mkdir(parents=True)
         run = self.house / "run"
-        run.write_text(_RUN.format(root=ROOT, house=self.house, python=shlex.quote(sys.executable)), encoding="utf-8")
+        run.write_text(
+            _RUN.format(root=ROOT, house=self.house, rollcall=shlex.join(rollcall or forked_command("bot"))),
+            encoding="utf-8",
+        )
         run.chmod(0o755)
         for name in ("config", "tests"):
             (self.house / name).symlink_to(ROOT / name)

@@ -9,7 +9,6 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,7 +18,8 @@ from mcp import Client, StdioServerParameters
 from bot.cli.commands import parser
 from config.loader import check_settings
 from tests.docs.documents import Page
-from tests.docs.terminal import Terminal
+from tests.docs.terminal import COLD, Terminal
+from tests.harness.forked_processes import forked_command
 from tests.harness.mcp_programs import texts
 
 PAGE = Page("docs/mcp-server.md")
@@ -38,7 +38,7 @@ def server(terminal: Terminal) -> Iterator[str]:
     [serving] = PAGE.of("yaml", "Over HTTP")
     file.write_text(f"logging: {{console: 'off'}}\n{serving.text}", encoding="utf-8")
     with subprocess.Popen(
-        (sys.executable, "-m", "bot", "run", "--port", "0", "--no-console", "--config", str(file)),
+        (*forked_command("bot"), "run", "--port", "0", "--no-console", "--config", str(file)),
         cwd=terminal.house,
         env=terminal.environment(ROLLCALL_MCP_TOKEN=TOKEN),
         stdout=subprocess.PIPE,
@@ -67,7 +67,8 @@ def test_settings_of_the_page_are_good(block: object, tmp_path: Path) -> None:
     assert settings is not None
 
 
-async def test_a_client_with_the_pages_entry_finds_the_functions(terminal: Terminal) -> None:
+async def test_a_client_with_the_pages_entry_finds_the_functions(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path, COLD)  # `mcp` imports what it needs itself, as no fork does
     [block] = PAGE.of("json", "Over a pipe")
     entry = json.loads(block.text)["mcpServers"]["rollcall"]
     home = {name: value.replace("/var/lib", str(terminal.home)) for name, value in entry["env"].items()}

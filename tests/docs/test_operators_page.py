@@ -7,7 +7,6 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +21,7 @@ from config.settings import Settings
 from config.yaml_document import read_yaml_file
 from tests.docs.documents import Block, Page
 from tests.docs.terminal import Terminal
+from tests.harness.forked_processes import forked_command
 
 PAGE = Page("docs/operators.md")
 TOKEN = "a-token-of-some-length"
@@ -40,7 +40,7 @@ def server(terminal: Terminal) -> Iterator[str]:
     [api] = PAGE.of("yaml", "The HTTP API")
     settings.write_text(f"logging: {{console: 'off'}}\n{api.text}", encoding="utf-8")
     with subprocess.Popen(
-        (sys.executable, "-m", "bot", "run", "--port", "0", "--no-console", "--config", str(settings)),
+        (*forked_command("bot"), "run", "--port", "0", "--no-console", "--config", str(settings)),
         cwd=terminal.house,
         env=terminal.environment(ROLLCALL_HTTP_TOKEN=TOKEN),
         stdout=subprocess.PIPE,

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.docs.documents import ROOT, Page
-from tests.docs.terminal import Terminal
+from tests.docs.terminal import COLD, Terminal
 from tests.fakes.openai_server import OpenAIServer
+from tests.harness.forked_processes import forked_command
 
 README = Page("README.md")
 
@@ -59,8 +59,9 @@ def calls(name: str, arguments: str) -> dict[str, Any]:
     return {"body": {"model": "qwen3", "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}}
 
 
-def test_a_newcomer_starts_it_and_chats_without_a_model(terminal: Terminal) -> None:
-    terminal.follow(README.of("console", "Start"))
+def test_a_newcomer_starts_it_and_chats_without_a_model(tmp_path: Path) -> None:
+    # The commands of pages are forks otherwise, which have all modules: here `run` and `chat` import them themselves.
+    Terminal(tmp_path, COLD).follow(README.of("console", "Start"))
 
 
 async def test_where_there_is_a_terminal_one_chats_there_below_the_greeting(terminal: Terminal, my_bot: Path) -> None:
@@ -68,7 +69,7 @@ async def test_where_there_is_a_terminal_one_chats_there_below_the_greeting(term
     changed = settings.read_text(encoding="utf-8").replace("platforms:\n", "platforms:\n  console: {enabled: 'on'}\n")
     settings.write_text(changed, encoding="utf-8")
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "bot", "run", "--port", "0", "--config", str(settings)),
+        *(*forked_command("bot"), "run", "--port", "0", "--config", str(settings)),
         cwd=terminal.house,
         env=terminal.environment(),
         stdin=asyncio.subprocess.PIPE,
@@ -118,7 +119,7 @@ async def test_the_first_function_is_offered_to_a_model_and_called_by_it(termina
     async with OpenAIServer([calls("greet", '{"name": "Dora"}'), says("Hello Dora! Done.")]) as provider:
         environment = terminal.environment(OPENAI_API_KEY="a-key", OPENAI_BASE_URL=provider.base_url)
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "bot", "chat", "--config", str(my_bot / "bot.yaml")),
+            *(*forked_command("bot"), "chat", "--config", str(my_bot / "bot.yaml")),
             cwd=terminal.house,
             env=environment,
             stdin=asyncio.subprocess.PIPE,

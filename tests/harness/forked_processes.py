@@ -7,18 +7,23 @@ import asyncio
 import atexit
 import gc
 import importlib
+import io
 import json
 import os
 import runpy
+import select
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+import warnings
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import lru_cache
-from typing import NamedTuple, NoReturn
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
 
 from tests.conftest import REPOSITORY
 
@@ -29,6 +34,7 @@ _NEEDED = (
     *("alembic.command", "apscheduler.schedulers.asyncio", "httpx2", "jsonschema_rs", "openai"),
 )
 """What commands import when they come to it."""
+_CLIENT = Path(__file__).with_name("forked_client.py")
 
 
 class Ended(NamedTuple):
@@ -94,12 +100,13 @@ async def a_forked_process(
     module: str,
     *arguments: str,
     env: Mapping[str, str] | None = None,
+    folder: Path = REPOSITORY,
     stdin: int = subprocess.DEVNULL,
     stderr: int | None = None,
     limit: int = 1 << 16,
 ) -> AsyncIterator[ForkedProcess]:
-    """The process of `python -m MODULE ARGUMENTS…`, with pipes for standard output and what is `subprocess.PIPE`;
-    killed at the end if it still runs. `limit`: of a line that it writes, in bytes."""
+    """The process of `python -m MODULE ARGUMENTS…`, started in `folder`, with pipes for standard output and what is
+    `subprocess.PIPE`; killed at the end if it still runs. `limit`: of a line that it writes, in bytes."""
     async with AsyncExitStack() as pipes:
         theirs: list[int] = []
         try:
@@ -111,7 +118,12 @@ async def a_forked_process(
             out = await _reading(pipes, theirs, limit)
             err = await _reading(pipes, theirs, limit) if stderr == subprocess.PIPE else None
             forking = await asyncio.to_thread(_forking)
-            asked = {"module": module, "arguments": arguments, "environment": dict(env or os.environ)}
+            asked = {
+                "module": module,
+                "arguments": arguments,
+                "environment": dict(env or os.environ),
+                "folder": str(folder),
+            }
             pid = await asyncio.to_thread(forking.start, asked, theirs)
         finally:
             for one in theirs:
@@ -131,6 +143,11 @@ async def forked(module: str, *arguments: str, env: Mapping[str, str]) -> Ended:
         assert process.stderr is not None
         out, err = await asyncio.gather(process.stdout.read(), process.stderr.read())
         return Ended(await process.wait(), out.decode(), err.decode())
+
+
+def forked_command(module: str) -> tuple[str, ...]:
+    """What to start, before ARGUMENTS, in place of `python -m MODULE`, where a shell or a library starts it."""
+    return (sys.executable, "-I", "-S", str(_CLIENT), _forking().address, module)
 
 
 class _Output(NamedTuple):
@@ -165,12 +182,20 @@ class _Forking:
     """The one interpreter that forks, and how it is asked."""
 
     def __init__(self) -> None:
-        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs:
+        folder = tempfile.TemporaryDirectory(prefix="rollcall-fork.")
+        atexit.register(folder.cleanup)
+        self.address = f"{folder.name}/socket"
+        self._control = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listening:
+            listening.bind(self.address)
+            listening.listen(64)
+            self._control.connect(self.address)
+            environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
             self._process = subprocess.Popen(
-                [sys.executable, "-m", __name__, str(theirs.fileno())],
+                [sys.executable, "-m", __name__, str(listening.fileno())],
                 cwd=REPOSITORY,
-                pass_fds=[theirs.fileno()],
+                env=environment,
+                pass_fds=[listening.fileno()],
                 stdin=subprocess.DEVNULL,
             )
         self._asking = threading.Lock()
@@ -201,43 +226,77 @@ def _forking() -> _Forking:
     return _Forking()
 
 
-def fork_for(control: socket.socket) -> None:
-    """Fork as asked, until nobody asks any more; then kill what still runs."""
-    running: set[int] = set()
-    while True:
-        message, descriptors, _, _ = socket.recv_fds(control, _MOST_BYTES, 3)
-        if not message:
-            break
-        asked = json.loads(message)
-        if "ended" in asked:
-            _, status = os.waitpid(asked["ended"], 0)
-            running.discard(asked["ended"])
-            control.send(str(os.waitstatus_to_exitcode(status)).encode())
-            continue
-        pid = os.fork()
-        if pid == 0:
-            control.close()
-            _become(asked["module"], asked["arguments"], asked["environment"], descriptors)
-        running.add(pid)
+def fork_for(listening: socket.socket) -> None:
+    """Fork as asked over connections, until the first one closes; when one closes, kill what still runs for it."""
+    first, _ = listening.accept()
+    running: dict[socket.socket, set[int]] = {first: set()}
+    while first in running:
+        for ready in select.select([listening, *running], [], [])[0]:
+            if ready is listening:
+                running[listening.accept()[0]] = set()
+            elif not _answered(ready, listening, running):
+                ready.close()
+                _kill(running.pop(ready))
+    for left in running.values():
+        _kill(left)
+
+
+def _answered(asking: socket.socket, listening: socket.socket, running: Mapping[socket.socket, set[int]]) -> bool:
+    """False when nobody asks any more over `asking`."""
+    message, descriptors, _, _ = socket.recv_fds(asking, _MOST_BYTES, 3)
+    if not message:
+        return False
+    asked = json.loads(message)
+    if "ended" in asked:
+        _, status = os.waitpid(asked["ended"], 0)
+        running[asking].discard(asked["ended"])
+        answer = os.waitstatus_to_exitcode(status)
+    else:
+        answer = os.fork()
+        if answer == 0:
+            for inherited in (listening, *running):
+                inherited.close()
+            _become(asked, descriptors)
+        running[asking].add(answer)
         for one in descriptors:
             os.close(one)
-        control.send(str(pid).encode())
-    for pid in running:
+    with suppress(BrokenPipeError):  # whoever asked has ended; the connection says so next
+        asking.send(str(answer).encode())
+    return True
+
+
+def _kill(pids: Iterable[int]) -> None:
+    for pid in pids:
         os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
 
 
-def _become(
-    module: str, arguments: Sequence[str], environment: Mapping[str, str], descriptors: Sequence[int]
-) -> NoReturn:
+def _become(asked: Mapping[str, Any], descriptors: Sequence[int]) -> NoReturn:
     """Be the process that was asked for. It ends by SystemExit, which ends this process as it would end any."""
     for theirs, ours in enumerate(descriptors):
         os.dup2(ours, theirs)
         os.close(ours)
     os.environ.clear()
-    os.environ.update(environment)
-    sys.argv[1:] = arguments
-    runpy.run_module(module, run_name="__main__", alter_sys=True)
+    os.environ.update(asked["environment"])
+    os.chdir(asked["folder"])
+    if "umask" in asked:
+        os.umask(asked["umask"])
+    _take_the_interpreters_variables(asked["folder"])
+    sys.argv[1:] = asked["arguments"]
+    runpy.run_module(asked["module"], run_name="__main__", alter_sys=True)
     sys.exit(0)
+
+
+def _take_the_interpreters_variables(folder: str) -> None:
+    """Do what an interpreter does as it starts in `folder`: this one has started elsewhere and without them."""
+    path = os.environ.get("PYTHONPATH")
+    sys.path[:1] = [folder, *(path.split(os.pathsep) if path else ())]
+    if os.environ.get("PYTHONUNBUFFERED"):
+        for stream in (sys.stdout, sys.stderr):
+            assert isinstance(stream, io.TextIOWrapper)
+            stream.reconfigure(write_through=True)
+    for action in filter(None, os.environ.get("PYTHONWARNINGS", "").split(",")):
+        warnings.simplefilter(action)  # type: ignore[arg-type]
 
 
 async def live_once() -> None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import re
 import signal
-import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,8 +14,8 @@ import httpx2
 import orjson
 
 from services.refs import JsonObject
+from tests.harness.forked_processes import ForkedProcess, a_forked_process
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 TOKEN = "a-token-for-the-tests"
 PATIENCE_SECONDS = 60.0
 _SETTINGS = """\
@@ -36,14 +35,13 @@ platforms:
 class LeadingDaemon:
     """One process. `printed` is what it has said so far."""
 
-    process: asyncio.subprocess.Process
+    process: ForkedProcess
     settings: Path
     log: Path
     printed: str = ""
 
     async def says(self, pattern: str) -> re.Match[str]:
         """Wait until it has printed something that fits."""
-        assert self.process.stdout is not None
         async with asyncio.timeout(PATIENCE_SECONDS):
             while (found := re.search(pattern, self.printed)) is None:
                 line = await self.process.stdout.readline()
@@ -110,15 +108,5 @@ async def a_daemon_beside_others(
     home.mkdir(exist_ok=True)
     file = home / "bot.yaml"
     file.write_text(_SETTINGS.format(home=home, url=url, model=model, token=TOKEN, lease_seconds=lease_seconds) + more)
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "bot", "run", "--config", str(file), "--no-console"),
-        cwd=REPOSITORY,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-    )
-    try:
+    async with a_forked_process("bot", "run", "--config", str(file), "--no-console") as process:
         yield LeadingDaemon(process, file, home / "logs" / "rollcall.jsonl")
-    finally:
-        with suppress(ProcessLookupError):
-            process.kill()
-        await process.wait()

@@ -7,7 +7,6 @@ import json
 import os
 import sqlite3
 import subprocess
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -23,7 +22,7 @@ from services.clock import SystemClock
 from tests.bot.cli.running import Printed, a_settings_file, an_environment, command
 from tests.bot.cli.running import without_a_model as without_a_model
 from tests.conftest import REPOSITORY
-from tests.harness.forked_processes import ForkedProcess, a_forked_process
+from tests.harness.forked_processes import ForkedProcess, a_forked_process, forked_command
 from tests.harness.mcp_programs import ERAS, code, texts
 
 FUNCTIONS = REPOSITORY / "tests" / "harness" / "mcp_functions.py"
@@ -36,15 +35,16 @@ def file(tmp_path: Path) -> Path:
 
 
 def arguments(file: Path, *more: str) -> list[str]:
-    """Of the interpreter."""
-    return ["-m", "bot", "mcp", "--config", str(file), *more]
+    """Of `python -m bot`."""
+    return ["mcp", "--config", str(file), *more]
 
 
 @asynccontextmanager
 async def connected(file: Path, mode: str, *more: str, **options: Any) -> AsyncIterator[Client]:
     """The official client with a process of its own."""
+    program, *before = forked_command("bot")
     parameters = StdioServerParameters(
-        command=sys.executable, args=arguments(file, *more), env=dict(an_environment()), cwd=str(REPOSITORY)
+        command=program, args=[*before, *arguments(file, *more)], env=dict(an_environment()), cwd=str(REPOSITORY)
     )
     async with asyncio.timeout(PATIENCE_SECONDS), Client(parameters, mode=mode, **options) as client:
         yield client
@@ -85,9 +85,8 @@ class Process:
 
 @asynccontextmanager
 async def a_process(file: Path, *more: str) -> AsyncIterator[Process]:
-    _, module, *rest = arguments(file, *more)
-    environment = an_environment()
-    async with a_forked_process(module, *rest, env=environment, stdin=subprocess.PIPE, limit=2**24) as process:
+    mcp, environment = arguments(file, *more), an_environment()
+    async with a_forked_process("bot", *mcp, env=environment, stdin=subprocess.PIPE, limit=2**24) as process:
         yield Process(process)
 
 
@@ -248,7 +247,7 @@ async def test_beside_a_daemon_it_says_what_to_do(capsys: pytest.CaptureFixture[
     try:
         async with asyncio.timeout(PATIENCE_SECONDS):
             process = await asyncio.create_subprocess_exec(
-                sys.executable,
+                *forked_command("bot"),
                 *arguments(file),
                 cwd=REPOSITORY,
                 env=dict(an_environment()),

@@ -6,18 +6,16 @@ import asyncio
 import gzip
 import os
 import re
-import signal
 import sqlite3
-import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import httpx2
 import orjson
 
-ROOT = Path(__file__).parents[2]
+from tests.harness.forked_processes import a_forked_process
+
 TOKEN = "a-token-of-the-test-suite"
 IRC = "F_group_chat/irc_disentanglement_dev.jsonl.gz"
 ADDRESSED_EVERY = 50
@@ -48,8 +46,25 @@ class Line(NamedTuple):
 class Running(NamedTuple):
     """A daemon as a process."""
 
-    client: httpx2.AsyncClient
+    connections: asyncio.Queue[tuple[asyncio.StreamReader, asyncio.StreamWriter]]
+    """Those on which no request waits for its answer."""
     pid: int
+
+    async def asked(self, request: str, body: bytes = b"") -> tuple[int, bytes]:
+        """The status and the body of the answer, read in as few steps as there are: a client library takes more time
+        for ten thousand requests than the daemon."""
+        reader, writer = connection = await self.connections.get()
+        writer.write(
+            f"{request} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {TOKEN}\r\n"
+            f"Content-Length: {len(body)}\r\n\r\n".encode()
+            + body
+        )
+        async with asyncio.timeout(30):
+            head = await reader.readuntil(b"\r\n\r\n")
+            length = next(line for line in head.split(b"\r\n") if line.startswith(b"content-length"))
+            answer = await reader.readexactly(int(length.partition(b":")[2]))
+        self.connections.put_nowait(connection)
+        return int(head.split(b" ", 2)[1]), answer
 
     def resident_megabytes(self) -> float:
         pages = int(Path(f"/proc/{self.pid}/statm").read_text(encoding="ascii").split()[1])
@@ -60,29 +75,22 @@ class Running(NamedTuple):
 async def a_daemon(home: Path) -> AsyncIterator[Running]:
     config = home / "settings.yaml"
     config.write_text(SETTINGS.format(home=home, token=TOKEN), encoding="utf-8")
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "bot", "run", "--config", str(config)),
-        cwd=ROOT,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-    )
-    assert process.stdout is not None
-    try:
+    async with a_forked_process("bot", "run", "--config", str(config)) as process:
         async with asyncio.timeout(20):
             printed = ""
-            while not (found := re.search(r"(http://127\.0\.0\.1:\d+)", printed)):
+            while not (found := re.search(r"http://127\.0\.0\.1:(\d+)", printed)):
                 line = await process.stdout.readline()
                 assert line, printed
                 printed += line.decode()
-        headers = {"Authorization": f"Bearer {TOKEN}"}
-        limits = httpx2.Limits(max_connections=20)
-        async with httpx2.AsyncClient(
-            base_url=found[1], headers=headers, limits=limits, timeout=30, verify=False
-        ) as client:
-            yield Running(client, process.pid)
-    finally:
-        if process.returncode is None:
-            process.send_signal(signal.SIGTERM)
+        running = Running(asyncio.Queue(), process.pid)
+        for _ in range(20):
+            running.connections.put_nowait(await asyncio.open_connection("127.0.0.1", int(found[1])))
+        yield running
+        while not running.connections.empty():
+            _, writer = running.connections.get_nowait()
+            writer.close()
+            await writer.wait_closed()
+        process.terminate()
         async with asyncio.timeout(40):
             assert await process.wait() == 0
 
@@ -108,8 +116,8 @@ async def post(running: Running, line: Line) -> None:
         "text": line.text or "…",
         "mentions_bot": line.addressed,
     }
-    answer = await running.client.post(f"/api/v1/chats/{line.chat}/messages", json=body)
-    assert answer.status_code == 202, (line, answer.text)
+    status, answer = await running.asked(f"POST /api/v1/chats/{line.chat}/messages", orjson.dumps(body))
+    assert status == 202, (line, answer)
 
 
 def told(home: Path, question: str) -> list[tuple[Any, ...]]:
@@ -123,15 +131,9 @@ def told(home: Path, question: str) -> list[tuple[Any, ...]]:
 async def run_through(running: Running, lines: list[Line]) -> list[float]:
     """Post `lines`, many at once; the resident memory after each fifth of them."""
     megabytes: list[float] = []
-    gate = asyncio.Semaphore(20)
-
-    async def one(line: Line) -> None:
-        async with gate:
-            await post(running, line)
-
     part = max(1, len(lines) // 5)
     for start in range(0, len(lines), part):
-        await asyncio.gather(*(one(line) for line in lines[start : start + part]))
+        await asyncio.gather(*(post(running, line) for line in lines[start : start + part]))
         megabytes.append(running.resident_megabytes())
     return megabytes
 
@@ -140,7 +142,8 @@ async def settled(running: Running) -> None:
     """Return when no turn waits or runs: asked of the daemon, again and again."""
     async with asyncio.timeout(90):
         while True:
-            details = (await running.client.get("/readyz")).json()["details"]
+            _, answer = await running.asked("GET /readyz")
+            details = orjson.loads(answer)["details"]
             if details["turns_waiting"] == "0" and details["turns_running"] == "0":
                 return
 

@@ -21,10 +21,11 @@ from services.clock import SystemClock
 from services.store.chats.mcp_pins import seen
 from services.store.postgres.lease import PostgresLease
 from services.store.turns import budgets
-from tests.bot.cli.running import PYTHON, Printed, a_settings_file, an_environment, command
+from tests.bot.cli.running import Printed, a_settings_file, an_environment, command
 from tests.bot.cli.running import without_a_model as without_a_model
 from tests.conftest import REPOSITORY
 from tests.fakes.functions import Recorder
+from tests.harness.forked_processes import forked_command
 from tests.harness.postgres_server import PostgresServer, as_a_daemon_makes_it
 
 SINCE_EVER = ["--hours", "500000"]
@@ -211,7 +212,7 @@ def test_somebody_who_comes_to_talk_does_not_stand_by(tmp_path: Path, url: str) 
 
     def chat() -> Printed:
         done = subprocess.run(
-            [PYTHON, "-m", "bot", "chat", "--config", str(settings)],
+            [*forked_command("bot"), "chat", "--config", str(settings)],
             cwd=tmp_path, env=an_environment(), input="", capture_output=True, text=True, timeout=60, check=False,
         )  # fmt: skip
         return Printed(done.returncode, done.stdout, done.stderr)

@@ -22,14 +22,16 @@ import pytest
 
 from bot.database.opening import DATABASE
 from tests.bot.cli.running import PYTHON, a_settings_file, an_environment
+from tests.harness.forked_processes import forked_command
 
 SECONDS = 30.0
 PAGE = "platforms: {web: {port: 0, rooms: [{id: family}]}}\nchats: {allow: ['web:*', 'console:*']}\n"
 PROMPT = "› "
 
 
-def arguments(settings: Path, *command: str) -> list[str]:
-    return [PYTHON, "-m", "bot", *command, "--config", str(settings)]
+def arguments(settings: Path, *command: str, is_cold: bool = False) -> list[str]:
+    """Of a fork, which has all modules; of a process that imports them itself if it `is_cold`."""
+    return [*((PYTHON, "-m", "bot") if is_cold else forked_command("bot")), *command, "--config", str(settings)]
 
 
 def finished(settings: Path, *command: str, said: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
@@ -47,10 +49,10 @@ def finished(settings: Path, *command: str, said: str = "", **variables: str) ->
 
 
 @contextmanager
-def running(settings: Path, *command: str) -> Iterator[tuple[subprocess.Popen[str], list[str]]]:
+def running(settings: Path, *, is_cold: bool = False) -> Iterator[tuple[subprocess.Popen[str], list[str]]]:
     """A daemon without a terminal, and what it said when it had started."""
     process = subprocess.Popen(
-        arguments(settings, "run", *command),
+        arguments(settings, "run", is_cold=is_cold),
         cwd=settings.parent,
         env=an_environment(),
         stdin=subprocess.DEVNULL,
@@ -84,7 +86,7 @@ class Terminal:
     def __init__(self, settings: Path, *command: str) -> None:
         self._master, slave = pty.openpty()
         self.process = subprocess.Popen(
-            arguments(settings, *command),
+            arguments(settings, *command, is_cold=True),
             cwd=settings.parent,
             env=an_environment(TERM="dumb"),
             stdin=slave,
@@ -118,7 +120,7 @@ def settings(tmp_path: Path) -> Path:
 
 
 def test_a_daemon_says_where_it_is_and_ends_well_when_told_to(settings: Path) -> None:
-    with running(settings) as (process, greeting):
+    with running(settings, is_cold=True) as (process, greeting):
         address = greeting[0].removeprefix("Chat page:").strip()
         token = re.escape(address) + r"/\?owner=[\w-]{20,}"
         assert re.match(rf"Owner link:  {token}   \(once; .*owner\)$", greeting[1])
@@ -168,7 +170,7 @@ def test_the_settings_are_read_again_when_their_file_changes_and_when_it_is_told
 
 
 def test_a_second_daemon_says_who_has_the_database(settings: Path) -> None:
-    with running(settings) as (process, _):
+    with running(settings, is_cold=True) as (process, _):  # a fork is another process than the one that was started
         for command in (("run",), ("chat",)):
             second = finished(settings, *command)
             assert (second.returncode, second.stdout) == (1, "")

@@ -20,6 +20,7 @@ from function_calls.basic.run.web import WebOfScripts
 from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
+from function_calls.ports import AtHand
 from function_calls.spec import FunctionResult, Touch
 from services.clock import Clock, VirtualClock
 from services.llm.model import ModelAnswer, Usage
@@ -31,8 +32,8 @@ from tests.fakes.script_runs import a_run
 from tests.function_calls.basic.small_reader import SmallExpressions, small_tokens
 
 
-class NoWriter:
-    """Stands for a model that nobody asks."""
+class NotAsked:
+    """A service that no test asks."""
 
 
 @pytest.fixture(scope="module")
@@ -40,8 +41,9 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> KeywordTable:
     clock = VirtualClock()
     services: dict[type, Any] = {
         Clock: clock,
+        AtHand: NotAsked(),
         WebOfScripts: WebOfScripts(WebClient(), BasicWebSettings(), clock),
-        ModelOfScripts: ModelOfScripts(NoWriter(), clock),  # type: ignore[arg-type]
+        ModelOfScripts: ModelOfScripts(NotAsked(), clock),  # type: ignore[arg-type]
         Mailer: Mailer(MailSettings(), clock),
         Workspaces: Workspaces(tmp_path_factory.mktemp("chats")),
     }

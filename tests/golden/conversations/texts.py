@@ -23,6 +23,8 @@ _CHINESE = re.compile(r"[\u4e00-\u9fff]")
 class _Template(NamedTuple):
     key: str
     literals: tuple[str, ...]
+    longest: str
+    """Of the literals: most templates are out of the question for lack of it."""
     pattern: re.Pattern[str]
     names: tuple[str, ...]
     weight: int
@@ -81,7 +83,7 @@ def _match(text: str, language: str) -> tuple[str, dict[str, str]] | None:
     if not stripped:
         return None
     for template in _templates(language):
-        if all(literal in stripped for literal in template.literals):
+        if template.longest in stripped and all(literal in stripped for literal in template.literals):
             found = template.pattern.fullmatch(stripped)
             if found is not None:
                 return template.key, {name: found[f"v{place}"] for place, name in enumerate(template.names)}
@@ -110,7 +112,8 @@ def _template(key: str, text: str) -> _Template | None:
         for place, literal in enumerate(literals)
     )
     weight += sum(len(_OTHERS.findall(piece)) for piece in literals)
-    return _Template(key, tuple(filter(None, literals)), re.compile(pattern), tuple(names), weight)
+    told = tuple(filter(None, literals))
+    return _Template(key, told, max(told, key=len), re.compile(pattern), tuple(names), weight)
 
 
 def _flat(value: Any, prefix: str) -> Iterator[tuple[str, str]]:
