@@ -20,7 +20,7 @@ from bot.turns.turns import Turns
 from config.settings import Settings
 from function_calls.checks.approvals import Approvals
 from function_calls.checks.budgets import FunctionBudgets, RequestBudgets
-from function_calls.filters.filters import Filters
+from function_calls.filters import Filters
 from function_calls.invocation import Invoker
 from function_calls.rounds.asking import Outages
 from function_calls.router import FunctionCallRouter

@@ -62,7 +62,7 @@ from config.texts import Texts
 from function_calls.checks.approvals import Approvals, Taint
 from function_calls.checks.budgets import FunctionBudgets, RequestBudgets
 from function_calls.checks.permissions import Policies
-from function_calls.filters.filters import Filters
+from function_calls.filters import Filters
 from function_calls.invocation import Invoker
 from function_calls.llm import FunctionCallLLM
 from function_calls.ports import (

@@ -13,20 +13,24 @@ from pathlib import Path
 
 from bot.checks.scripts_check import Checked, check_scripts, functions_beside, name_taken
 from bot.cli.basic_run import add_run
-from bot.cli.options import add_config, has_settings, settings_or_faults
-from bot.database.opening import beside_of
+from bot.cli.options import add_config, has_settings, on_database, settings_or_faults
 from config.diagnostics import Diagnostic
 from config.sections.basic import BasicSource
+from config.settings import Settings
 from function_calls.schema.definition import DefinitionError
 from services.scripts.basic_tools import COUNTER
 from services.store.chats import basic_tools
-from services.store.side import Beside, ReaderError
+from services.store.side import Beside
 from services.store.turns import audit
 
 
 def add_check(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add this command to those of `rollcall basic`."""
-    parser = subcommands.add_parser("check", help="find mistakes in scripts", description=__doc__)
+    parser = subcommands.add_parser(
+        "check",
+        help="find mistakes in scripts",
+        description="Every mistake in BASIC scripts, with its line, and what is allowed instead.",
+    )
     parser.add_argument(
         "paths",
         nargs="*",
@@ -184,28 +188,20 @@ def _name(text: str) -> str:
 
 def add_recompile(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add this command to those of `rollcall basic`."""
-    parser = subcommands.add_parser("recompile", help="compile scripts anew", description=__doc__)
+    parser = subcommands.add_parser(
+        "recompile",
+        help="compile scripts again",
+        description="Compile scripts again although they have not changed: a running daemon does it within seconds, "
+        "otherwise the next start does.",
+    )
     parser.add_argument("bot", nargs="?", metavar="BOT", help="only the scripts of this bot")
     parser.add_argument("tool", nargs="?", metavar="TOOL", help="only this tool")
     # Where it stands before the subcommand it was read already.
     add_config(parser, default=argparse.SUPPRESS)
-    parser.set_defaults(run=run_recompile)
+    parser.set_defaults(run=on_database(_recompile))
 
 
-def run_recompile(options: argparse.Namespace) -> int:
-    """0: it will be done; 1: there is no such bot or tool, or no database."""
-    settings = settings_or_faults(options)
-    if settings is None:
-        return 1
-    try:
-        with beside_of(settings) as database:
-            return _outdate(options, database)
-    except ReaderError as error:
-        print(error, file=sys.stderr)
-        return 1
-
-
-def _outdate(options: argparse.Namespace, database: Beside) -> int:
+def _recompile(options: argparse.Namespace, _settings: Settings, database: Beside) -> int:
     kept = [(row["bot"], row["tool_name"]) for row in database.rows(basic_tools.everything())]
     if not kept:
         print("No script was compiled yet: name their folder under sources.basic, and start the daemon.")

@@ -13,26 +13,23 @@ from zoneinfo import ZoneInfo
 
 import orjson
 
-from bot.cli.options import add_config, settings_or_faults
-from bot.database.opening import beside_of
+from bot.cli.options import add_config, on_database
 from config.settings import Settings
 from services.clock import SystemClock
 from services.refs import JsonObject
 from services.store.chats import outcomes
 from services.store.chats.outcomes import COUNTER, DeadKind
 from services.store.port import Row, Write
-from services.store.side import Beside, ReaderError
+from services.store.side import Beside
 from services.store.turns import audit
 from services.times.recurrence import instant_text
-
-_Act = Callable[[argparse.Namespace, Settings, Beside], int]
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """What may stand behind the command."""
     add_config(parser)
     parser.add_argument("--json", action="store_true", help="one JSON array")
-    parser.set_defaults(run=_running(_list))
+    parser.set_defaults(run=on_database(_list))
     subcommands = parser.add_subparsers(title="subcommands", metavar="SUBCOMMAND")
     listing = subcommands.add_parser("list", help="all of them, oldest first; the same as without a subcommand")
     show = subcommands.add_parser("show", help="one of them, with its text")
@@ -46,23 +43,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     for one, act in ((listing, _list), (show, _show), (retry, _retry), (drop, _drop)):
         # Where it stands before the subcommand it was read already.
         one.add_argument("--config", type=Path, metavar="FILE", default=argparse.SUPPRESS, help="the settings")
-        one.set_defaults(run=_running(act))
-
-
-def _running(act: _Act) -> Callable[[argparse.Namespace], int]:
-    def run(options: argparse.Namespace) -> int:
-        """0: done; 1: there is no such dead letter, or no database."""
-        settings = settings_or_faults(options)
-        if settings is None:
-            return 1
-        try:
-            with beside_of(settings) as database:
-                return act(options, settings, database)
-        except ReaderError as error:
-            print(error, file=sys.stderr)
-            return 1
-
-    return run
+        one.set_defaults(run=on_database(act))
 
 
 def _list(options: argparse.Namespace, settings: Settings, database: Beside) -> int:

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from bot.cli.opened import a_daemon_for_calls
-from bot.cli.options import add_config, agreed, chat_ref, member_ref, settings_or_faults
-from bot.database.opening import beside_of
+from bot.cli.options import add_config, agreed, chat_ref, member_ref, on_database, settings_or_faults
 from bot.direct_calls import Caller
 from bot.mcp import callers
 from bot.mcp.callers import McpCaller
@@ -30,7 +29,7 @@ from services.mcp.tools import COUNTER, Pin, PinState, ToolDefinition, pin_of
 from services.refs import ChatRef, Role
 from services.store.chats import mcp_pins
 from services.store.port import StoreError, Write
-from services.store.side import Beside, ReaderError
+from services.store.side import Beside
 from services.store.sqlite.lock import StoreInUse
 from services.store.turns import audit
 
@@ -59,21 +58,9 @@ def add_to(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
 
 
 def _finish(parser: argparse.ArgumentParser, act: Callable[[argparse.Namespace, Settings, Beside], int]) -> None:
-    def run(options: argparse.Namespace) -> int:
-        """0: done; 1: there is nothing of that kind, or no database."""
-        settings = settings_or_faults(options)
-        if settings is None:
-            return 1
-        try:
-            with beside_of(settings) as database:
-                return act(options, settings, database)
-        except ReaderError as error:
-            print(error, file=sys.stderr)
-            return 1
-
     # Where it stands before the subcommand it was read already.
     parser.add_argument("--config", type=Path, metavar="FILE", default=argparse.SUPPRESS, help="the settings")
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=on_database(act))
 
 
 def _list(options: argparse.Namespace, settings: Settings, database: Beside) -> int:
@@ -233,7 +220,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """What may stand behind the command."""
     _add_options(parser)
     subcommands = parser.add_subparsers(title="subcommands", metavar="SUBCOMMAND")
-    serve = subcommands.add_parser("serve", help="the same as without a subcommand", description=__doc__)
+    serve = subcommands.add_parser("serve", help="offer the functions to another program; the default")
     _add_options(serve, default=argparse.SUPPRESS)
     add_to(subcommands)
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from bot.database.opening import beside_of
 from config.loader import SettingsInvalid, load_settings
 from config.settings import Settings
 from services.refs import ChatRef, MemberRef
+from services.store.side import Beside, ReaderError
 
 SHIPPED = Path(__file__).parents[2] / "config" / "bot.yaml"
 _MOST_HOURS = 1_000_000.0
@@ -78,6 +81,24 @@ def settings_or_faults(options: argparse.Namespace) -> Settings | None:
     except SettingsInvalid as error:
         print(error, file=sys.stderr)
         return None
+
+
+def on_database(act: Callable[[argparse.Namespace, Settings, Beside], int]) -> Callable[[argparse.Namespace], int]:
+    """A command that calls `act` with the settings and their database, which a running daemon may have open too. Its
+    exit status; 1, with the reason on standard error, when the settings or the database cannot be used."""
+
+    def run(options: argparse.Namespace) -> int:
+        settings = settings_or_faults(options)
+        if settings is None:
+            return 1
+        try:
+            with beside_of(settings) as database:
+                return act(options, settings, database)
+        except ReaderError as error:
+            print(error, file=sys.stderr)
+            return 1
+
+    return run
 
 
 def chat_ref(text: str) -> ChatRef:

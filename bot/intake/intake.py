@@ -16,8 +16,7 @@ import structlog
 
 from bot.chats.chats import Chats, ServedChat
 from bot.chats.open_questions import OpenQuestions, Pointed
-from bot.engine.embedded import EmbeddedEngine, Job
-from bot.engine.pending_message import Keeping
+from bot.engine.embedded import EmbeddedEngine, Job, Keeping
 from bot.intake.gate import Decisions, Verdict, judge, meant, pointed_out, quoted_id
 from bot.intake.notices import Alternations, Notices
 from bot.platforms.base import Accepted, QueueFull

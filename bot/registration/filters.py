@@ -18,6 +18,7 @@ from config.sections.filters import (
     RoundFilterSettings,
     TurnFilterSettings,
 )
+from function_calls.filters import Filters
 from function_calls.filters.builtin import (
     Limits,
     blacklist,
@@ -29,7 +30,6 @@ from function_calls.filters.builtin import (
     redaction,
 )
 from function_calls.filters.call import CallFilter
-from function_calls.filters.filters import Filters
 from function_calls.filters.pre_post import call_filter, round_filter, steps_of
 from function_calls.filters.round import RoundFilter
 from function_calls.filters.turn import TurnFilter

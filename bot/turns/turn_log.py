@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import orjson
 
-from bot.engine.pending_message import Keeping
+from bot.engine.embedded import Keeping
 from function_calls.context import MessageContext
 from function_calls.result import ended_as, result_from_json, result_to_json
 from function_calls.spec import FunctionResult, Touch
