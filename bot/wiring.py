@@ -14,7 +14,6 @@ from typing import cast
 from bot.chats.chat_changes import StoredAtHand, StoredOwnSettings
 from bot.chats.chat_notes import Beginnings, ScriptNotes, ScriptSchedules, StoredChatNotes
 from bot.chats.chats import Chats
-from bot.chats.explanations import StoredExplanations
 from bot.chats.open_questions import OpenQuestions
 from bot.chats.summaries import ModelWriter, PaidRequests, Summaries
 from bot.daemon import Daemon
@@ -56,6 +55,7 @@ from bot.telemetry.records import CallRecords, ModelRecords, ShadowRecords
 from bot.timers.schedules import ScheduleEnds, SchedulePlans, SettingsSchedules
 from bot.timers.timer_dispatch import Timers, late_note
 from bot.turns.closing import Closing
+from bot.turns.turn_log import StoredExplanations
 from bot.turns.turns import Turns
 from config.settings import Settings
 from config.texts import Texts

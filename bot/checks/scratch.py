@@ -1,4 +1,4 @@
-"""A daemon without chats, on a database that is gone afterwards: for commands that look at functions or try them."""
+"""Daemons without networks, for commands: on a temporary database, or on that of the settings."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from pathlib import Path
 from pydantic import SecretStr
 
 from bot.daemon import Daemon
-from bot.database.opening import beside_of, open_store
+from bot.database.leadership import Leadership, lead_or_refuse
+from bot.database.opening import beside_of, lead_of, open_store
 from bot.overrides import Given
 from bot.wiring import build_daemon
 from config.settings import Settings
 from config.texts import Texts
+from services.clock import Clock, SystemClock
 from services.llm.offline.offline import OfflineModel
 from services.store.chats import mcp_pins
 from services.store.ids import Ids
@@ -60,3 +62,36 @@ def _accepted(settings: Settings) -> list[Write]:
             return [mcp_pins.copied(row) for row in database.rows(mcp_pins.everything())]
     except ReaderError:
         return []
+
+
+@asynccontextmanager
+async def a_daemon_for_calls(settings: Settings, *, logs_faults: bool) -> AsyncIterator[Daemon]:
+    """It knows what chats have set and allowed for themselves. `logs_faults`: the log says which functions cannot be
+    used, since whoever asks for the daemon does not. Raises StoreError, StoreInUse among them where a daemon
+    runs, and DefinitionError."""
+    clock = SystemClock()
+    lead = lead_of(settings, clock)
+    try:
+        await lead_or_refuse(lead)
+        async with _a_daemon(settings, clock, lead, logs_faults=logs_faults) as daemon:
+            yield daemon
+    finally:
+        await lead.end()
+
+
+@asynccontextmanager
+async def _a_daemon(settings: Settings, clock: Clock, lead: Leadership, *, logs_faults: bool) -> AsyncIterator[Daemon]:
+    store = await open_store(settings, clock, guard=lead.guard)
+    try:
+        given = Given(clock=clock, logs_faults=logs_faults, lead=lead)
+        daemon = build_daemon(settings, store, [], Ids(clock), Texts(), given)
+    except BaseException:
+        await store.close()
+        raise
+    try:
+        await daemon.chats.load(store)
+        await daemon.grants.load()
+        await daemon.functions.start()
+        yield daemon
+    finally:
+        await daemon.stop()

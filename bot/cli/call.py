@@ -8,7 +8,7 @@ import json
 import sys
 from contextlib import suppress
 
-from bot.cli.opened import a_daemon_for_calls
+from bot.checks.scratch import a_daemon_for_calls
 from bot.cli.options import add_config, chat_ref, member_ref, settings_or_faults
 from bot.daemon import Daemon
 from bot.direct_calls import Called, Caller

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from bot.cli.opened import a_daemon_for_calls
+from bot.checks.scratch import a_daemon_for_calls
 from bot.cli.options import add_config, agreed, chat_ref, member_ref, on_database, settings_or_faults
 from bot.direct_calls import Caller
 from bot.mcp import callers

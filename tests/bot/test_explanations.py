@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from bot.chats.explanations import StoredExplanations
 from bot.testing import FAMILY, Group, a_group, call
+from bot.turns.turn_log import StoredExplanations
 from config.settings import Settings
 from config.texts import Texts
 from config.wording import _names_known_at

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from sqlalchemy import bindparam, update
 
-from bot.chats.explanations import StoredExplanations
 from bot.platforms.base import Limits, SendFailed
 from bot.testing import FAMILY, Group, TestPlatform, a_group
+from bot.turns.turn_log import StoredExplanations
 from function_calls.context import Kind, Quoted
 from services.refs import ChatRef, Role
 from services.store.port import Query, Row, Statement, Store, StoreHealth, Write
