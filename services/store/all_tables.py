@@ -7,7 +7,8 @@ import pkgutil
 
 from sqlalchemy import MetaData, func, select, union_all
 
-import services.store
+import services.store.chats
+import services.store.turns
 from services.store.chats.chat_settings import GRANTS
 from services.store.chats.history import HISTORY
 from services.store.port import Query, Statement
@@ -22,10 +23,10 @@ from services.store.turns.timers import TIMERS
 
 
 def all_tables() -> MetaData:
-    """The tables of all aggregates, each of which stands in a file of services/store."""
-    for module in pkgutil.iter_modules(services.store.__path__):
-        if not module.ispkg:
-            importlib.import_module(f"services.store.{module.name}")
+    """Every table, after importing every module that defines one."""
+    for package in (services.store.chats, services.store.turns):
+        for module in pkgutil.iter_modules(package.__path__):
+            importlib.import_module(f"{package.__name__}.{module.name}")
     return metadata
 
 

@@ -13,6 +13,9 @@ from sqlalchemy.dialects import sqlite
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 import services.store
+import services.store.chats
+import services.store.sqlite
+import services.store.turns
 from services.store.port import Statement
 from services.store.postgres.connections import adapt
 from services.store.schema import metadata
@@ -20,10 +23,12 @@ from services.store.statements import DialectName, compile_statement
 
 
 def statements_of_the_data_layer() -> list[Statement]:
-    """What stands as a constant in a module of services/store."""
+    """Constants of the modules of services/store."""
+    packages = (services.store, services.store.chats, services.store.sqlite, services.store.turns)
     modules = [
-        importlib.import_module(f"services.store.{module.name}")
-        for module in pkgutil.iter_modules(services.store.__path__)
+        importlib.import_module(f"{package.__name__}.{module.name}")
+        for package in packages
+        for module in pkgutil.iter_modules(package.__path__)
         if not module.ispkg
     ]
     found = [value for module in modules for value in vars(module).values() if isinstance(value, Statement)]
