@@ -244,7 +244,7 @@ async def outcome_of(fault: Fault) -> Outcome:
 @pytest.fixture(scope="module", autouse=True)
 def loaded() -> None:
     """What is imported with the first request is: it takes a second or more, which is no fault of a transport."""
-    importlib.import_module("services.llm.provider")
+    importlib.import_module("services.llm.transport")
 
 
 @pytest.mark.parametrize("name", [*OF_THE_ROWS, *MORE])

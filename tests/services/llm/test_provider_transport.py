@@ -6,6 +6,8 @@ import asyncio
 import json
 import socket
 import ssl
+import subprocess
+import sys
 import tracemalloc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -19,9 +21,10 @@ from services.clock import SystemClock
 from services.llm.model import ModelError, ModelMessage, ModelRequest
 from services.llm.profile import Endpoint, ModelProfile
 from services.llm.protocols.openai_chat import OpenAIChat
-from services.llm.provider import OneServerClient, ProviderTransport
 from services.llm.reading.answers import MAX_BODY_BYTES
+from services.llm.transport import OneServerClient, ProviderTransport
 from services.refs import ErrorCode
+from tests.conftest import REPOSITORY
 from tests.fakes.connection_server import END, ConnectionServer
 from tests.fakes.listener import Listener
 from tests.harness.irc_servers import a_certificate
@@ -403,3 +406,13 @@ async def test_a_server_that_refuses_before_it_has_read_everything_is_heard() ->
     async with asyncio.timeout(10), a_model(f"http://127.0.0.1:{listener.port}") as model:
         assert (await failure(model, huge)).status == 413
     await listener.stop()
+
+
+def test_a_daemon_starts_without_the_openai_package_which_takes_most_of_a_second() -> None:
+    program = (
+        "import sys, bot.cli.run, bot.web.wiring\n"
+        "late = {'aiohttp', 'alembic', 'openai', 'psycopg'} & set(sys.modules)\n"
+        "sys.exit(' '.join(late) or 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -1,0 +1,422 @@
+"""HTTP to a provider's server over the openai package's client with an aiohttp connection pool."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import zlib
+from collections.abc import AsyncIterator, Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+import aiohttp
+import httpx2
+import openai
+from multidict import CIMultiDict
+from yarl import URL
+
+from services.clock import Clock
+from services.llm.errors import error_of_status
+from services.llm.model import ModelError
+from services.llm.profile import Endpoint
+from services.llm.reading.answers import MAX_BODY_BYTES
+from services.refs import ErrorCode
+
+if TYPE_CHECKING:
+    from aiohttp.abc import AbstractStreamWriter
+    from openai._models import FinalRequestOptions
+
+
+class Parcel(httpx2.AsyncByteStream):
+    """The body of a request, let go once it is on its way: whoever waits for the answer need not hold it."""
+
+    def __init__(self, data: bytes) -> None:
+        self.size_bytes = len(data)
+        self.data: bytes | None = data
+        """None when it was taken to be sent."""
+
+    def take(self) -> bytes:
+        """The bytes, which are not here any more. Raises RuntimeError when they were taken before."""
+        data, self.data = self.data, None
+        if data is None:
+            raise RuntimeError("a request's body is sent once")
+        return data
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        yield self.take()
+
+
+class Alike(httpx2.Request):
+    """A request like another, with a body of its own."""
+
+    def __init__(self, like: httpx2.Request, parcel: Parcel) -> None:
+        self.like = like
+        self.method = like.method
+        self.url = like.url
+        self.extensions = like.extensions
+        self.headers = like.headers.copy()
+        self.headers["Content-Length"] = str(parcel.size_bytes)
+        self.stream = parcel
+
+
+class OpenAIClient(openai.AsyncOpenAI):
+    """The package's client, for requests that are alike in all but their bodies, which are Parcels.
+
+    What the package does for each request it does here for the first one of those that are alike. Should it call its
+    methods otherwise one day, it would do so for each again, which is slower and as right.
+    """
+
+    _first: tuple[FinalRequestOptions, httpx2.Request] | None = None
+
+    @property
+    def user_agent(self) -> str:
+        """The package's own name, not that of this class."""
+        return f"{openai.AsyncOpenAI.__name__}/Python {openai.__version__}"
+
+    def _build_request(self, options: FinalRequestOptions, *, retries_taken: int = 0) -> httpx2.Request:
+        parcel = options.content
+        if retries_taken or not isinstance(parcel, Parcel):
+            return super()._build_request(options, retries_taken=retries_taken)
+        if self._first is None or not _are_alike(options, self._first[0]):
+            bare = options.model_copy(update={"content": b""})
+            self._first = (bare, super()._build_request(bare))
+        return Alike(self._first[1], parcel)
+
+    async def _send_request(self, request: httpx2.Request, *, stream: bool, **more: Any) -> httpx2.Response:
+        # The package would look for other ways to log in than a key, in five coroutines around one another, all of
+        # which each waiting turn holds.
+        return await self._client.send(request, stream=stream, **more)
+
+
+def _are_alike(one: FinalRequestOptions, other: FinalRequestOptions) -> bool:
+    return (
+        one.url == other.url
+        and one.headers == other.headers
+        and one.timeout == other.timeout
+        and one.security == other.security
+        and one.params == other.params
+        and one.method == other.method
+    )
+
+
+_FRAMING = frozenset({"content-length", "transfer-encoding"})
+"""Headers that aiohttp makes itself."""
+
+
+class OneServerClient(httpx2.AsyncClient):
+    """For one server. Keeps no cookies and follows no redirects. Proxies and certificates are the environment's."""
+
+    async def send(self, request: httpx2.Request, **_: Any) -> httpx2.Response:
+        """The response, with its body unread, after the event hooks have seen it. Raises httpx2's errors for a
+        connection that fails, and what a hook raises."""
+        if self.is_closed:
+            raise httpx2.ConnectError("the connections were closed", request=request)
+        response = await self._transport_for_url(request.url).handle_async_request(request)
+        try:
+            for hook in self.event_hooks["response"]:
+                await hook(response)
+        except BaseException:
+            await response.aclose()
+            raise
+        return response
+
+    def _init_transport(self, *_: Any, **given: Any) -> httpx2.AsyncBaseTransport:
+        return _pool(None, **given)
+
+    def _init_proxy_transport(self, proxy: httpx2.Proxy, *_: Any, **given: Any) -> httpx2.AsyncBaseTransport:
+        return _pool(proxy, **given)
+
+
+def _pool(
+    proxy: httpx2.Proxy | None, *, verify: Any, cert: Any, trust_env: bool, limits: httpx2.Limits, **_: Any
+) -> Pool:
+    return Pool(httpx2.create_ssl_context(verify=verify, cert=cert, trust_env=trust_env), limits, proxy)
+
+
+class Pool(httpx2.AsyncBaseTransport):
+    """Connections that are kept and used again, straight to a server or through a proxy."""
+
+    def __init__(self, ssl_context: ssl.SSLContext, limits: httpx2.Limits, proxy: httpx2.Proxy | None) -> None:
+        self._ssl_context = ssl_context
+        self._limits = limits
+        self._proxy = proxy
+        self._session: aiohttp.ClientSession | None = None
+        self._usual: _Usual | None = None
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        """The response, its body unread. Raises httpx2's errors for a connection that fails."""
+        usual, parcel = self._usual_for(request), await _parcel_of(request)
+        try:
+            response = await self._ask(request.method, usual, parcel)
+        except aiohttp.ConnectionTimeoutError as error:
+            raise httpx2.ConnectTimeout(str(error), request=request) from error
+        except aiohttp.ClientConnectorError as error:
+            raise httpx2.ConnectError(str(error), request=request) from error
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            # A ValueError: an address or a header that cannot be sent.
+            raise _read_error(error) from error
+        return httpx2.Response(response.status, headers=response.raw_headers, stream=_Answer(response), request=request)
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    async def _ask(self, method: str, usual: _Usual, parcel: Parcel) -> aiohttp.ClientResponse:
+        try:
+            return await self._ask_once(method, usual, parcel)
+        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError):
+            raise
+        except aiohttp.ClientConnectionError:
+            if parcel.data is None or self._session is None:
+                raise
+        # The connection was ended before anything was sent over it, most often one that was kept.
+        return await self._ask_once(method, usual, parcel)
+
+    async def _ask_once(self, method: str, usual: _Usual, parcel: Parcel) -> aiohttp.ClientResponse:
+        if self._session is None:
+            self._session = self._open()
+        return await self._session.request(
+            method,
+            usual.url,
+            headers=usual.headers,
+            data=_Payload(parcel),
+            timeout=usual.timeout,
+            allow_redirects=False,
+            proxy=usual.proxy,
+            proxy_headers=usual.proxy_headers,
+        )
+
+    def _open(self) -> aiohttp.ClientSession:
+        connector = aiohttp.TCPConnector(
+            ssl=self._ssl_context,
+            limit=self._limits.max_connections or 0,
+            keepalive_timeout=self._limits.keepalive_expiry,
+        )
+        # Unpacking is left to whoever knows how much may come of it.
+        return aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=False)
+
+    def _usual_for(self, request: httpx2.Request) -> _Usual:
+        like = request.like if isinstance(request, Alike) else request
+        if self._usual is None or self._usual.like is not like:
+            self._usual = _Usual(like, self._proxy)
+        return self._usual
+
+
+class _Usual:
+    """What aiohttp is told of every request that is like one."""
+
+    def __init__(self, like: httpx2.Request, proxy: httpx2.Proxy | None) -> None:
+        self.like = like
+        self.url = URL(str(like.url), encoded=True)
+        pairs = ((name.decode("ascii"), value.decode("latin-1")) for name, value in like.headers.raw)
+        self.headers = CIMultiDict((name, value) for name, value in pairs if name.lower() not in _FRAMING)
+        self.timeout = aiohttp.ClientTimeout(sock_connect=like.extensions.get("timeout", {}).get("connect"))
+        self.proxy = None if proxy is None else URL(str(proxy.url))
+        self.proxy_headers: CIMultiDict[str] | None = None
+        if proxy is not None and proxy.auth is not None:
+            word = aiohttp.encode_basic_auth(*proxy.auth)
+            if self.url.scheme == "https":
+                # For the proxy alone, which is asked for a tunnel first.
+                self.proxy_headers = CIMultiDict({"Proxy-Authorization": word})
+            else:
+                self.headers["Proxy-Authorization"] = word
+
+
+async def _parcel_of(request: httpx2.Request) -> Parcel:
+    stream = request.stream
+    return stream if isinstance(stream, Parcel) else Parcel(await request.aread())
+
+
+class _Payload(aiohttp.Payload):
+    """A parcel as aiohttp sends it: taken only where it can be written."""
+
+    _value: Parcel
+    _autoclose = True
+
+    def __init__(self, parcel: Parcel) -> None:
+        super().__init__(parcel)
+        self._size = parcel.size_bytes
+
+    def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:
+        return (self._value.data or b"").decode(encoding, errors)
+
+    async def write(self, writer: AbstractStreamWriter) -> None:
+        transport = writer.transport
+        if transport is None or transport.is_closing():
+            raise aiohttp.ClientConnectionResetError("the server ended the connection")
+        await writer.write(self._value.take())
+
+    async def write_with_length(self, writer: AbstractStreamWriter, content_length: int | None) -> None:
+        await self.write(writer)
+
+
+class _Answer(httpx2.AsyncByteStream):
+    """The body of a response, in the pieces in which it comes."""
+
+    def __init__(self, response: aiohttp.ClientResponse) -> None:
+        self._response = response
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        try:
+            piece = await self._response.content.readany()
+        except (aiohttp.ClientError, OSError) as error:
+            raise _read_error(error) from error
+        if not piece:
+            raise StopAsyncIteration
+        return piece
+
+    async def aclose(self) -> None:
+        """Give the connection back, or end it where the body was not read whole. What is still being sent is not sent
+        on."""
+        self._response.release()
+        await self._response.wait_for_close()
+
+
+def _read_error(error: Exception) -> httpx2.ReadError:
+    # What aiohttp says of a response that it cannot read has the whole address with it.
+    text = error.message if isinstance(error, aiohttp.ClientResponseError) else str(error)
+    return httpx2.ReadError(f"{type(error).__name__}: {text}")
+
+
+_MAX_ERROR_BYTES = 64 * 1024
+_CONNECT_SECONDS = 10.0
+_KEPT_SECONDS = 30.0
+_ENCODINGS = {"": None, "identity": None, "gzip": 47, "x-gzip": 47, "deflate": 47}
+"""What zlib is told for each encoding of a body: 47 is gzip or zlib, whichever it is."""
+
+
+class ProviderTransport:
+    """Posts to one server. Never follows a redirect, so the key stays with the origin it was configured for."""
+
+    def __init__(self, endpoint: Endpoint, clock: Clock) -> None:
+        """A body in which nothing comes for `endpoint.silence_seconds` is given up."""
+        self._silence_seconds = endpoint.silence_seconds
+        self._clock = clock
+        self._api_key = endpoint.api_key
+        # Only connecting has a limit of its own; the whole request has the caller's.
+        timeout = httpx2.Timeout(None, connect=_CONNECT_SECONDS)
+        self._client = OpenAIClient(
+            base_url=endpoint.base_url,
+            # A server on this machine may want no key; the package insists on one, which is not sent then.
+            api_key=endpoint.api_key.get_secret_value() or "none",
+            max_retries=0,
+            timeout=timeout,
+            http_client=OneServerClient(
+                limits=httpx2.Limits(
+                    max_connections=endpoint.connections,
+                    max_keepalive_connections=endpoint.connections,
+                    keepalive_expiry=_KEPT_SECONDS,
+                ),
+                timeout=timeout,
+                event_hooks={"response": [self._refuse_status]},
+            ),
+        )
+        # Whole, since the package would put it together anew for each request, which takes longer than sending it.
+        base = self._client.base_url
+        self._url = str(base.copy_with(raw_path=base.raw_path + endpoint.path.encode()))
+        headers: dict[str, str | openai.Omit] = {
+            "content-type": "application/json",
+            "accept-encoding": "gzip, deflate",
+            **endpoint.headers,
+        }
+        bearer = endpoint.bearer and bool(endpoint.api_key.get_secret_value())
+        if not bearer:
+            headers["authorization"] = openai.Omit()
+        # What is not given here, the package would copy anew for each request.
+        self._options: openai.RequestOptions = {
+            "headers": headers,
+            "security": {"bearer_auth": bearer},
+            "timeout": timeout,
+            "max_retries": 0,
+            "params": {},
+        }
+
+    @staticmethod
+    def packed(body: bytes) -> Parcel:
+        """`body` as it is posted: held no longer than until it is sent, unless the caller holds it, too."""
+        return Parcel(body)
+
+    async def post(self, body: Parcel) -> tuple[int, Mapping[str, str], bytes]:
+        """Status, headers and body of the answer to `body`; at most 8 MiB and one byte of the body are read.
+
+        Raises ModelError for any other status than 2xx and for a connection that fails.
+        """
+        try:
+            # `stream` leaves the body unread, so that no more of it than is allowed gets into memory.
+            response = await self._client.post(
+                self._url, cast_to=httpx2.Response, content=body, options=self._options, stream=True
+            )
+            try:
+                return (
+                    response.status_code,
+                    response.headers,
+                    await _read(response, MAX_BODY_BYTES, self._silence_seconds),
+                )
+            finally:
+                await response.aclose()
+        except (openai.APIConnectionError, httpx2.HTTPError) as error:
+            raise self._connection_error(error) from error
+        except openai.OpenAIError as error:
+            raise ModelError(ErrorCode.PROVIDER_ERROR, self._without_key(str(error))) from None
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._client.close()
+
+    async def _refuse_status(self, response: httpx2.Response) -> None:
+        """Called for each response before its body is read. The package itself would read all of a refusal."""
+        if response.is_success:
+            return
+        body = await _read(response, _MAX_ERROR_BYTES, self._silence_seconds)
+        text = self._without_key(body.decode("utf-8", "replace"))
+        raise error_of_status(response.status_code, response.headers, text.encode(), self._clock.now())
+
+    def _connection_error(self, error: Exception) -> ModelError:
+        reason = error.__cause__ or error
+        text = self._without_key(f"{type(reason).__name__}: {reason}")
+        return ModelError(ErrorCode.TRANSIENT, f"the connection to the provider failed: {text}", retryable=True)
+
+    def _without_key(self, text: str) -> str:
+        """Some gateways quote the key that they refuse."""
+        key = self._api_key.get_secret_value()
+        return text.replace(key, "***") if key else text
+
+
+async def _read(response: httpx2.Response, most_bytes: int, silence_seconds: float) -> bytes:
+    """The decoded body, or its first `most_bytes` + 1 where it is longer: enough to see that it is. Unpacked here: the
+    package would unpack all of a piece, which may be a thousand times as long. Raises ModelError for a body that falls
+    silent, that breaks off, or that is packed in a way nobody asked for."""
+    unpack = _unpacker(response.headers.get("content-encoding", ""))
+    parts: list[bytes] = []
+    missing = most_bytes + 1
+    loop = asyncio.get_running_loop()
+    try:
+        async with asyncio.timeout(silence_seconds) as silence:
+            # As it comes from the connection: httpx2 would wrap it twice more.
+            async for piece in cast(httpx2.AsyncByteStream, response.stream):
+                silence.reschedule(loop.time() + silence_seconds)
+                part = piece[:missing] if unpack is None else unpack.decompress(piece, missing)
+                parts.append(part)
+                missing -= len(part)
+                if missing <= 0:
+                    break
+    except TimeoutError:
+        text = f"the provider fell silent for {silence_seconds:g} s in its answer"
+        raise ModelError(ErrorCode.TIMEOUT, text, retryable=True) from None
+    except zlib.error as error:
+        raise ModelError(ErrorCode.TRANSIENT, f"the answer cannot be unpacked: {error}", retryable=True) from error
+    if unpack is not None and missing > 0 and parts and not unpack.eof:
+        raise ModelError(ErrorCode.TRANSIENT, "the packed answer breaks off", retryable=True)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _unpacker(encoding: str) -> zlib._Decompress | None:
+    encoding = encoding.strip().lower()
+    if encoding not in _ENCODINGS:
+        raise ModelError(ErrorCode.MALFORMED_BY_PROVIDER, f"the answer is packed as {encoding[:40]!r}, unasked")
+    window = _ENCODINGS[encoding]
+    return None if window is None else zlib.decompressobj(window)
