@@ -44,7 +44,7 @@ from services.store.turns import (
 from services.store.turns import audit as changes
 from services.threads import Threads
 
-_log = structlog.get_logger("questions")
+_log = structlog.get_logger("housekeeping")
 
 
 class Expiry:

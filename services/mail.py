@@ -131,7 +131,6 @@ def bytes_of(files: Sequence[MailFile]) -> int:
     return sum(len(file.content) for file in files)
 
 
-_READY = 220
 _DONE = 250
 _FORWARDED = 251
 _AUTHENTICATED = 235

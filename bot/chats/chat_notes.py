@@ -28,7 +28,7 @@ from services.timers.schedules import SCRIPTS, Schedules, script_of
 
 GRACE_SECONDS = 120
 """How long a script may be gone before what it has set goes too."""
-_log = structlog.get_logger("schedules")
+_log = structlog.get_logger("chat_notes")
 
 
 class ScriptSchedules:

@@ -23,7 +23,7 @@ _ON_SERVER = {
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """What may stand behind the command."""
+    """Add the options of the command to `parser`."""
     parser.add_argument("--to", type=Path, metavar="DIR", help="the folder; without it backups/ in home")
     parser.add_argument(
         "--keep",

@@ -22,7 +22,7 @@ from services.store.port import StoreError
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """What may stand behind the command."""
+    """Add the options of the command to `parser`."""
     parser.add_argument("name")
     parser.add_argument(
         "--json", type=_json_object, default="{}", metavar="ARGUMENTS", help="the arguments as a JSON object"

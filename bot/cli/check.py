@@ -16,7 +16,7 @@ from config.yaml_document import read_yaml_file
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """What may stand behind the command."""
+    """Add the options of the command to `parser`."""
     parser.add_argument("files", nargs="*", type=Path, metavar="FILE", help="settings to check; else those of --config")
     parser.add_argument("--config", type=Path, metavar="FILE", help=argparse.SUPPRESS)
     parser.set_defaults(run=run)

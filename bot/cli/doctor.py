@@ -130,7 +130,7 @@ _ADVICE = {
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """What may stand behind the command."""
+    """Add the options of the command to `parser`."""
     parser.add_argument("--no-model", action="store_true", help="do not ask the model")
     parser.add_argument("--no-web", action="store_true", help="ask neither the search nor the feeds")
     parser.add_argument("--no-networks", action="store_true", help="do not connect to chat networks")

@@ -19,7 +19,7 @@ from function_calls.spec import FunctionSpec
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """What may stand behind the command."""
+    """Add the options of the command to `parser`."""
     parser.add_argument("name", nargs="?", help="only this one")
     parser.add_argument("--format", default="table", choices=["table", *ENCODERS, "markdown"])
     parser.add_argument("--bot", default=DEFAULT_BOT, help="the bot whose functions are meant")

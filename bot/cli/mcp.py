@@ -217,7 +217,7 @@ _HERE = f"{PLATFORM}:{ACCOUNT}:stdio"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """What may stand behind the command."""
+    """Add the options of the command to `parser`."""
     _add_options(parser)
     subcommands = parser.add_subparsers(title="subcommands", metavar="SUBCOMMAND")
     serve = subcommands.add_parser("serve", help="offer the functions to another program; the default")

@@ -440,7 +440,7 @@ def _history(lines: Sequence[Mapping[str, Any]], bot_name: str, clock: InstantCl
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """What may stand behind the command."""
+    """Add the options of the command to `parser`."""
     parser.add_argument("file", type=Path, metavar="FILE.jsonl")
     parser.add_argument("--out", type=Path, metavar="FILE", help="where the result lines go; else standard output")
     add_config(parser)

@@ -20,7 +20,7 @@ from services.store.sqlite.upgrade import damage, newest_good, restore, schema_v
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """What may stand behind the command."""
+    """Add the options of the command to `parser`."""
     parser.add_argument("file", nargs="?", type=Path, metavar="FILE", help="without it the newest good one in backups/")
     parser.add_argument("--yes", action="store_true", help="without asking")
     add_config(parser)

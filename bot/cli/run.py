@@ -11,7 +11,7 @@ from config.settings import Settings
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """What may stand behind the command."""
+    """Add the options of the command to `parser`."""
     add_config(parser)
     parser.add_argument("--port", type=port_number, help="another port for the chat page; 0 takes a free one")
     parser.add_argument("--no-console", action="store_true", help="no conversation in this terminal")

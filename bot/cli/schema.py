@@ -54,7 +54,7 @@ _SCHEMAS = {"settings": settings_schema, "commands": command_tools_schema}
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """What may stand behind the command."""
+    """Add the options of the command to `parser`."""
     parser.add_argument("of", nargs="?", choices=_SCHEMAS, default="settings", help="which files are meant")
     parser.set_defaults(run=run)
 

@@ -136,7 +136,7 @@ _HOUR_MS = 3_600_000
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """What may stand behind the command."""
+    """Add the options of the command to `parser`."""
     parser.add_argument("--hours", type=positive_hours, default=24.0, help="how far back (24)")
     parser.add_argument("--json", action="store_true", help="one JSON object")
     parser.add_argument("--shadow", action="store_true", help="compare the decisions of the second model")

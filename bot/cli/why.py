@@ -16,7 +16,7 @@ from services.store.side import ReaderError
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """What may stand behind the command."""
+    """Add the options of the command to `parser`."""
     parser.add_argument("chat", nargs="?", help="platform:account:chat; without it all chats")
     parser.add_argument("--count", type=positive_count, default=20, help="how many of the last messages (20)")
     parser.add_argument(

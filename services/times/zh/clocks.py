@@ -47,7 +47,6 @@ PART = lazy_pattern(
 )
 """A part of the day; one that is a single letter counts only behind a day, or before a time."""
 _MIDNIGHT = lazy_pattern(r"午夜|子夜")
-_TODAY_PARTS = ("small hours", "dawn", "morning")
 
 _BARE_MINUTE = r"(?:[0-5]\d|[一二三四五]?十[一二三四五六七八九]?|[零〇](?:[一二三四五六七八九]|\d(?!\d)))"
 _COUNTED = (
