@@ -272,7 +272,7 @@ def _kill(pids: Iterable[int]) -> None:
 
 
 def _become(asked: Mapping[str, Any], descriptors: Sequence[int]) -> NoReturn:
-    """Be the process that was asked for. It ends by SystemExit, which ends this process as it would end any."""
+    """Run the module that was asked for, and end this process as it would end any."""
     for theirs, ours in enumerate(descriptors):
         os.dup2(ours, theirs)
         os.close(ours)
@@ -283,8 +283,27 @@ def _become(asked: Mapping[str, Any], descriptors: Sequence[int]) -> NoReturn:
         os.umask(asked["umask"])
     _take_the_interpreters_variables(asked["folder"])
     sys.argv[1:] = asked["arguments"]
-    runpy.run_module(asked["module"], run_name="__main__", alter_sys=True)
-    sys.exit(0)
+    try:
+        runpy.run_module(asked["module"], run_name="__main__", alter_sys=True)
+    except SystemExit as ending:
+        if not isinstance(ending.code, int | None):
+            raise
+        _exit(ending.code or 0)
+    _exit(0)
+
+
+def _exit(status: int) -> NoReturn:
+    """Do what an interpreter does at its end, except for releasing all objects: the memory of most of them is shared with
+    the process that forked, and would be copied."""
+    threading._shutdown()  # type: ignore[attr-defined]
+    try:
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+    except OSError:
+        sys.exit(status)
+    atexit._run_exitfuncs()
+    gc.collect()  # warns of unclosed files and connections
+    os._exit(status & 0xFF)
 
 
 def _take_the_interpreters_variables(folder: str) -> None:
