@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import ssl
 import zlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, cast
 
 import aiohttp
@@ -129,13 +131,22 @@ class OneServerClient(httpx2.AsyncClient):
 def _pool(
     proxy: httpx2.Proxy | None, *, verify: Any, cert: Any, trust_env: bool, limits: httpx2.Limits, **_: Any
 ) -> Pool:
-    return Pool(httpx2.create_ssl_context(verify=verify, cert=cert, trust_env=trust_env), limits, proxy)
+    named = (os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")) if trust_env else (None, None)
+    return Pool(partial(_ssl_context, verify, cert, trust_env, named), limits, proxy)
+
+
+@cache  # reading the certificates takes a twentieth of a second, for each model and each of its proxies
+def _ssl_context(verify: Any, cert: Any, trust_env: bool, _named: tuple[str | None, ...]) -> ssl.SSLContext:
+    return httpx2.create_ssl_context(verify=verify, cert=cert, trust_env=trust_env)
 
 
 class Pool(httpx2.AsyncBaseTransport):
     """Connections that are kept and used again, straight to a server or through a proxy."""
 
-    def __init__(self, ssl_context: ssl.SSLContext, limits: httpx2.Limits, proxy: httpx2.Proxy | None) -> None:
+    def __init__(
+        self, ssl_context: Callable[[], ssl.SSLContext], limits: httpx2.Limits, proxy: httpx2.Proxy | None
+    ) -> None:
+        """`ssl_context` is called for the first connection with TLS."""
         self._ssl_context = ssl_context
         self._limits = limits
         self._proxy = proxy
@@ -175,7 +186,7 @@ class Pool(httpx2.AsyncBaseTransport):
 
     async def _ask_once(self, method: str, usual: _Usual, parcel: Parcel) -> aiohttp.ClientResponse:
         if self._session is None:
-            self._session = self._open()
+            self._session = self._open(usual)
         return await self._session.request(
             method,
             usual.url,
@@ -187,9 +198,10 @@ class Pool(httpx2.AsyncBaseTransport):
             proxy_headers=usual.proxy_headers,
         )
 
-    def _open(self) -> aiohttp.ClientSession:
+    def _open(self, usual: _Usual) -> aiohttp.ClientSession:
+        uses_tls = "https" in (usual.url.scheme, usual.proxy and usual.proxy.scheme)
         connector = aiohttp.TCPConnector(
-            ssl=self._ssl_context,
+            ssl=self._ssl_context() if uses_tls else True,
             limit=self._limits.max_connections or 0,
             keepalive_timeout=self._limits.keepalive_expiry,
         )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from types import ModuleType
+from functools import cache
+from types import CodeType, ModuleType
 
 from function_calls import invocation, llm, resuming, router, spec
 from function_calls import turn as turns
@@ -41,7 +42,7 @@ class Code:
                 assert source.count(piece) == 1, f"{piece!r} stands {source.count(piece)} times in {module.__name__}"
                 source = source.replace(piece, instead)
             copy = ModuleType(original.__name__)
-            exec(compile(source, f"{original.__name__} without a check", "exec"), vars(copy))
+            exec(_compiled(source, original.__name__), vars(copy))
             for name, value in list(vars(copy).items()):
                 if id(value) in replaced:
                     setattr(copy, name, replaced[id(value)])
@@ -59,3 +60,8 @@ class Code:
     llm: ModuleType
     resuming: ModuleType
     router: ModuleType
+
+
+@cache  # most modules of a copy are those of every other copy
+def _compiled(source: str, name: str) -> CodeType:
+    return compile(source, f"{name} without a check", "exec")
