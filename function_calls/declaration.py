@@ -25,7 +25,7 @@ class Declaration:
     meta: Mapping[str, Any]
     """The other fields of FunctionSpec by name, spelled as in YAML (`effect="once"`, `roles="admin"`)."""
     read: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
-    """What a source has read of the function's signature, for whoever loads it again: the same for every daemon."""
+    """The function's signature and spec, for whoever loads it again: the same for every daemon."""
 
 
 def tool_function(

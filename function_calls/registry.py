@@ -323,6 +323,7 @@ class FunctionRegistry:
         self._specs: list[FunctionSpec] = []
         self._groups: list[ToolGroup] = []
         self._bots: dict[str, BotFunctions] = {}
+        self._left_out: Sequence[Diagnostic] = ()
 
     def register_function(self, spec: FunctionSpec, source: str = "code") -> None:
         """Add one spec. Raises DefinitionError (a ValueError) for a duplicate."""
@@ -353,7 +354,10 @@ class FunctionRegistry:
     ) -> Sequence[Diagnostic]:
         """What `source` has now, in place of what it had before. A source keeps the place in the order that it got
         when it first published. Returns what is left out, of all sources, because something else has its name."""
-        self._sources[source] = (list(specs), tuple(groups))
+        published = (list(specs), tuple(groups))
+        if self._sources.get(source) == published:
+            return self._left_out
+        self._sources[source] = published
         return self._settle()
 
     def withdraw(self, source: str) -> Sequence[Diagnostic]:
@@ -397,6 +401,7 @@ class FunctionRegistry:
                 else:
                     groups.append(one)
         self._taken, self._specs, self._groups, self._bots = taken, specs, groups, {}
+        self._left_out = left_out
         return left_out
 
     def of(self, bot: str) -> BotFunctions:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import is_dataclass
+from dataclasses import is_dataclass, replace
 from types import ModuleType
 from typing import Any, get_type_hints
 
@@ -64,17 +64,26 @@ def as_spec(function: Callable[..., Any], services: Services, declaration: Decla
     signature: _Signature = declared.read.get("signature") or _signature(function, where)
     declared.read["signature"] = signature
     handler = _handler(function, signature, services, where)
-    return build_spec(
-        name=declared.name,
-        description=declared.description,
-        handler=handler,
-        arguments=signature.arguments,
-        parameters=signature.arguments.schema,
-        options={"examples": declared.examples, **declared.meta},
-        source=where,
-        result_schema=signature.result_schema,
-        self_contained=all(kind is Call for kind in signature.wanted.values()),
-    )
+    spec: FunctionSpec | None = declared.read.get("spec")
+    if spec is None:
+        spec = build_spec(
+            name=declared.name,
+            description=declared.description,
+            handler=_unbound,
+            arguments=signature.arguments,
+            parameters=signature.arguments.schema,
+            options={"examples": declared.examples, **declared.meta},
+            source=where,
+            result_schema=signature.result_schema,
+            self_contained=all(kind is Call for kind in signature.wanted.values()),
+        )
+        declared.read["spec"] = spec
+    return replace(spec, handler=handler, source=where)
+
+
+async def _unbound(context: MessageContext, arguments: Any, call: Call) -> FunctionResult:
+    """The handler of a spec that is kept to be loaded again: the services of one daemon are not kept with it."""
+    raise NotImplementedError
 
 
 class _Signature:

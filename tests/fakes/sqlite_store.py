@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from functools import cache
 from pathlib import Path
 
 from sqlalchemy import Table, create_engine
@@ -27,6 +28,22 @@ async def a_store(folder: Path, clock: Clock, tables: Sequence[Table] | None = N
 
 
 def _create_tables(path: Path, tables: Sequence[Table] | None) -> None:
+    wanted = tuple(metadata.tables.values() if tables is None else tables)
+    if path.stat().st_size == 0:
+        path.write_bytes(_empty_database(wanted))
+        return
     engine = create_engine(f"sqlite:///{path}")
-    metadata.create_all(engine, tables)
+    metadata.create_all(engine, wanted)
     engine.dispose()
+
+
+@cache
+def _empty_database(tables: tuple[Table, ...]) -> bytes:
+    """The file of a new database with `tables`."""
+    engine = create_engine("sqlite://")
+    with engine.begin() as connection:
+        metadata.create_all(connection, tables)
+    with engine.connect() as connection:
+        content: bytes = connection.connection.driver_connection.serialize()  # type: ignore[union-attr]
+    engine.dispose()
+    return content

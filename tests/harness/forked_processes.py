@@ -25,8 +25,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
-from tests.conftest import REPOSITORY
-
+REPOSITORY = Path(__file__).resolve().parents[2]
 _MOST_BYTES = 1 << 20
 _NEEDED = (
     *("bot.cli.call", "bot.cli.mcp", "bot.cli.run", "bot.mcp.stdio", "bot.mcp.server", "bot.web.wiring"),
@@ -330,12 +329,14 @@ async def live_once() -> None:
 
 
 def _main() -> None:
+    gc.disable()
     for name in _NEEDED:
         importlib.import_module(name)
     asyncio.run(live_once())
     assert threading.active_count() == 1, "a fork takes no threads along, and may take what they hold"
     gc.collect()
     gc.freeze()
+    gc.enable()
     fork_for(socket.socket(fileno=int(sys.argv[1])))
 
 

@@ -15,6 +15,8 @@ from services.store.sqlite.writer import primary_code, refusal
 
 _FULL_SECONDS = 0.25
 _QUICK_SECONDS = 1.5
+_SMALL_BYTES = 2 << 20
+"""Checked whole within some 20 ms."""
 _OF_THE_DISK = frozenset(
     {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_BUSY}
 )
@@ -91,7 +93,9 @@ def refuse_damaged(path: Path) -> bool:
         if reserve_file(path).exists() or path.with_name(f"{path.name}-wal").exists():
             raise StoreDamaged(f"{path} is damaged: it is empty, and was not before")
         return True
-    for full, seconds in ((True, _FULL_SECONDS), (False, _QUICK_SECONDS)):
+    # A small file needs no timer, which is a thread.
+    limit = _FULL_SECONDS if path.stat().st_size > _SMALL_BYTES else math.inf
+    for full, seconds in ((True, limit), (False, _QUICK_SECONDS)):
         try:
             fault = IntegrityCheck(path).fault(full=full, seconds=seconds)
         except TimeoutError:
