@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 from playwright.async_api import Browser, async_playwright, expect
 
 from tests.harness.forked_processes import forked_command
@@ -41,13 +42,21 @@ def _patience() -> Iterator[None]:
     expect.set_options(timeout=None)
 
 
-@pytest.fixture
-async def browser() -> AsyncIterator[Browser]:
-    """Chromium without a window."""
+@pytest_asyncio.fixture(scope="package", loop_scope="package")
+async def _chromium() -> AsyncIterator[Browser]:
     async with async_playwright() as playwright:
         launched = await playwright.chromium.launch(executable_path=CHROMIUM, args=_ARGUMENTS)
         yield launched
         await launched.close()
+
+
+@pytest_asyncio.fixture(loop_scope="package")
+async def browser(_chromium: Browser) -> AsyncIterator[Browser]:
+    """Chromium without a window, started once. Its contexts, each with cookies, storage and cache of its own, end with
+    the test."""
+    yield _chromium
+    for context in _chromium.contexts:
+        await context.close()
 
 
 @asynccontextmanager

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
 from bot.platforms.base import Outgoing
@@ -21,6 +22,7 @@ DESKTOP: dict[str, Any] = {"viewport": {"width": 1280, "height": 800}}
 PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 LOBBY = ChatRef("web", "main", "lobby")
 pytestmark = [
+    pytest.mark.asyncio(loop_scope="package"),
     pytest.mark.skipif(CHROMIUM is None, reason="chromium-headless-shell is not installed"),
     pytest.mark.skipif(
         not AXE.exists(), reason="there is no axe-core: `npm ci --ignore-scripts` in tests/node installs it"
@@ -30,7 +32,7 @@ pytestmark = [
 ]
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="package")
 async def page(browser: Browser, screen: dict[str, Any], scheme: Any) -> Page:
     context = await browser.new_context(**screen, color_scheme=scheme, reduced_motion="reduce")
     opened = await context.new_page()
@@ -38,7 +40,7 @@ async def page(browser: Browser, screen: dict[str, Any], scheme: Any) -> Page:
     return opened
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="package")
 async def world(tmp_path: Path) -> AsyncIterator[World]:
     async with a_world(tmp_path) as running:
         yield running

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 from playwright.async_api import (
     Browser,
     BrowserContext,
@@ -33,7 +34,10 @@ HIDE = """() => {
   Object.defineProperty(document, "hidden", { configurable: true, get: () => true });
   document.dispatchEvent(new Event("visibilitychange"));
 }"""
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium-headless-shell is not installed")
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="chromium-headless-shell is not installed"),
+    pytest.mark.asyncio(loop_scope="package"),
+]
 
 
 @dataclass
@@ -64,7 +68,7 @@ class Tabs:
             self.faults.append(message.text)
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="package")
 async def tabs(browser: Browser) -> AsyncIterator[Tabs]:
     opened = Tabs(browser, await browser.new_context())
     yield opened

@@ -14,7 +14,10 @@ from playwright.async_api import Browser, Locator, Page, expect
 from tests.browser.conftest import CHROMIUM, PATIENCE_SECONDS, a_running_daemon
 from tests.fakes.openai_server import OpenAIServer
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium-headless-shell is not installed")
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="chromium-headless-shell is not installed"),
+    pytest.mark.asyncio(loop_scope="package"),
+]
 
 
 async def a_person(browser: Browser, address: str, name: str, query: str = "") -> Page:

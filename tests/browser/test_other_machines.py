@@ -22,7 +22,10 @@ REWRITTEN_HOST = "proxy_pass http://127.0.0.1:8080;"
 HOST_PASSED_ON = f"{REWRITTEN_HOST} proxy_set_header Host $http_host;"
 HOST_WITHOUT_PORT = f"{REWRITTEN_HOST} proxy_set_header Host $host;"
 ADDRESS_IN_THE_DOCUMENTATION = "https://bot.example.org"
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium-headless-shell is not installed")
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="chromium-headless-shell is not installed"),
+    pytest.mark.asyncio(loop_scope="package"),
+]
 
 
 def a_settings_file(folder: Path, port: int, public_url: str) -> Path:
