@@ -292,8 +292,8 @@ def _become(asked: Mapping[str, Any], descriptors: Sequence[int]) -> NoReturn:
 
 
 def _exit(status: int) -> NoReturn:
-    """Do what an interpreter does at its end, except for releasing all objects: the memory of most of them is shared with
-    the process that forked, and would be copied."""
+    """Do what an interpreter does at its end, except for releasing all objects: most of their memory is shared with the
+    process that forked, and would be copied."""
     threading._shutdown()  # type: ignore[attr-defined]
     try:
         for stream in (sys.stdout, sys.stderr):
@@ -317,12 +317,13 @@ def _take_the_interpreters_variables(folder: str) -> None:
         warnings.simplefilter(action)  # type: ignore[arg-type]
 
 
-async def live_once() -> None:
-    """Do what every daemon does once: first uses of everything take longer than all that a test has it do."""
+async def live_once(functions: Sequence[object] = ()) -> None:
+    """Do what every daemon with `functions` does once: first uses of everything take longer than all that a test has it
+    do."""
     # Imported here: the test's side needs none of it.
     from bot.testing import a_group, call
 
-    async with a_group() as group:
+    async with a_group(functions) as group:
         group.model.says(call("calculate", expression="2 + 2"), "It is 4.")
         await group.say("Ann", "@Rollcall what is 2 + 2?")
         await group.say("Ann", "/help")
