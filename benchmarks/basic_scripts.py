@@ -26,14 +26,14 @@ from function_calls.basic.machine.program import Program
 from function_calls.basic.run.handler import ScriptHandler
 from function_calls.basic.run.keyword_table import KeywordTable
 from function_calls.basic.source import BasicScripts
-from function_calls.call import Call
+from function_calls.call import Call, CallRequest
+from function_calls.call import Path as Way
 from function_calls.context import MessageContext
 from function_calls.loading.source import Snapshot, Unwatched
 from function_calls.profile import ChatProfile
 from function_calls.registry import BotFunctions
 from function_calls.schema.definition import build_spec, schema_arguments
 from function_calls.spec import FunctionResult, FunctionSpec, Handler, Touch
-from function_calls.turn import Path as Way
 from services.chats.members import KnownMembers
 from services.clock import Clock, SystemClock
 from services.refs import Effect, JsonValue
@@ -200,7 +200,7 @@ async def _called(load: Load, spec: FunctionSpec) -> Sample:
 
         async def once(number: int) -> None:
             turn = a_turn(number, functions, profile)
-            result = await invoker.invoke(context, spec.name, _ARGUMENTS, turn, Way.COMMAND)
+            result = await invoker.invoke(CallRequest(context, spec.name, _ARGUMENTS, turn, Way.COMMAND))
             assert result.reply == "Processing order for Ann: 108.00"
 
         return await timed(load.count, int, once, batches=_BATCHES)

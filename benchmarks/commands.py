@@ -15,14 +15,14 @@ from pydantic import TypeAdapter
 from benchmarks.functions import Number, commands
 from benchmarks.measuring import Driver, Effort, Figure, Load, Sample, cpu_seconds, median, rounds, timed
 from benchmarks.world import a_daemon, a_profile, a_turn, an_invoker, ask, chat_of, message
+from function_calls.call import CallRequest
+from function_calls.call import Path as Way
 from function_calls.context import MessageContext
 from function_calls.registry import BotFunctions
 from function_calls.schema.commands import arguments_of
-from function_calls.turn import Path as Way
 from services.store.sqlite.writer import connect_writer
 
 _BATCHES = 21
-_BY_COMMAND = Way.COMMAND  # looked up once, as the router does
 _COMMITS = 2
 """A message is on disk before the network is told, and its answer before it is sent."""
 
@@ -74,7 +74,7 @@ async def invoke(load: Load) -> Sample:
             assert line is not None
             raw = arguments_of(line.plan, line.rest)
             turn = a_turn(typed.number, functions, profile)
-            result = await invoker.invoke(context, line.spec.name, raw, turn, _BY_COMMAND)
+            result = await invoker.invoke(CallRequest(context, line.spec.name, raw, turn, Way.COMMAND))
             assert result.messages
 
         return await timed(load.count, _typed(load), once, batches=_BATCHES)

@@ -31,7 +31,7 @@ from function_calls.loading.source import Publish, Snapshot
 from function_calls.profile import ChatProfile
 from function_calls.registry import BotFunctions
 from function_calls.spec import FunctionResult, FunctionSpec
-from function_calls.turn import KnownPast, Past, Turn
+from function_calls.turn import KnownPast, Past, Turn, TurnInput
 from services.call_log import JsonLines
 from services.clock import Clock, Deadlines, SystemClock
 from services.llm.model import ChatModel
@@ -76,7 +76,7 @@ def a_profile() -> ChatProfile:
 
 def a_turn(number: int, functions: BotFunctions, profile: ChatProfile, past: Past = _NO_PAST) -> Turn:
     """A turn that is kept nowhere."""
-    return Turn(str(number), functions, lambda: profile, deadline=_LATER, past=past)
+    return Turn(TurnInput(str(number), functions, lambda: profile, past=past), _LATER)
 
 
 async def outer_filter(invocation: Invocation, proceed: Proceed) -> FunctionResult:

@@ -17,7 +17,7 @@ from bot.delivery.outgoing import addressed_to
 from bot.intake.intake import fit_text
 from bot.turns.turn_log import StoreTurnLog
 from config.texts import Phrases
-from function_calls.call import CallersModel
+from function_calls.call import CallRequest, Path
 from function_calls.checks.permissions import callable_here
 from function_calls.context import Kind, MessageContext, MessageKey, Sender
 from function_calls.failures import unknown
@@ -27,9 +27,10 @@ from function_calls.questions.questions import Answered
 from function_calls.registry import BotFunctions, FunctionRegistry
 from function_calls.resuming import Answering, Asked, Person, Reply, to_ask, understood
 from function_calls.spec import FunctionResult, FunctionSpec, Message, Question
-from function_calls.turn import Path, Turn
+from function_calls.turn import Turn, TurnInput
 from services.clock import Clock, Deadlines
 from services.fault_points import FaultPoints
+from services.llm.model import CallersModel
 from services.refs import ChatRef, Effect, ErrorCode, MemberRef, Role
 from services.store.ids import Ids
 from services.store.port import Store, StoreError, Write
@@ -103,7 +104,7 @@ class CallerQuestions:
             if reply.role is not None:
                 sender = replace(running.context.sender, role=reply.role)
                 running.context = replace(running.context, sender=sender)
-            turn.functions = self._registry.of(running.context.bot)
+            turn.input = replace(turn.input, functions=self._registry.of(running.context.bot))
             filled |= {asked.question.field} - {""}
             result = await self._answering.go_on(running.context, turn, asked, reply, path)
         question = result.question
@@ -124,9 +125,9 @@ class CallerQuestions:
                 if reply.kind != "answered":
                     return reply
                 text = fit_text(reply.text, _LONGEST_ANSWER)
-                if understood(question, text, turn.profile().texts).kind is not Answered.UNRELATED:
+                if understood(question, text, turn.input.profile().texts).kind is not Answered.UNRELATED:
                     return reply._replace(text=text)
-            _log.warning("answers_are_none", turn=turn.id, function=question.function)
+            _log.warning("answers_are_none", turn=turn.input.id, function=question.function)
         except TimeoutError:
             pass
         except asyncio.CancelledError:
@@ -145,7 +146,7 @@ class CallerQuestions:
             await self._answering.end(running.context, running.turn, question, running.path)
             await self._store.commit(running.log.rest())
         except StoreError as error:
-            _log.error("run_not_ended", turn=running.turn.id, function=question.function, problem=str(error))
+            _log.error("run_not_ended", turn=running.turn.input.id, function=question.function, problem=str(error))
         finally:
             running.log.unbind()
 
@@ -249,19 +250,22 @@ class DirectCalls:
         nobody answered. Raises StoreError."""
         context, turn_id = self._context(caller), self._ids.next()
         log = StoreTurnLog(self._store, context, turn_id, self._clock, self._faults)
-        turn = self._turn(context, turn_id, log, status)
-        turn.can_ask, turn.callers_model = person is not None, model
+        turn = self._turn(context, turn_id, log=log, status=status, can_ask=person is not None, callers_model=model)
         log.bind(turn)
         running = RunningCall(context, turn, turn_id, log, caller.path)
         try:
-            result = await self._invoker.invoke(context, name, arguments, turn, caller.path, confirmed=confirmed)
+            result = await self._invoker.invoke(
+                CallRequest(context, name, arguments, turn, caller.path, confirmed=confirmed)
+            )
             if person is not None and result.question is not None:
                 result = await self._questions.with_answers(running, result, person, self._before_asking)
         except BaseException:
             if not running.is_handed_over:
                 self._store.post(log.rest())
-            if turn.in_flight:
-                _log.warning("call_cut_short", turn=turn.id, function=turn.in_flight, member=caller.member.key)
+            if turn.memory.in_flight:
+                _log.warning(
+                    "call_cut_short", turn=turn.input.id, function=turn.memory.in_flight, member=caller.member.key
+                )
             raise
         finally:
             if not running.is_handed_over:
@@ -296,24 +300,12 @@ class DirectCalls:
             bot=self.chats.of(chat).settings.bot,
         )
 
-    def _turn(
-        self,
-        context: MessageContext,
-        turn_id: int,
-        log: StoreTurnLog | None = None,
-        status: Status = _nothing_is_shown,
-    ) -> Turn:
+    def _turn(self, context: MessageContext, turn_id: int, **given: Any) -> Turn:
+        """A new turn; `given` are further fields of its TurnInput."""
         chat, chats = context.chat, self.chats
-        turn = Turn(
-            id=str(turn_id),
-            functions=self._registry.of(context.bot),
-            profile=lambda: chats.profile(chat),
-            deadline=self._clock.monotonic() + self._timeout_seconds,
-            status=status,
-        )
-        if log is not None:
-            turn.log = log
-        return turn
+        functions = self._registry.of(context.bot)
+        turn_input = TurnInput(str(turn_id), functions, lambda: chats.profile(chat), **given)
+        return Turn(turn_input, self._clock.monotonic() + self._timeout_seconds)
 
     async def _keep(self, writes: Sequence[Write], parcels: Sequence[Parcel]) -> None:
         await self._store.commit(writes)
@@ -325,14 +317,16 @@ class DirectCalls:
         writes: list[Write] = []
         parcels: list[Parcel] = []
         context, turn = running.context, running.turn
-        profile, now_ms = turn.profile(), self._clock.now_ms()
+        profile, now_ms = turn.input.profile(), self._clock.now_ms()
         here, elsewhere = _told_apart(messages, context)
         running.here += here
         for number, message in enumerate(elsewhere, running.said_elsewhere):
             chat, private_to = addressed_to(message, context.chat)
             platform = self._delivery.platform(chat)
             if platform is None or (chat != context.chat and self.chats.of(chat).allowed_by is None):
-                _log.error("message_to_a_chat_that_is_not_served", turn=turn.id, chat=chat.key, setting="chats.allow")
+                _log.error(
+                    "message_to_a_chat_that_is_not_served", turn=turn.input.id, chat=chat.key, setting="chats.allow"
+                )
                 running.unsent.append(message)
                 continue
             origin = Origin(
@@ -341,7 +335,7 @@ class DirectCalls:
                 asked_by=context.sender.ref,
                 bot_name=profile.bot_name,
                 texts=profile.texts,
-                outside=bool(turn.outside),
+                outside=bool(turn.memory.outside),
             )
             rows, pieces = self._rows.of(message, Address(chat, private_to, platform), origin, now_ms)
             writes += rows
@@ -351,20 +345,20 @@ class DirectCalls:
 
     async def _is_unheard(self, name: str, context: MessageContext, turn: Turn) -> bool:
         """Whether the call set a reminder, or something else for later, that will reach nobody."""
-        if context.chat.platform not in _WITHOUT_PEOPLE or not turn.effects:
+        if context.chat.platform not in _WITHOUT_PEOPLE or not turn.memory.effects:
             return False
-        spec = turn.functions.find(name)
-        if spec is None or spec.effect is Effect.READ:
+        spec = turn.input.functions.find(name)
+        if spec is None or spec.execution.effect is Effect.READ:
             return False
-        for number in range(turn.runs):
-            if await self._timetable.added_by(f"{turn.id}:{number}"):
+        for number in range(turn.memory.runs):
+            if await self._timetable.added_by(f"{turn.input.id}:{number}"):
                 return True
         return False
 
 
 def stopped(spec: FunctionSpec, texts: Phrases) -> FunctionResult:
     """What is told of a run that was cut short to somebody who still waits for it."""
-    if spec.effect is Effect.ONCE:
+    if spec.execution.effect is Effect.ONCE:
         return unknown(spec, texts)
     return FunctionResult.fail(ErrorCode.CANCELLED, texts.say("stop.stopped"))
 

@@ -3,173 +3,154 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from enum import Enum
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from services.llm.model import ModelMessage
-from services.refs import JsonObject
+from function_calls.context import MessageContext
+from function_calls.profile import ChatProfile
+from function_calls.spec import Approved, FunctionResult, FunctionSpec, Question, Resumed, Takeable
+from services.llm.model import CallersModel, OfferedFunction
+from services.refs import ErrorCode, Role
 from services.threads import Threads
 
 if TYPE_CHECKING:
-    from function_calls.profile import ChatProfile
-    from function_calls.spec import FunctionResult, FunctionSpec, Takeable
-    from services.llm.model import OfferedFunction
-    from services.refs import Role
+    from function_calls.turn import Turn
+
+DEEPEST_NESTING = 4
 
 
-ResumedKind = Literal["answered", "cancelled", "expired"]
+class Path(StrEnum):
+    """The way by which a run came about."""
+
+    COMMAND = "command"
+    MODEL = "model"
+    TIMER = "timer"
+    API = "api"
+    MCP = "mcp"
+    CLI = "cli"
+    NESTED = "nested"  # a handler called another function
 
 
-@dataclass(frozen=True, slots=True)
-class Resumed:
-    """What a run goes on from that has asked the member something before."""
+class CallRequest(NamedTuple):
+    """One call of a function, as `Invoker.invoke` takes it."""
 
-    state: JsonObject
-    """The plain data that the earlier run left."""
-    answer: str
-    """What the member said; empty where nobody answered."""
-    kind: ResumedKind = "answered"
-    """`cancelled`: the member said that it should end. `expired`: nobody answered in time; what this run says is not
-    shown. A run of either kind asks no more."""
-    number: int = 1
-    """How many questions the run has asked so far."""
+    context: MessageContext
+    name: str
+    arguments: Mapping[str, Any]
+    """Raw, as a model or a person gave them."""
+    turn: Turn
+    path: Path
+    key: str = ""
+    """Of a nested run, or of a run that continues from `turn.memory.resuming[key]`. Empty: the turn's next key."""
+    depth: int = 0
+    """Nesting depth; 0 for a call that no handler made."""
+    confirmed: bool = False
+    """The member has confirmed it."""
+    uncertain: bool = False
+    """The model only guessed: ask for confirmation first."""
+    round_number: int = 0
+    request_id: str = ""
+    """The model request that led to it; empty for commands."""
 
 
-class Doors(Protocol):
-    """What a run may reach beyond itself, with the rights of the member whose turn it is."""
+class Runs(Protocol):
+    """Runs functions; implemented by the Invoker."""
 
-    @property
-    def threads(self) -> Threads:
-        """Where work that blocks belongs."""
+    threads: Threads
 
-    @property
-    def asked_at(self) -> datetime | None:
-        """When that was asked for which a question held up; None where none did."""
+    async def invoke(self, request: CallRequest) -> FunctionResult:
+        """The result of the requested run; never an exception of a handler."""
 
-    @property
-    def answered(self) -> str:
-        """The argument that a question was about and this message gives; empty where it answers none."""
+    def callable_by(self, request: CallRequest) -> Sequence[FunctionSpec]:
+        """The functions that the run of `request` may call, in registration order."""
 
-    @property
-    def resumed(self) -> Resumed | None:
-        """What this run goes on from; None where it begins."""
+    def find(self, request: CallRequest, text: str, most: int) -> Sequence[OfferedFunction]:
+        """At most `most` functions that a model may call for this member and that match `text`, best first."""
 
-    @property
-    def callers_model(self) -> CallersModel | None:
-        """The model of whoever called, where this run may ask it."""
-
-    def count_from(self, at: datetime) -> None:
-        """Let `at` be when it was asked for."""
-
-    def functions(self) -> Sequence[FunctionSpec]:
-        """The functions that the member may call here, in registration order."""
-
-    def on_request(self) -> Sequence[Takeable]:
-        """What the chat may take to hand of which the member may call something here."""
-
-    def is_at_hand(self, spec: FunctionSpec) -> bool:
-        """Whether a model is offered `spec` in the chat, as far as that is on request."""
-
-    def find(self, text: str, most: int) -> Sequence[OfferedFunction]:
-        """At most so many of those that a model may call here and that fit a text, best first."""
-
-    async def invoke(
-        self,
-        name: str,
-        arguments: Mapping[str, Any],
-        number: int,
-        *,
-        confirmed: bool = False,
-        goes_on: Resumed | None = None,
-        allowed: str = "",
-    ) -> FunctionResult:
-        """Run another function, as the nested run of that number."""
-
-    def has_read_outside(self) -> None:
-        """Note that the run holds words of others from now on."""
-
-    async def role_now(self) -> Role:
-        """What the member is in the chat at this moment."""
-
-    def would_ask(self, spec: FunctionSpec) -> bool:
-        """Whether a person would be asked before `spec` runs, for what the turn has read."""
-
-    async def until_kept(self) -> None:
-        """Return when the message is durable."""
-
-    async def status(self, text: str) -> None:
-        """Tell the chat what is going on."""
+    def would_ask(self, request: CallRequest, spec: FunctionSpec) -> bool:
+        """Whether `spec` would need an approval in this turn because of what the turn has read."""
 
 
 class Call:
-    """One run of one function."""
+    """One run of a function: its key, deadline and settings, and access to other functions and to the chat with the
+    rights of the member who asked."""
 
-    __slots__ = ("_doors", "_nested", "deadline", "key", "profile", "state")
+    __slots__ = ("_nested", "_request", "_runs", "_turn", "asked", "deadline", "key", "profile", "state")
 
-    def __init__(self, key: str, deadline: float, state: dict[str, Any], profile: ChatProfile, doors: Doors) -> None:
-        self.key = key
-        """The idempotency key: the same when a crashed run is repeated, and no other run has it."""
+    def __init__(self, runs: Runs, request: CallRequest, profile: ChatProfile, *, deadline: float = 0.0) -> None:
+        self.key = request.key
+        """Idempotency key: the same when a run is repeated after a crash, and unique to this run."""
         self.deadline = deadline
         """On the clock's `monotonic()`; the run is cancelled then."""
-        self.state = state
-        """Carried through the turn: what one call writes, the next call of the turn reads."""
+        self.state = request.turn.memory.state
+        """Shared by the calls of a turn: later calls read what earlier ones write."""
         self.profile = profile
         """The chat's language, time zone and texts."""
-        self._doors = doors
+        self.asked: tuple[Question, ...] = ()
+        """Questions that nested runs have asked so far."""
+        self._runs = runs
+        self._request = request
+        self._turn = request.turn
         self._nested = 0
 
     @property
     def threads(self) -> Threads:
-        """Where work that blocks belongs: `await call.threads.run(f, …)`."""
-        return self._doors.threads
+        """Thread pool for blocking work: `await call.threads.run(f, …)`."""
+        return self._runs.threads
 
     @property
     def asked_at(self) -> datetime | None:
-        """When that was asked for which a question held up: `in 10 minutes` counts from there, not from the answer or
-        the yes. None where nothing held it up."""
-        return self._doors.asked_at
+        """Time of the request that a question interrupted: `in 10 minutes` counts from there, not from the answer. None
+        if the run was not interrupted."""
+        memory = self._turn.memory
+        return memory.asked_at if memory.resumed else None
 
     @property
     def answered(self) -> str:
-        """The argument that a question was about and this message gives; empty where it answers none."""
-        return self._doors.answered
+        """The argument that a question asked for and this message supplies; empty if there is none."""
+        return self._turn.memory.answered
 
     @property
     def resumed(self) -> Resumed | None:
-        """Where this run goes on that has asked the member something with `FunctionResult.ask`: what it left, and the
-        answer. None where it begins."""
-        return self._doors.resumed
+        """The saved state and the answer, if the run continues after `FunctionResult.ask`; None on its first start."""
+        return self._turn.memory.resuming.get(self.key)
 
     @property
     def callers_model(self) -> CallersModel | None:
-        """The model of whoever called, where this run may ask it. The port `Words` asks it or the bot's own."""
-        return self._doors.callers_model
+        """The caller's language model, if this run may use it. The port `Words` chooses between it and the bot's."""
+        turn, memory = self._turn, self._turn.memory
+        # Text of others that the turn has read is not sent to the caller's model, and a run that only ends asks nobody.
+        if memory.reads or memory.taint or self.key in memory.ending:
+            return None
+        return turn.input.callers_model
 
     def count_from(self, at: datetime) -> None:
-        """Let `at` be when it was asked for, in further questions too: an answer that says when counts from itself."""
-        self._doors.count_from(at)
+        """Set the time of the request to `at`, for later questions too: an answer with a relative time counts from
+        itself."""
+        self._turn.memory.asked_at = at
 
     def functions(self) -> Sequence[FunctionSpec]:
         """The functions that this member may call here, in registration order."""
-        return self._doors.functions()
+        return self._runs.callable_by(self._request)
 
     def on_request(self) -> Sequence[Takeable]:
-        """The functions and groups that the chat may take to hand, or has; those of which this member may call
-        something here."""
-        return self._doors.on_request()
+        """The functions and groups on request of which this member may call at least one function here, whether or not
+        the chat has activated them. A group that has no functions yet is included."""
+        may = {spec.name for spec in self.functions()}
+        everything = self._turn.input.functions.on_request.takeable.values()
+        return [taken for taken in everything if not taken.functions or not may.isdisjoint(taken.functions)]
 
     def is_at_hand(self, spec: FunctionSpec) -> bool:
-        """Whether the chat has `spec` at hand, by its name or by a group's; always so for what is not on request."""
-        return self._doors.is_at_hand(spec)
+        """Whether `spec` is active in the chat, by its name or a group; always true if it is not on request."""
+        return self._turn.input.functions.on_request.is_at_hand(spec, self._turn.input.profile().at_hand)
 
     def find(self, text: str, most: int) -> Sequence[OfferedFunction]:
-        """At most so many of those that a model may call here for this member and that fit a text, best first."""
-        return self._doors.find(text, most)
+        """At most `most` functions that a model may call here for this member and that match `text`, best first."""
+        return self._runs.find(self._request, text, most)
 
     def say(self, key: str, **values: object) -> str:
-        """The sentence `key` of `config/texts/` in the chat's language."""
+        """The text `key` of `config/texts/` in the chat's language."""
         return self.profile.texts.say(key, **values)
 
     async def invoke(
@@ -181,82 +162,69 @@ class Call:
         goes_on: Resumed | None = None,
         allowed: str = "",
     ) -> FunctionResult:
-        """Run another function with the same member's rights. Nested at most 4 deep. `confirmed`: the member was asked
-        what the function wants confirmed, and said yes. `goes_on`: it is the run that asked something in its midst,
-        which this one passed on as its own question; `allowed` is what that question said of a yes."""
-        number = self._nested
+        """Run another function with the same member's rights, nested at most 4 deep.
+
+        `confirmed`: the member has confirmed it. `goes_on`: continues a nested run whose question this run has passed
+        on; `allowed` is the `Question.allowed` of that question."""
+        turn, key, texts = self._turn, f"{self.key}.{self._nested}", self.profile.texts
         self._nested += 1
-        result = await self._doors.invoke(
-            name, arguments, number, confirmed=confirmed, goes_on=goes_on, allowed=allowed
+        if self._request.depth >= DEEPEST_NESTING:
+            return FunctionResult.fail(ErrorCode.REFUSED, texts.say("refusals.too_deep"))
+        spec = turn.input.functions.find(name)
+        if spec is not None and spec.begins_chats and goes_on is None:
+            return FunctionResult.fail(ErrorCode.NOT_FOUND, texts.say("refusals.unknown_function", name=name))
+        if self.key in turn.memory.ending:
+            return FunctionResult.fail(ErrorCode.REFUSED, texts.say("refusals.only_ends"))
+        if goes_on is not None:
+            turn.memory.resume(key, goes_on)
+        if allowed:
+            sender = self._request.context.sender
+            turn.memory.approved = Approved(allowed, sender, always=False, is_noted=True)
+        request = CallRequest(
+            self._request.context,
+            name,
+            arguments,
+            turn,
+            Path.NESTED,
+            key=key,
+            depth=self._request.depth + 1,
+            confirmed=confirmed,
         )
+        result = await self._runs.invoke(request)
+        if allowed:
+            turn.memory.approved = None
+        if result.question is not None and result.question.kind == "input":
+            self.asked += (result.question,)
         return result.from_nested()
 
+    def unanswerable(self, result: FunctionResult) -> list[Question]:
+        """The questions of nested runs that `result` of this run does not pass on, so that nobody can answer them; each
+        once, even if the nested run was retried."""
+        passed_on = (result.question.key, result.question.passes_on) if result.question is not None else ()
+        return list({asked.key: asked for asked in self.asked if asked.key not in passed_on}.values())
+
     def has_read_outside(self) -> None:
-        """Note that this run holds words of others from now on, before it ends and its result says so: what it then
-        calls is judged by it."""
-        self._doors.has_read_outside()
+        """Mark the run as holding text of others before it ends, so that its nested calls are judged accordingly."""
+        self._turn.memory.holds_words_of_others(self.key)
 
     def begin(self) -> None:
-        """The handler is about to run, perhaps once more: its nested runs are counted anew, so that each is the same
-        run as the last time."""
+        """Restart the numbering of nested runs before each attempt of the handler, so that each gets the same key."""
         self._nested = 0
 
     async def role_now(self) -> Role:
-        """What whoever asks is in the chat at this moment, as the platform tells; a mere member where it does not."""
-        return await self._doors.role_now()
+        """The asker's current role in the chat as the platform tells it; MEMBER if it does not."""
+        return await self._turn.role_now(self._request.context.sender)
 
     def would_ask(self, spec: FunctionSpec) -> bool:
-        """Whether words from outside may have led to a run of `spec` now: a person would be asked before it."""
-        return self._doors.would_ask(spec)
+        """Whether a run of `spec` would need an approval now because the turn has read text from outside."""
+        return self._runs.would_ask(self._request, spec)
 
     async def until_kept(self) -> None:
-        """Return when the message of this run is durable, for filters that count: a quick read may be run for one that
-        turns out to be known already. Raises StoreError where it is none."""
-        await self._doors.until_kept()
+        """Return when the message of this run is durable. Raises StoreError if it could not be stored."""
+        await self._turn.input.log.until_kept()
 
     async def status(self, text: str) -> None:
-        """Tell the chat what is going on while this takes long; never kept in history."""
-        await self._doors.status(text)
-
-
-MOST_TOKENS = 1000
-MOST_CHARS = 24_000
-"""Of all messages of a request together."""
-
-
-class Unwritten(Enum):
-    """Why there are no words."""
-
-    NO_MODEL = "no_model"
-    DOWN = "down"
-    OVER_BUDGET = "over_budget"
-    DECLINED = "declined"
-    """Whoever called did not want their own model to be asked."""
-    TOO_LONG = "too_long"
-
-
-@dataclass(frozen=True, slots=True)
-class WordsWanted:
-    """What a model is asked; nothing else goes with it."""
-
-    messages: Sequence[ModelMessage]
-    """Of the roles `system`, `user` and `assistant`."""
-    timeout_seconds: float = 60.0
-    """At most; no more than what is left of the run."""
-    most_tokens: int = MOST_TOKENS
-    """What the model of whoever called is to write at most. The bot's own keeps to its settings."""
-
-
-class Written(NamedTuple):
-    """A model's words."""
-
-    text: str
-    is_callers: bool
-    """They come from the model of whoever called, and prove no more than the caller's own word."""
-
-
-class CallersModel(Protocol):
-    """The language model that whoever called has."""
-
-    async def write(self, wanted: WordsWanted) -> Written | Unwritten:
-        """Its words, or why there are none. May wait for ever, and may be cancelled."""
+        """Show a progress text in the chat; never stored in history."""
+        if self.key not in self._turn.memory.ending:
+            await self.until_kept()
+            await self._turn.input.status(text)

@@ -75,13 +75,13 @@ ENCODERS: Mapping[str, Callable[[FunctionSpec], JsonObject]] = {
 
 
 def _result(spec: FunctionSpec) -> JsonObject:
-    return {} if spec.result_schema is None else {"outputSchema": spec.result_schema}
+    return {} if spec.prompt.result_schema is None else {"outputSchema": spec.prompt.result_schema}
 
 
 def _with_metadata(spec: FunctionSpec, **schemas: JsonObject) -> JsonObject:
     """What defines the function, and its metadata, which never takes the place of that."""
     defined = {"name": spec.name, "description": spec.description, **schemas}
-    return {**defined, **spec.metadata, **defined}
+    return {**defined, **spec.origin.metadata, **defined}
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +131,9 @@ def inventory(specs: Sequence[FunctionSpec]) -> str:
 
 def who_may(spec: FunctionSpec) -> str:
     """The roles that may call it, in words."""
-    if spec.roles == frozenset(Role):
+    if spec.access.roles == frozenset(Role):
         return "everybody"
-    return ", ".join(role.value for role in Role if role in spec.roles)
+    return ", ".join(role.value for role in Role if role in spec.access.roles)
 
 
 def _section(spec: FunctionSpec) -> list[str]:
@@ -143,18 +143,18 @@ def _section(spec: FunctionSpec) -> list[str]:
         spec.description,
         "",
         f"- usage: `{usage_line(spec)}`",
-        f"- effect: {spec.effect.value}; where: {spec.scope}; who: {who_may(spec)}",
+        f"- effect: {spec.execution.effect.value}; where: {spec.access.scope}; who: {who_may(spec)}",
     ]
-    if spec.commands:
-        lines.append(f"- commands: {', '.join(f'`/{word}`' for word in spec.commands)}")
+    if spec.command.words:
+        lines.append(f"- commands: {', '.join(f'`/{word}`' for word in spec.command.words)}")
     required = spec.parameters["required"]
     for name, schema in spec.parameters["properties"].items():
         need = "required" if name in required else "optional"
         lines.append(f"- `{name}` ({_kind(schema)}, {need}): {schema.get('description', '')}".rstrip(" :"))
-    if spec.result_schema is not None:
-        lines.append(f"- returns: `{json.dumps(spec.result_schema, ensure_ascii=False)}`")
-    lines += [f"- example: {example}" for example in spec.examples[:3]]
-    return [*lines, f"- defined in: {spec.source or 'code'}", ""]
+    if spec.prompt.result_schema is not None:
+        lines.append(f"- returns: `{json.dumps(spec.prompt.result_schema, ensure_ascii=False)}`")
+    lines += [f"- example: {example}" for example in spec.prompt.examples[:3]]
+    return [*lines, f"- defined in: {spec.origin.source or 'code'}", ""]
 
 
 def _kind(schema: JsonObject) -> str:

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 import structlog
 
 from config.texts import Phrases
-from function_calls.call import MOST_CHARS, Unwritten
 from function_calls.profile import ChatProfile
 from function_calls.questions.questions import argument_question
 from function_calls.schema.commands import fault_text, plain_name, spoken_name
 from function_calls.spec import ArgumentFault, FunctionResult, FunctionSpec, ToolError
+from services.llm.model import MOST_CHARS, Unwritten
 from services.refs import Effect, ErrorCode
 
 
@@ -57,7 +57,7 @@ def broken(spec: FunctionSpec, turn_id: str, error: BaseException, texts: Phrase
     failed = FunctionResult.fail(
         ErrorCode.FAILED, texts.say("failures.function", name=spoken_name(spec, texts.language), id=short_id)
     )
-    if began and spec.effect is Effect.ONCE:
+    if began and spec.execution.effect is Effect.ONCE:
         failed = unknown(spec, texts)
     return replace(failed, metadata=_failure(short_id, error))
 

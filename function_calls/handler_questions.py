@@ -10,14 +10,14 @@ import orjson
 import structlog
 
 from config.texts import Phrases
-from function_calls.call import Resumed, ResumedKind
+from function_calls.call import CallRequest, Path
 from function_calls.context import MessageContext
 from function_calls.failures import LASTS, REFUSED_BY
 from function_calls.questions.questions import asking_messages
 from function_calls.result import plain
 from function_calls.schema.commands import spoken_name
-from function_calls.spec import FunctionResult, FunctionSpec, Message, Question
-from function_calls.turn import Path, Run, Turn
+from function_calls.spec import FunctionResult, FunctionSpec, Message, Question, Resumed, ResumedKind
+from function_calls.turn import Run, Turn
 from services.refs import ErrorCode, JsonObject
 
 MOST_QUESTIONS = 50
@@ -45,7 +45,7 @@ def with_its_run(
     if not too_much and is_too_much(state):
         too_much = "too_much_state"
     if too_much:
-        _log.error(too_much, function=spec.name, source=spec.source, questions=before)
+        _log.error(too_much, function=spec.name, source=spec.origin.source, questions=before)
         text = texts.say("questions.cannot_go_on", name=spoken_name(spec, texts.language))
         return replace(FunctionResult.fail(ErrorCode.FAILED, text), messages=result.messages)
     asked = replace(
@@ -105,27 +105,26 @@ class Ended(NamedTuple):
 class Invokes(Protocol):
     """Who runs functions: the Invoker."""
 
-    async def invoke(
-        self, context: MessageContext, name: str, raw: JsonObject, turn: Turn, path: Path, *, key: str = ""
-    ) -> FunctionResult:
-        """The result of running the function `name`."""
+    async def invoke(self, request: CallRequest) -> FunctionResult:
+        """The result of the requested run."""
 
 
 async def end(invoker: Invokes, context: MessageContext, turn: Turn, ended: Ended) -> list[Message]:
     """Let the run come to its end. What the chat has to hear: nothing, but that nobody knows what became of an
     effect."""
     key = ended.key or turn.next_key()
-    turn.resume(key, ended.resumed)
-    turn.ending |= {key}
-    return unknown_end(await invoker.invoke(context, ended.function, dict(ended.arguments), turn, ended.path, key=key))
+    turn.memory.resume(key, ended.resumed)
+    turn.memory.ending |= {key}
+    request = CallRequest(context, ended.function, dict(ended.arguments), turn, ended.path, key=key)
+    return unknown_end(await invoker.invoke(request))
 
 
 def only_ends(key: str, turn: Turn) -> bool:
     """Whether the run of `key`, which is not allowed, takes place all the same, only to come to its end."""
-    resumed = turn.resuming.get(key)
+    resumed = turn.memory.resuming.get(key)
     if resumed is None or resumed.kind == "answered":
         return False
-    turn.ending |= {key}
+    turn.memory.ending |= {key}
     return True
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import structlog
 
 from config.settings import RouterSettings
+from function_calls.call import CallRequest, Path
 from function_calls.checks.budgets import OverBudget, RequestBudgets
 from function_calls.checks.permissions import taint_of
 from function_calls.context import MessageContext
@@ -24,7 +25,7 @@ from function_calls.rounds.conversation import last_round_message, opened, paire
 from function_calls.rounds.progress import Progress, signature_of
 from function_calls.rounds.shortlist import ChatLists, Shortlist
 from function_calls.spec import FunctionResult, FunctionSpec, Message
-from function_calls.turn import Path, Turn
+from function_calls.turn import Turn
 from services.clock import Clock
 from services.fault_points import FaultPoints
 from services.llm.model import (
@@ -89,7 +90,7 @@ class FunctionCallLLM:
     ) -> ModelAnswer:
         """The model's answer to the conversation so far, with the functions that the sender may call here on offer;
         the stored one where there is one. Raises ModelError and OverBudget."""
-        stored = turn.log.stored_answer(progress.round_number)
+        stored = turn.input.log.stored_answer(progress.round_number)
         if stored is not None:
             return stored
         tool_choice = "none" if last else "auto" if progress.round_number else self._tool_choice
@@ -101,11 +102,11 @@ class FunctionCallLLM:
             everything=everything,
             tool_choice=tool_choice,
             timeout_seconds=max(1.0, turn.deadline - self._clock.monotonic()),
-            language=turn.profile().texts.language,
+            language=turn.input.profile().texts.language,
         )
         round_ = Round(context, turn, progress.round_number, request)
         answer = await self._ask(round_)
-        turn.log.answer(progress.round_number, answer, round_.writes)
+        turn.input.log.answer(progress.round_number, answer, round_.writes)
         return answer
 
     def prepare(self, functions: BotFunctions) -> None:
@@ -118,18 +119,18 @@ class FunctionCallLLM:
 
     async def answer(self, context: MessageContext, turn: Turn) -> TurnOutcome:
         """Answer a message from the beginning."""
-        await turn.log.until_kept()
+        await turn.input.log.until_kept()
         messages = await opened(context, turn, self._settings)
-        turn.taint |= taint_of(context, turn.profile().notes)
-        progress = Progress(messages, turn.said, told_before=told_before(context.text, messages))
+        turn.memory.taint |= taint_of(context, turn.input.profile().notes)
+        progress = Progress(messages, turn.output.said, told_before=told_before(context.text, messages))
         return await self._rounds(context, turn, progress)
 
     async def chat(self, context: MessageContext, turn: Turn) -> TurnOutcome:
         """Answer in words alone: no function is offered."""
-        await turn.log.until_kept()
+        await turn.input.log.until_kept()
         messages = await opened(context, turn, self._settings)
         past = told_before(context.text, messages)
-        progress = Progress(messages, turn.said, self._settings.max_rounds + 1, told_before=past)
+        progress = Progress(messages, turn.output.said, self._settings.max_rounds + 1, told_before=past)
         try:
             answer = await self.select_function(context, turn, progress, last=True, offered=False)
         except ModelError as error:
@@ -153,22 +154,22 @@ class FunctionCallLLM:
         """Go on where a question interrupted the rounds; `result` is what the interrupted call gave. `arguments`: those
         that it was run with, where it was. `said`: what it has said in the chat before."""
         progress = Progress(
-            [message_from_json(one) for one in on.transcript], turn.said, on.rounds, asked=tuple(on.asked)
+            [message_from_json(one) for one in on.transcript], turn.output.said, on.rounds, asked=tuple(on.asked)
         )
-        progress.remember(on, turn.functions)
-        spec = turn.functions.find(function)
+        progress.remember(on, turn.input.functions)
+        spec = turn.input.functions.find(function)
         call = ToolCall(on.call_id, function, plain(arguments), uncertain=on.uncertain)
         rest = tuple(call_from_json(one) for one in on.calls)
         if result.question is not None and spec is not None:
             return progress.suspended(turn, spec, call, rest, result, result.question, final=on.final)
-        progress.answered(call, result, turn.functions)
+        progress.answered(call, result, turn.input.functions)
         progress.note(call, spec, result, self._settings, said)
         outcome = await self._run_calls(context, turn, progress, rest, final=on.final, request_id="")
         if outcome is not None:
             return outcome
         if on.final or progress.all_direct(turn):
             return progress.done(turn, "", direct=True)
-        await turn.log.settle()
+        await turn.input.log.settle()
         progress.round_number += 1
         return await self._rounds(context, turn, progress)
 
@@ -199,7 +200,7 @@ class FunctionCallLLM:
                 return progress.done(turn, "", direct=True)
             if progress.repairs > _REPAIRS:
                 return progress.gave_up(turn, "")
-            await turn.log.settle()
+            await turn.input.log.settle()
             progress.round_number += 1
 
     def _is_last(self, progress: Progress) -> bool:
@@ -211,19 +212,19 @@ class FunctionCallLLM:
         self, context: MessageContext, turn: Turn, progress: Progress, problem: ModelError | OverBudget
     ) -> TurnOutcome:
         """The end of a turn in whose rounds no further answer came."""
-        if progress.doubted and not turn.effects and not progress.found:
+        if progress.doubted and not turn.memory.effects and not progress.found:
             return progress.done(turn, _true(progress.doubted, turn, progress))
         if isinstance(problem, OverBudget):
             return progress.over_budget(turn, problem.text, problem.setting)
-        if problem.trouble is Trouble.REQUEST and progress.round_number == 0 and turn.functions.specs:
+        if problem.trouble is Trouble.REQUEST and progress.round_number == 0 and turn.input.functions.specs:
             return await self._without_what_is_refused(context, turn, problem)
         return self._failed(context, turn, progress, problem)
 
     async def _without_what_is_refused(self, context: MessageContext, turn: Turn, error: ModelError) -> TurnOutcome:
         """The provider refuses the request, most likely for a function's schema: the answer in words alone."""
         words = set(_WORDS.findall(str(error)))
-        named = [spec.name for spec in turn.functions.specs if spec.name in words]
-        _log.error("provider_refuses_functions", turn=turn.id, functions=named, error=str(error))
+        named = [spec.name for spec in turn.input.functions.specs if spec.name in words]
+        _log.error("provider_refuses_functions", turn=turn.input.id, functions=named, error=str(error))
         return await self.chat(context, turn)
 
     def _failed(self, context: MessageContext, turn: Turn, progress: Progress, error: ModelError) -> TurnOutcome:
@@ -246,11 +247,11 @@ class FunctionCallLLM:
         """Run the calls of one answer in order; an outcome when the turn ends here."""
         faults = 0
         if len(calls) > self._settings.max_calls:
-            progress.refuse_all(calls, turn.profile().texts, self._settings)
+            progress.refuse_all(calls, turn.input.profile().texts, self._settings)
             calls = ()
             faults = 1
         for index, call in enumerate(calls):
-            if turn.functions.find(call.name) is None and call.name in (NO_FUNCTION, INSUFFICIENT):
+            if turn.input.functions.find(call.name) is None and call.name in (NO_FUNCTION, INSUFFICIENT):
                 return await self._without_function(context, turn, progress, call)
             spec, result = await self._run_call(context, turn, progress, call, request_id)
             if result.question is not None and spec is not None:
@@ -267,8 +268,8 @@ class FunctionCallLLM:
     async def _run_call(
         self, context: MessageContext, turn: Turn, progress: Progress, call: ToolCall, request_id: str
     ) -> tuple[FunctionSpec | None, FunctionResult]:
-        spec = turn.functions.find(call.name)
-        texts = turn.profile().texts
+        spec = turn.input.functions.find(call.name)
+        texts = turn.input.profile().texts
         if spec is None and call.name:
             return None, FunctionResult.fail(
                 ErrorCode.UNKNOWN_FUNCTION, texts.say("refusals.unknown_function", name=_printable(call.name))
@@ -283,7 +284,7 @@ class FunctionCallLLM:
         progress.calls.count += 1
         if progress.calls.count > self._settings.max_calls:
             return spec, FunctionResult.fail(ErrorCode.TOO_MANY_CALLS, texts.say("failures.too_many_calls"))
-        result = await self._invoker.invoke(
+        request = CallRequest(
             context,
             spec.name,
             call.arguments,
@@ -293,6 +294,7 @@ class FunctionCallLLM:
             round_number=progress.round_number,
             request_id=request_id,
         )
+        result = await self._invoker.invoke(request)
         self.note_run(context, turn, spec)
         progress.calls.ended(spec, signature, result)
         return spec, result
@@ -305,14 +307,14 @@ class FunctionCallLLM:
         asked = arguments.get("question") or arguments.get("message")
         if call.name == INSUFFICIENT and isinstance(asked, str) and asked.strip():
             return sent(ReasonCode.ASKED, [*progress.said, Message(_true(asked.strip(), turn, progress))])
-        if turn.effects:
+        if turn.memory.effects:
             return progress.done(turn, "")
         return TurnOutcome(OutcomeKind.FALLBACK, ReasonCode.CHAT)
 
 
 def _may_be_doubted(turn: Turn, progress: Progress) -> bool:
     """Whether to ask the model once whether it did what it says: only while nothing at all has been done."""
-    return not (progress.doubted or progress.acts or turn.effects)
+    return not (progress.doubted or progress.acts or turn.memory.effects)
 
 
 def _true(text: str, turn: Turn, progress: Progress) -> str:

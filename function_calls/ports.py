@@ -8,12 +8,12 @@ from datetime import datetime
 from typing import NamedTuple, Protocol
 
 from config.chat_settings import Unheeded
-from function_calls.call import Call, Unwritten, WordsWanted, Written
+from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.profile import ChatNote, ChatProfile
 from function_calls.spec import FunctionResult
 from function_calls.turn import Turn
-from services.llm.model import ModelMessage
+from services.llm.model import ModelMessage, Unwritten, WordsWanted, Written
 from services.refs import ChatRef, MemberRef, ReasonCode, Role
 
 

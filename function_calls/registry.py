@@ -39,7 +39,7 @@ class TakenNames:
             f"{kind} {word!r} is taken twice: by {_place(other)} and by {_place(one)}"
             for kind, word in wanted
             for other in self._takers.get((kind, word), ())
-            if other.bot is None or one.bot is None or other.bot == one.bot
+            if None in (_bot(other), _bot(one)) or _bot(other) == _bot(one)
         ]
 
     def take(self, one: FunctionSpec | ToolGroup) -> None:
@@ -50,12 +50,21 @@ class TakenNames:
 
 def _wanted(one: FunctionSpec | ToolGroup) -> Sequence[tuple[str, str]]:
     """A group is called by its name as a function is, so the two share their names."""
-    commands = one.commands if isinstance(one, FunctionSpec) else ()
+    commands = one.command.words if isinstance(one, FunctionSpec) else ()
     return [("name", one.name), *(("command", word) for word in commands)]
 
 
+def _bot(one: FunctionSpec | ToolGroup) -> str | None:
+    return one.access.bot if isinstance(one, FunctionSpec) else one.bot
+
+
+def _source(one: FunctionSpec | ToolGroup) -> str:
+    return one.origin.source if isinstance(one, FunctionSpec) else one.source
+
+
 def _place(one: FunctionSpec | ToolGroup) -> str:
-    return f"{one.name} ({one.source})" if one.source else one.name
+    source = _source(one)
+    return f"{one.name} ({source})" if source else one.name
 
 
 _NOTHING: frozenset[str] = frozenset()
@@ -66,17 +75,17 @@ class OnRequest:
 
     def __init__(self, specs: Sequence[FunctionSpec], groups: Iterable[ToolGroup]) -> None:
         self._specs = specs
-        by_request = [spec for spec in specs if spec.activation is Activation.ON_REQUEST]
+        by_request = [spec for spec in specs if spec.prompt.activation is Activation.ON_REQUEST]
         found = [self._of_group(group) for group in groups]
         named = {one.name for one in found}
         # A group that is only spoken of by its functions is one all the same.
-        implied = dict.fromkeys(name for spec in by_request for name in sorted(spec.groups) if name not in named)
+        implied = dict.fromkeys(name for spec in by_request for name in sorted(spec.prompt.groups) if name not in named)
         found += [self._of_group(ToolGroup(name, "", ())) for name in implied]
         grouped = {one.name for one in found}
         found += [
             Takeable(spec.name, spec.description, (spec.name,), is_group=False)
             for spec in by_request
-            if spec.name not in grouped and OfferedTo.MODEL in spec.offered_to
+            if spec.name not in grouped and OfferedTo.MODEL in spec.access.offered_to
         ]
         self.takeable: Mapping[str, Takeable] = MappingProxyType({one.name: one for one in found})
         """By their names: groups first, then functions."""
@@ -93,7 +102,9 @@ class OnRequest:
 
     def is_at_hand(self, spec: FunctionSpec, at_hand: Collection[str]) -> bool:
         """Whether a model is offered `spec` where these names are at hand."""
-        return spec.activation is Activation.ALWAYS or not self._ways.get(spec.name, _NOTHING).isdisjoint(at_hand)
+        return spec.prompt.activation is Activation.ALWAYS or not self._ways.get(spec.name, _NOTHING).isdisjoint(
+            at_hand
+        )
 
     def prompts(self, at_hand: Collection[str]) -> str:
         """What a model is told of the groups that are at hand; empty where they have nothing to say."""
@@ -104,7 +115,7 @@ class OnRequest:
 
     def _of_group(self, group: ToolGroup) -> Takeable:
         listed = frozenset(group.functions)
-        members = tuple(spec.name for spec in self._specs if spec.name in listed or group.name in spec.groups)
+        members = tuple(spec.name for spec in self._specs if spec.name in listed or group.name in spec.prompt.groups)
         return Takeable(group.name, group.description, members, group.system_prompt)
 
 
@@ -155,15 +166,6 @@ def description_naming(names: Iterable[str]) -> str:
     return f"{_DESCRIPTION} All there are: {listed}." if len(listed) <= _LONGEST_LIST else _DESCRIPTION
 
 
-BEGINS_CHATS = "session"
-"""True under this key in the metadata of its spec, and of the definition of the script that it is."""
-
-
-def begins_chats(spec: FunctionSpec) -> bool:
-    """Whether `spec` is such a function."""
-    return spec.metadata.get(BEGINS_CHATS) is True
-
-
 _OFFERS_KEPT = 1024
 
 
@@ -189,7 +191,7 @@ class BotFunctions:
         """By their names."""
         self.on_request = OnRequest(self.specs, self.groups.values())
         """What chats may take to hand."""
-        self.beginning = next(filter(begins_chats, self.specs), None)
+        self.beginning = next((spec for spec in self.specs if spec.begins_chats), None)
         """The one that runs once when a chat begins; None where there is none."""
         self._by_name = {spec.name: spec for spec in self.specs}
         self._offered_names = offered_names([spec.name for spec in self.specs])
@@ -200,7 +202,7 @@ class BotFunctions:
         self._first_words: set[str] = set()
         for spec in self.specs:
             plan = plan_for(spec)
-            for word in spec.commands:
+            for word in spec.command.words:
                 if not all(map(is_command_word, word.split(" "))):
                     continue
                 self._commands[word] = (spec, plan)
@@ -216,7 +218,7 @@ class BotFunctions:
 
     def by_tag(self, tag: str) -> list[FunctionSpec]:
         """The functions that bear `tag`."""
-        return [spec for spec in self.specs if tag in spec.tags]
+        return [spec for spec in self.specs if tag in spec.origin.tags]
 
     def command_line(self, text: str, *, bare: bool) -> CommandLine | None:
         """The command that `text` starts with: `/word …`, and also `word …` where `bare` words count. Two-word
@@ -280,7 +282,7 @@ class BotFunctions:
         """Finds those of all functions that models may be offered; built when it is first asked for."""
         if self._search is None:
             self._search = search_of(
-                self._offered[spec.name] for spec in self.specs if OfferedTo.MODEL in spec.offered_to
+                self._offered[spec.name] for spec in self.specs if OfferedTo.MODEL in spec.access.offered_to
             )
         return self._search
 
@@ -305,10 +307,10 @@ class BotFunctions:
             original=spec.name,
             description=spec.description,
             parameters=told(spec.parameters),
-            examples=spec.examples,
-            writes=spec.effect is not Effect.READ,
-            commands=spec.commands,
-            system_prompt=spec.system_prompt,
+            examples=spec.prompt.examples,
+            writes=spec.execution.effect is not Effect.READ,
+            commands=spec.command.words,
+            system_prompt=spec.prompt.system_prompt,
         )
 
 
@@ -385,15 +387,15 @@ class FunctionRegistry:
             everything: list[FunctionSpec | ToolGroup] = [*published, *named]
             for one in everything:
                 clashes = taken.clashes(one)
-                if clashes and isinstance(one, FunctionSpec) and one.commands == (one.name.casefold(),):
+                if clashes and isinstance(one, FunctionSpec) and one.command.words == (one.name.casefold(),):
                     # Its command is but its name: without that it can be called by models and by other functions.
-                    without = replace(one, commands=())
+                    without = replace(one, command=replace(one.command, words=()))
                     if not taken.clashes(without):
-                        told = [fault(one.source, clash, Code.TAKEN) for clash in clashes]
+                        told = [fault(one.origin.source, clash, Code.TAKEN) for clash in clashes]
                         left_out += [replace(problem, severity="warning") for problem in told]
                         one, clashes = without, []
                 if clashes:
-                    left_out += [fault(one.source, clash, Code.TAKEN) for clash in clashes]
+                    left_out += [fault(_source(one), clash, Code.TAKEN) for clash in clashes]
                     continue
                 taken.take(one)
                 if isinstance(one, FunctionSpec):
@@ -409,7 +411,7 @@ class FunctionRegistry:
         functions = self._bots.get(bot)
         if functions is None:
             functions = BotFunctions(
-                (spec for spec in self._specs if spec.bot is None or spec.bot == bot),
+                (spec for spec in self._specs if spec.access.bot is None or spec.access.bot == bot),
                 (group for group in self._groups if group.bot is None or group.bot == bot),
             )
             self._bots[bot] = functions
@@ -422,7 +424,7 @@ class FunctionRegistry:
 
     def serves_of(self, file: str) -> bool:
         """Whether functions of `file` can be called."""
-        return any(spec.source.rpartition(":")[0] == file for spec in self._specs)
+        return any(spec.origin.source.rpartition(":")[0] == file for spec in self._specs)
 
     @property
     def groups(self) -> tuple[ToolGroup, ...]:
@@ -433,11 +435,11 @@ class FunctionRegistry:
 def _is_said(spec: FunctionSpec, rest: str, *, is_clear: bool) -> bool:
     """Whether bare words of `spec` before `rest` are rather speech than a command. `is_clear`: two words, with which a
     sentence that is none begins less often."""
-    if Touch.SENDS_OUT in spec.touches:
+    if Touch.SENDS_OUT in spec.execution.touches:
         return True
     if not rest.strip():
         return False
-    if spec.effect is not Effect.READ or spec.immediate:
+    if spec.execution.effect is not Effect.READ or spec.command.immediate:
         return not is_clear
     return is_speech(rest)
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from config.texts import Phrases
+from function_calls.call import Path
 from function_calls.checks.permissions import Policy, Verdict
 from function_calls.context import MessageContext
 from function_calls.invocation import Invoker
@@ -18,7 +19,7 @@ from function_calls.registry import BotFunctions
 from function_calls.schema.arguments import as_said
 from function_calls.schema.commands import arguments_of, fault_text, spoken_name
 from function_calls.spec import ArgumentFault, FunctionSpec, OfferedTo
-from function_calls.turn import Path, Turn
+from function_calls.turn import Turn, TurnInput
 from services.refs import Effect, ErrorCode, JsonObject
 
 _FOR_PEOPLE = frozenset({OfferedTo.COMMAND, OfferedTo.MODEL, OfferedTo.API})
@@ -81,7 +82,7 @@ class Rehearsal:
         except ArgumentFault as fault:
             raise Unfit(ErrorCode.BAD_ARGUMENTS, fault_text(command.spec, fault, texts)) from None
         self._fits(context, command.spec, raw, profile)
-        shown = _as_line(command.spec, raw, texts.language) if command.spec.sensitive else f"/{text}"
+        shown = _as_line(command.spec, raw, texts.language) if command.spec.execution.sensitive else f"/{text}"
         return Rehearsed(command.spec, raw, shown)
 
     def call(self, context: MessageContext, name: str, raw: Mapping[str, Any], profile: ChatProfile) -> Rehearsed:
@@ -103,8 +104,8 @@ class Rehearsal:
         _, invoker, _ = self._bound()
         texts = profile.texts
         name = spoken_name(spec, texts.language)
-        is_open = OfferedTo.TIMER in spec.offered_to and not spec.offered_to.isdisjoint(_FOR_PEOPLE)
-        if not is_open or (spec.effect is not Effect.READ and not spec.tags.isdisjoint(_OF_TIMERS)):
+        is_open = OfferedTo.TIMER in spec.access.offered_to and not spec.access.offered_to.isdisjoint(_FOR_PEOPLE)
+        if not is_open or (spec.execution.effect is not Effect.READ and not spec.origin.tags.isdisjoint(_OF_TIMERS)):
             raise Unfit(ErrorCode.REFUSED, texts.say("schedules.not_by_the_clock", name=name))
         refused = invoker.refused(context, spec, self._turn(context, profile), Path.TIMER)
         if refused is not None and refused.error is not None:
@@ -120,7 +121,7 @@ class Rehearsal:
         except ArgumentFault as fault:
             code = ErrorCode.BAD_ARGUMENTS if fault.problems else ErrorCode.MISSING_ARGUMENTS
             raise Unfit(code, fault_text(spec, fault, texts)) from None
-        if spec.confirm:
+        if spec.access.confirm:
             raise Unfit(ErrorCode.REFUSED, texts.say("schedules.asks_each_time", name=name))
         judged = approvals.judge(context, spec, arguments, self._turn(context, profile))
         if not isinstance(judged, Verdict):
@@ -131,7 +132,7 @@ class Rehearsal:
     def _turn(self, context: MessageContext, profile: ChatProfile) -> Turn:
         """A turn in which nothing was read and nobody can be asked."""
         functions, _, _ = self._bound()
-        return Turn("rehearsal", functions(context.bot), lambda: profile, math.inf)
+        return Turn(TurnInput("rehearsal", functions(context.bot), lambda: profile), math.inf)
 
     def _no_such_command(self, text: str, functions: BotFunctions, texts: Phrases) -> str:
         word = text.split()[0]
@@ -147,7 +148,7 @@ class Rehearsal:
 
 def _as_line(spec: FunctionSpec, raw: Mapping[str, Any], language: str) -> str:
     """A call as a command line that would do the same, for people to read."""
-    values = ", ".join(f"{name}={_shown(value)}" for name, value in raw.items() if name not in spec.sensitive)
+    values = ", ".join(f"{name}={_shown(value)}" for name, value in raw.items() if name not in spec.execution.sensitive)
     return f"{spoken_name(spec, language)} {values}".strip()
 
 

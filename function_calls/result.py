@@ -12,9 +12,8 @@ from typing import Any
 import orjson
 from pydantic import BaseModel
 
-from function_calls.call import Resumed
 from function_calls.context import Attachment, context_from_json, context_to_json
-from function_calls.spec import ApprovalTerms, Choice, FunctionError, FunctionResult, Message, Question
+from function_calls.spec import ApprovalTerms, Choice, FunctionError, FunctionResult, Message, Question, Resumed
 from services.refs import ChatRef, ErrorCode, JsonObject, JsonValue, MemberRef, Role
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 import structlog
 
 from config.texts import Phrases
-from function_calls.call import Resumed, ResumedKind
+from function_calls.call import CallRequest, Path
 from function_calls.checks.approvals import not_in_time, rejection, too_late, who_may
 from function_calls.checks.permissions import switched_on
 from function_calls.context import Kind, MessageContext
@@ -30,8 +30,18 @@ from function_calls.questions.questions import (
 )
 from function_calls.rounds.progress import outcome_of
 from function_calls.schema.commands import plain_name, spoken_name, value_of
-from function_calls.spec import ApprovalTerms, Approved, FunctionResult, FunctionSpec, Message, Question, Touch
-from function_calls.turn import Path, Turn
+from function_calls.spec import (
+    ApprovalTerms,
+    Approved,
+    FunctionResult,
+    FunctionSpec,
+    Message,
+    Question,
+    Resumed,
+    ResumedKind,
+    Touch,
+)
+from function_calls.turn import Turn
 from services.refs import ErrorCode, JsonObject, ReasonCode, Role
 
 _EXPIRY = Kind.EXPIRY
@@ -47,16 +57,16 @@ class Resuming:
 
     async def go_on(self, context: MessageContext, turn: Turn, open_question: OpenQuestion, text: str) -> TurnOutcome:
         """Go on from a question with its answer."""
-        turn.resumed = True
+        turn.memory.resumed = True
         asked_at = open_question.continuation.asked_at
-        turn.asked_at = context.sent_at if asked_at is None else datetime.fromtimestamp(asked_at, UTC)
+        turn.memory.asked_at = context.sent_at if asked_at is None else datetime.fromtimestamp(asked_at, UTC)
         if context.kind is _EXPIRY:
             return await self._unanswered(context, turn, open_question)
         if open_question.question.terms is not None:
             return await self._decided(context, turn, open_question, open_question.question.terms, text)
         question, on = open_question.question, open_question.continuation
-        texts = turn.profile().texts
-        spec = turn.functions.find(question.function)
+        texts = turn.input.profile().texts
+        spec = turn.input.functions.find(question.function)
         if spec is None or fingerprint(spec) != on.fingerprint:
             note_changed(question, context, spec)
             name = plain_name(question.function) if spec is None else spoken_name(spec, texts.language)
@@ -66,16 +76,16 @@ class Resuming:
             return await self._resume_run(context, turn, question, on, spec, resumed)
         answer = read_answer(question, text, texts)
         if answer.kind in (Answered.CANCELLED, Answered.NO) and on.calls:
-            turn.state.update(on.state)
+            turn.memory.state.update(on.state)
             refused = FunctionResult.fail(ErrorCode.REFUSED, texts.say("questions.dropped"))
-            turn.taint |= _taint(on)
+            turn.memory.taint |= _taint(on)
             return await self._llm.resume(context, turn, on, refused, spec.name)
         if answer.kind in (Answered.CANCELLED, Answered.NO, Answered.UNRELATED):
             return sent(ReasonCode.ANSWERED_QUESTION, [Message(texts.say("questions.dropped"))], spec.name)
         raw = dict(question.arguments)
         if question.field:
             raw[question.field] = value_of(spec.parameters["properties"][question.field], answer.value)
-            turn.answered = question.field
+            turn.memory.answered = question.field
         is_yes = answer.kind is Answered.YES
         return await self._go_on(context, turn, on, spec, raw, confirmed=is_yes, nested=question.nested)
 
@@ -84,7 +94,7 @@ class Resuming:
         that. Without effect for a question of no run, and for one that somebody may still decide."""
         question, on = open_question.question, open_question.continuation
         is_open = question.terms is not None and context.kind is not _EXPIRY
-        spec = turn.functions.find(question.function)
+        spec = turn.input.functions.find(question.function)
         if not question.is_of_a_run or is_open:
             return []
         if spec is None or fingerprint(spec) != on.fingerprint:
@@ -95,19 +105,19 @@ class Resuming:
     async def _end(
         self, context: MessageContext, turn: Turn, question: Question, on: Continuation, kind: ResumedKind
     ) -> list[Message]:
-        turn.state.update(on.state)
+        turn.memory.state.update(on.state)
         return await end(self._invoker, context, turn, Ended.of(question, Path(on.path), kind))
 
     async def _unanswered(self, context: MessageContext, turn: Turn, open_question: OpenQuestion) -> TurnOutcome:
         """Tell the run that nobody answered; the chat hears of it where a person's yes was waited for."""
         question, on = open_question.question, open_question.continuation
         if question.terms is not None:
-            others_wait = turn.approval.others_wait()
+            others_wait = turn.input.approval.others_wait()
             told = Message(
-                not_in_time(question.terms, question.function, turn.profile().texts, others_wait=others_wait)
+                not_in_time(question.terms, question.function, turn.input.profile().texts, others_wait=others_wait)
             )
             return sent(ReasonCode.EXPIRED, [told, *await self.end(context, turn, open_question)], question.function)
-        spec = turn.functions.find(question.function)
+        spec = turn.input.functions.find(question.function)
         if spec is None or fingerprint(spec) != on.fingerprint:
             note_changed(question, context, spec)
             return sent(ReasonCode.EXPIRED, [], question.function)
@@ -131,7 +141,7 @@ class Resuming:
             return _unheard(spec, result)
         by_model = bool(on.transcript)
         if resumed.kind == "cancelled":
-            result = replace(result, messages=()) if key in turn.ending else result
+            result = replace(result, messages=()) if key in turn.memory.ending else result
             result = self._cancelled(turn, result, by_model=by_model)
         if by_model:
             return await self._llm.resume(context, turn, on, result, spec.name, question.arguments, question.said)
@@ -140,12 +150,12 @@ class Resuming:
     def _cancelled(self, turn: Turn, result: FunctionResult, *, by_model: bool) -> FunctionResult:
         """How a run ends that the member cancelled. A model is told that it was, and the chat what the run says."""
         result = replace(result, question=None)
-        dropped = turn.profile().texts.say("questions.dropped")
+        dropped = turn.input.profile().texts.say("questions.dropped")
         if result.error is not None:
             return result
         if not by_model:
             return result if result.messages else replace(result, messages=(Message(dropped),))
-        turn.said += result.messages
+        turn.output.said += result.messages
         text = "\n".join(message.text for message in result.messages if message.to is None)
         return FunctionResult.fail(ErrorCode.CANCELLED, text or dropped)
 
@@ -154,37 +164,37 @@ class Resuming:
     ) -> TurnOutcome:
         """Go on from what a member said to a run that waits for a person's yes. It is the asker's run, with the asker's
         rights as they are now."""
-        question, on, texts = open_question.question, open_question.continuation, turn.profile().texts
+        question, on, texts = open_question.question, open_question.continuation, turn.input.profile().texts
         answer = read_answer(question, text, texts)
         allows = answer.kind in (Answered.YES, Answered.ALWAYS)
         member, role = context.sender.ref, await turn.role_now(context.sender)
         may = terms.may_allow(member, role) if allows else terms.may_refuse(member, role)
         # What began before a crash is seen to its end, or nobody would hear of it.
-        if not may and not await turn.approval.claimed():
+        if not may and not await turn.input.approval.claimed():
             return sent(ReasonCode.REFUSED, [Message(who_may(terms, texts))], question.function, ErrorCode.REFUSED)
-        if not await turn.approval.claim(allows):
-            late = too_late(await turn.approval.became(), question.function, texts)
+        if not await turn.input.approval.claim(allows):
+            late = too_late(await turn.input.approval.became(), question.function, texts)
             return sent(ReasonCode.ANSWERED_QUESTION, [Message(late)], question.function)
         sender = terms.asker.sender
         asker = replace(terms.asker, sender=replace(sender, role=await turn.role_now(sender)))
-        turn.asker = asker
-        spec = turn.functions.find(question.function)
+        turn.memory.asker = asker
+        spec = turn.input.functions.find(question.function)
         if spec is None or fingerprint(spec) != on.fingerprint:
             note_changed(question, context, spec)
             return sent(ReasonCode.ANSWERED_QUESTION, [Message(texts.say("questions.changed", name=question.function))])
         if allows:
-            turn.approved = Approved(terms.digest, context.sender, answer.kind is Answered.ALWAYS)
+            turn.memory.approved = Approved(terms.digest, context.sender, answer.kind is Answered.ALWAYS)
             if question.goes_on is not None:
                 return await self._resume_run(asker, turn, question, on, spec, question.goes_on)
             return await self._go_on(asker, turn, on, spec, question.arguments, confirmed=True, nested=question.nested)
-        said = rejection(context, asker, spec.name, answer.value, texts, others_wait=turn.approval.others_wait())
+        said = rejection(context, asker, spec.name, answer.value, texts, others_wait=turn.input.approval.others_wait())
         ended = [] if question.goes_on is None else await self._end(asker, turn, question, on, "cancelled")
         if not on.transcript:
             return sent(ReasonCode.ANSWERED_QUESTION, [Message(said), *ended], spec.name)
-        turn.state.update(on.state)
-        turn.taint |= _taint(on)
-        turn.said.append(Message(said))
-        turn.said += ended
+        turn.memory.state.update(on.state)
+        turn.memory.taint |= _taint(on)
+        turn.output.said.append(Message(said))
+        turn.output.said += ended
         return await self._llm.resume(asker, turn, on, FunctionResult.fail(ErrorCode.REFUSED, said), spec.name)
 
     async def _go_on(
@@ -200,7 +210,7 @@ class Resuming:
     ) -> TurnOutcome:
         """Run what a question held up, by the way on which it was held up, and what was to follow it."""
         result = await run_held_up(self._invoker, context, turn, on, spec, raw, confirmed=confirmed, nested=nested)
-        turn.answered = ""
+        turn.memory.answered = ""
         if on.transcript and (on.calls or not _is_usage(result)):
             return await self._llm.resume(context, turn, on, result, spec.name, raw)
         asked_on = Path.TIMER if Path(on.path) is Path.TIMER else Path.COMMAND
@@ -218,11 +228,11 @@ async def resumed_run(
 ) -> tuple[FunctionResult, str]:
     """The result of the run that asked `question`, gone on from `resumed`, and the key of the run that went on."""
     key = turn.next_key()
-    turn.resume(key, resumed)
+    turn.memory.resume(key, resumed)
     if question.allowed:
-        turn.approved = Approved(question.allowed, context.sender, always=False, is_noted=True)
+        turn.memory.approved = Approved(question.allowed, context.sender, always=False, is_noted=True)
     result = await run_held_up(invoker, context, turn, on, spec, question.arguments, nested=question.nested, key=key)
-    turn.approved = None
+    turn.memory.approved = None
     return _with_what_was_said(result, question), key
 
 
@@ -239,22 +249,21 @@ async def run_held_up(
     key: str = "",
 ) -> FunctionResult:
     """The result of the run that a question held up, by the way on which it was held up."""
-    turn.state.update(on.state)
-    turn.taint |= _taint(on)
+    turn.memory.state.update(on.state)
+    turn.memory.taint |= _taint(on)
     path = Path(on.path)
-    profile = turn.profile()
+    profile = turn.input.profile()
     refused = switched_on(profile) if nested and path is Path.MODEL else None
     if refused is not None and not only_ends(key, turn):
         if key:
-            resumed = replace(turn.resuming[key], answer="", kind="expired")
+            resumed = replace(turn.memory.resuming[key], answer="", kind="expired")
             ended = Ended(spec.name, raw, Path.NESTED, resumed, end_key(key))
             told = await end(invoker, context, turn, ended)
             return with_unknown(refused_result(refused, spec, profile), told)
         return refused_result(refused, spec, profile)
     way = Path.NESTED if nested else path
-    result = await invoker.invoke(
-        context, spec.name, raw, turn, way, confirmed=confirmed, uncertain=on.uncertain, key=key
-    )
+    request = CallRequest(context, spec.name, raw, turn, way, key=key, confirmed=confirmed, uncertain=on.uncertain)
+    result = await invoker.invoke(request)
     return result.from_nested() if nested else result
 
 
@@ -270,7 +279,7 @@ def note_changed(question: Question, context: MessageContext, spec: FunctionSpec
     """Note that a run waits for an answer, and never hears of it: what the function is now knows nothing of what it
     was, so it can neither go on from what that left nor put it away. `spec`: the function now; None: it is gone."""
     if question.is_of_a_run:
-        where = spec.source if spec is not None else ""
+        where = spec.origin.source if spec is not None else ""
         _log.warning("waiting_run_not_ended", function=question.function, chat=context.chat.key, source=where)
 
 
@@ -330,7 +339,7 @@ def to_ask(result: FunctionResult, turn: Turn, filled: frozenset[str]) -> Asked 
     """What `result` asks that whoever called may answer; None where it asks nothing of the kind. `filled`: the
     parameters that were asked for already."""
     question = result.question
-    spec = None if question is None else turn.functions.find(question.function)
+    spec = None if question is None else turn.input.functions.find(question.function)
     if question is None or spec is None:
         return None
     terms = question.terms
@@ -338,11 +347,13 @@ def to_ask(result: FunctionResult, turn: Turn, filled: frozenset[str]) -> Asked 
         # Another person's yes, or that of a role: it is given in the chat, where all see who gives it.
         return None
     if question.field and (
-        question.field in filled or question.field in spec.sensitive or not spec.ask.get(question.field)
+        question.field in filled
+        or question.field in spec.execution.sensitive
+        or not spec.execution.ask.get(question.field)
     ):
         # What a model left out it can put right itself, unless the function says what a person is to be asked.
         return None
-    texts = turn.profile().texts
+    texts = turn.input.profile().texts
     said = [one.text for one in asking_messages(result, texts) if one.to is None and one.text.strip()]
     parameter = spec.parameters["properties"].get(question.field, {}) if question.field else {}
     return Asked(question, "\n".join(said), parameter, fingerprint(spec))
@@ -367,8 +378,8 @@ class Answering:
         self, context: MessageContext, turn: Turn, asked: Asked, reply: Reply, path: Path
     ) -> FunctionResult:
         """The result of the run that was held up with `asked`, on the way `path`; or why it is not made."""
-        question, texts = asked.question, turn.profile().texts
-        spec = turn.functions.find(question.function)
+        question, texts = asked.question, turn.input.profile().texts
+        spec = turn.input.functions.find(question.function)
         if spec is None or fingerprint(spec) != asked.fingerprint:
             note_changed(question, context, spec)
             name = plain_name(question.function) if spec is None else spoken_name(spec, texts.language)
@@ -388,18 +399,18 @@ class Answering:
         raw = dict(question.arguments)
         if question.field:
             raw[question.field] = value_of(asked.parameter, answer.value)
-            turn.answered = question.field
+            turn.memory.answered = question.field
         is_yes = answer.kind is Answered.YES
         result = await run_held_up(
             self._invoker, context, turn, on, spec, raw, confirmed=is_yes, nested=question.nested
         )
-        turn.answered = ""
+        turn.memory.answered = ""
         return result
 
     async def end(self, context: MessageContext, turn: Turn, question: Question, path: Path) -> FunctionResult:
         """Let the run come to its end that waits for an answer to `question` and gets none; an answer in its place."""
-        left = _left("expired", turn.profile().texts)
-        spec = turn.functions.find(question.function)
+        left = _left("expired", turn.input.profile().texts)
+        spec = turn.input.functions.find(question.function)
         if spec is None or not question.is_of_a_run:
             return left
         return _ended(left, await end(self._invoker, context, turn, Ended.of(question, path, "expired")))
@@ -414,14 +425,14 @@ class Answering:
         resumed: Resumed,
     ) -> FunctionResult:
         result, key = await resumed_run(self._invoker, context, turn, question, on, spec, resumed)
-        texts = turn.profile().texts
+        texts = turn.input.profile().texts
         if resumed.kind == "answered":
             return result
         if resumed.kind == "expired":
             return _ended(_left("expired", texts), unknown_end(result))
         if result.error is not None:
             return replace(result, question=None)
-        if key in turn.ending:
+        if key in turn.memory.ending:
             return _left("cancelled", texts)
         own_words = "\n".join(one.text for one in result.messages if one.to is None and one.text.strip())
         left = FunctionResult.fail(ErrorCode.CANCELLED, own_words) if own_words else _left("cancelled", texts)
@@ -437,17 +448,17 @@ class Answering:
         reply: Reply,
     ) -> FunctionResult:
         """Go on from the caller's word to a run of theirs that waits for it."""
-        terms, texts = question.terms, turn.profile().texts
+        terms, texts = question.terms, turn.input.profile().texts
         assert terms is not None
         answer = understood(question, reply.text, texts) if reply.kind == "answered" else Answer(Answered.NO)
         if answer.kind is Answered.YES:
-            turn.approved = Approved(terms.digest, context.sender, always=False)
+            turn.memory.approved = Approved(terms.digest, context.sender, always=False)
             if question.goes_on is not None:
                 return await self._resume(context, turn, question, on, spec, question.goes_on)
             result = await run_held_up(
                 self._invoker, context, turn, on, spec, question.arguments, confirmed=True, nested=question.nested
             )
-            turn.approved = None
+            turn.memory.approved = None
             return result
         ended: list[Message] = []
         kind: ResumedKind = "expired" if reply.kind == "expired" else "cancelled"

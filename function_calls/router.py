@@ -7,6 +7,7 @@ import difflib
 from collections.abc import Awaitable, Sequence
 from dataclasses import replace
 
+from function_calls.call import CallRequest, Path
 from function_calls.checks.permissions import OVER_BUDGET
 from function_calls.context import Kind, MessageContext, TimerCall
 from function_calls.filters.turn import TurnFilter, turn_chain
@@ -20,11 +21,9 @@ from function_calls.resuming import Resuming
 from function_calls.rounds.progress import outcome_of
 from function_calls.schema.commands import arguments_of, fault_text, is_command_word, plain_name
 from function_calls.spec import ArgumentFault, FunctionSpec, Message
-from function_calls.turn import Path, Turn
+from function_calls.turn import Turn
 from services.refs import ErrorCode, JsonObject, ReasonCode
 
-_EXPIRY, _COMMAND = Kind.EXPIRY, ReasonCode.COMMAND  # a module's name is found faster than a member of an enumeration
-_BY_COMMAND = Path.COMMAND
 _USE = "use_tools"
 
 
@@ -54,32 +53,32 @@ class FunctionCallRouter:
     def dispatch(self, context: MessageContext, turn: Turn) -> Awaitable[TurnOutcome]:
         """The outcome of the turn. Falsy when nothing handled the message and nothing was done: then
         `run_chat_fallback` answers it."""
-        if context.kind is _EXPIRY:
+        if context.kind is Kind.EXPIRY:
             # Nobody said anything that a filter could judge.
             return self._routed(context, turn)
-        if turn.answering is not None and _is_beside(turn.answering, turn):
+        if turn.input.answering is not None and _is_beside(turn.input.answering, turn):
             return self._beside(context, turn)
         return self._filtered(context, turn)
 
     async def _beside(self, context: MessageContext, turn: Turn) -> TurnOutcome:
         """The outcome of what was taken for the answer to an approval, and was edited into other words while it waited:
         the question waits on, and the words stand for themselves."""
-        turn.answering = None
-        turn.addressed = context.calls_bot or turn.functions.command_line(context.text, bare=False) is not None
-        return await self._filtered(context, turn) if turn.addressed else sent(ReasonCode.NOT_ADDRESSED, [])
+        addressed = context.calls_bot or turn.input.functions.command_line(context.text, bare=False) is not None
+        turn.input = replace(turn.input, answering=None, addressed=addressed)
+        return await self._filtered(context, turn) if turn.input.addressed else sent(ReasonCode.NOT_ADDRESSED, [])
 
     async def _routed(self, context: MessageContext, turn: Turn) -> TurnOutcome:
-        turn.asked_at = context.sent_at
+        turn.memory.asked_at = context.sent_at
         if context.timer is not None:
             return await self._timer(context, turn, context.timer)
-        if turn.answering is not None:
-            gone_on = await self._resuming.go_on(context, turn, turn.answering[0], turn.answering[1])
+        if turn.input.answering is not None:
+            gone_on = await self._resuming.go_on(context, turn, turn.input.answering[0], turn.input.answering[1])
             return _with_notices(gone_on, turn)
         if context.takes:
             ended = await self._taken_to_hand(context, turn)
             if ended is not None:
                 return ended
-        line = turn.functions.command_line(context.text, bare=turn.addressed)
+        line = turn.input.functions.command_line(context.text, bare=turn.input.addressed)
         if line is not None:
             outcome = await self._command(context, turn, line)
             if not _was_speech(line, outcome, turn):
@@ -87,32 +86,32 @@ class FunctionCallRouter:
         word = unknown_command(context.text)
         if word:
             return self._unknown_command(turn, word)
-        if not turn.profile().functions_on:
+        if not turn.input.profile().functions_on:
             return TurnOutcome(OutcomeKind.FALLBACK, ReasonCode.FUNCTIONS_OFF)
         return _with_notices(await self._llm.answer(context, turn), turn)
 
     async def _taken_to_hand(self, context: MessageContext, turn: Turn) -> TurnOutcome | None:
         """Take to hand what the message names, by way of the function for it; None where it says more than that, and
         nothing is against it."""
-        spec = turn.functions.find(_USE)
+        spec = turn.input.functions.find(_USE)
         has_more = bool(context.text.strip() or context.attachments)
-        if spec is None or (has_more and turn.profile().at_hand.issuperset(context.takes)):
+        if spec is None or (has_more and turn.input.profile().at_hand.issuperset(context.takes)):
             return None
-        before = turn.effects
+        before = turn.memory.effects
         names: JsonObject = {"names": " ".join(context.takes)}
-        result = await self._invoker.invoke(context, _USE, names, turn, Path.COMMAND)
+        result = await self._invoker.invoke(CallRequest(context, _USE, names, turn, Path.COMMAND))
         if result.ok and has_more:
             # What was asked for is still to be answered, as chat where no function fits.
-            turn.effects = before
+            turn.memory.effects = before
             return None
         return outcome_of(turn, spec, result, ReasonCode.COMMAND, ())
 
     async def begin(self, context: MessageContext, turn: Turn, spec: FunctionSpec) -> TurnOutcome:
         """Let `spec` run with which a chat begins, and say how that ended. The message is still to be answered, as chat
         where no function fits."""
-        before = turn.effects
-        result = await self._invoker.invoke(context, spec.name, {}, turn, Path.NESTED)
-        turn.effects = before
+        before = turn.memory.effects
+        result = await self._invoker.invoke(CallRequest(context, spec.name, {}, turn, Path.NESTED))
+        turn.memory.effects = before
         return outcome_of(turn, spec, result.from_nested(), ReasonCode.COMMAND, ())
 
     async def end_run(self, context: MessageContext, turn: Turn, asked: OpenQuestion) -> Sequence[Message]:
@@ -123,8 +122,8 @@ class FunctionCallRouter:
     async def end_waiting(self, context: MessageContext, turn: Turn) -> None:
         """Let a run come to its end that waits for what the message answers. Nothing else is done, and nothing said:
         nobody is served here any more."""
-        if turn.answering is not None:
-            await self._resuming.end(context, turn, turn.answering[0])
+        if turn.input.answering is not None:
+            await self._resuming.end(context, turn, turn.input.answering[0])
 
     async def run_chat_fallback(self, context: MessageContext, turn: Turn) -> TurnOutcome:
         """Answer in plain words, without functions."""
@@ -138,27 +137,28 @@ class FunctionCallRouter:
             refused = None if line.is_bare else self._invoker.refused(context, line.spec, turn, Path.COMMAND)
             if refused is not None:
                 return outcome_of(turn, line.spec, refused, ReasonCode.COMMAND, ())
-            text = fault_text(line.spec, fault, turn.profile().texts)
+            text = fault_text(line.spec, fault, turn.input.profile().texts)
             return sent(ReasonCode.USAGE, [Message(text)], line.spec.name, ErrorCode.BAD_ARGUMENTS)
-        result = await self._invoker.invoke(context, line.spec.name, raw, turn, _BY_COMMAND)
+        result = await self._invoker.invoke(CallRequest(context, line.spec.name, raw, turn, Path.COMMAND))
         if result.ok:
             self._llm.note_run(context, turn, line.spec)
-        return outcome_of(turn, line.spec, result, _COMMAND, ())
+        return outcome_of(turn, line.spec, result, ReasonCode.COMMAND, ())
 
     async def _timer(self, context: MessageContext, turn: Turn, timer: TimerCall) -> TurnOutcome:
         """Run what is due, with the rights that its owner has now. No model is asked, and there is no chat."""
-        texts = turn.profile().texts
+        texts = turn.input.profile().texts
         sender = context.sender
         role = max(sender.role, await turn.role_now(sender), key=lambda one: one.rank)
         context = replace(context, sender=replace(sender, role=role))
-        result = await self._invoker.invoke(context, timer.function, timer.arguments, turn, Path.TIMER)
+        request = CallRequest(context, timer.function, timer.arguments, turn, Path.TIMER)
+        result = await self._invoker.invoke(request)
         title = timer.title or plain_name(timer.function)
         ended = await self._timer_ends.ended(context, result, turn) if self._timer_ends is not None else None
         if ended is not None:
             result = ended
         elif result.error is not None and OVER_BUDGET not in result.metadata:
             result = result.with_error_text(texts.say("timers.problem", title=title, problem=result.error.text))
-        spec = turn.functions.find(timer.function)
+        spec = turn.input.functions.find(timer.function)
         if spec is None:
             return sent(ReasonCode.REFUSED, result.for_chat(), timer.function)
         outcome = outcome_of(turn, spec, result, ReasonCode.TIMER, (), Path.TIMER)
@@ -167,8 +167,8 @@ class FunctionCallRouter:
         return replace(outcome, messages=tuple(one for one in outcome.messages if one.text or one.attachments))
 
     def _unknown_command(self, turn: Turn, word: str) -> TurnOutcome:
-        texts = turn.profile().texts
-        near = difflib.get_close_matches(word.casefold(), turn.functions.command_words, n=3, cutoff=0.6)
+        texts = turn.input.profile().texts
+        near = difflib.get_close_matches(word.casefold(), turn.input.functions.command_words, n=3, cutoff=0.6)
         known = texts.say("commands.did_you_mean", commands=", ".join(f"/{one}" for one in near)) if near else ""
         text = texts.say("commands.unknown", word=word)
         return sent(ReasonCode.UNKNOWN_COMMAND, [Message(f"{text} {known}".strip())], word)
@@ -184,10 +184,10 @@ def unknown_command(text: str) -> str:
 
 def _with_notices(outcome: TurnOutcome, turn: Turn) -> TurnOutcome:
     """`outcome` with what the chat has to hear once and a model has kept to itself, such as that a share is used up."""
-    if not turn.notices or outcome.kind is not OutcomeKind.SENT:
+    if not turn.output.notices or outcome.kind is not OutcomeKind.SENT:
         return outcome
     said = [message.text for message in outcome.messages]
-    owed = dict.fromkeys(one.text for one in turn.notices if one.is_owed)
+    owed = dict.fromkeys(one.text for one in turn.output.notices if one.is_owed)
     kept = [Message(text) for text in owed if not any(text in one for one in said)]
     return replace(outcome, messages=(*outcome.messages, *kept))
 
@@ -197,10 +197,13 @@ def _was_speech(line: CommandLine, outcome: TurnOutcome, turn: Turn) -> bool:
     function, and nothing was done."""
     if not line.is_bare or not line.rest.strip():
         return False
-    return outcome.error in (ErrorCode.BAD_ARGUMENTS, ErrorCode.NOT_FOUND) and not turn.effects
+    return outcome.error in (ErrorCode.BAD_ARGUMENTS, ErrorCode.NOT_FOUND) and not turn.memory.effects
 
 
 def _is_beside(answering: tuple[OpenQuestion, str], turn: Turn) -> bool:
     """Whether it says nothing to the approval that it was taken for an answer to."""
     question, text = answering[0].question, answering[1]
-    return question.terms is not None and read_answer(question, text, turn.profile().texts).kind is Answered.UNRELATED
+    return (
+        question.terms is not None
+        and read_answer(question, text, turn.input.profile().texts).kind is Answered.UNRELATED
+    )

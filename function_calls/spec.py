@@ -5,11 +5,30 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
-from function_calls.call import Call, Resumed
 from function_calls.context import Attachment, MessageContext, Sender
 from services.refs import ChatRef, Effect, ErrorCode, JsonObject, JsonValue, MemberRef, Role
+
+if TYPE_CHECKING:
+    from function_calls.call import Call
+
+ResumedKind = Literal["answered", "cancelled", "expired"]
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """What a run goes on from that has asked the member something before."""
+
+    state: JsonObject
+    """The plain data that the earlier run left."""
+    answer: str
+    """What the member said; empty where nobody answered."""
+    kind: ResumedKind = "answered"
+    """`cancelled`: the member said that it should end. `expired`: nobody answered in time; what this run says is not
+    shown. A run of either kind asks no more."""
+    number: int = 1
+    """How many questions the run has asked so far."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +78,6 @@ class Approved(NamedTuple):
     """The next such runs in the chat are not to be asked for."""
     is_noted: bool = False
     """It was given before the run asked something, and kept then: the same run goes on."""
-
-
-_READ, _ONCE = Effect.READ, Effect.ONCE  # a module's name is found faster than a member of an enumeration
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,8 +346,12 @@ class Touch(StrEnum):
 TAINTING = frozenset({Touch.READS_OUTSIDE, Touch.READS_PRIVATE})
 """What taints a turn that has read it."""
 Scope = Literal["group", "private", "both"]
-Handler = Callable[[MessageContext, Any, Call], Awaitable[FunctionResult]]
+Handler = Callable[[MessageContext, Any, "Call"], Awaitable[FunctionResult]]
 """Every handler form is adapted to this one when its spec is made."""
+
+
+BEGINS_CHATS = "session"
+"""True under this key in the metadata of its spec, and of the definition of the script that it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,9 +362,92 @@ class Retry:
     delay_seconds: float
 
 
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """What a model sees of a function beside its name, description and parameters."""
+
+    examples: tuple[str, ...] = ()
+    """Sentences that mean this function; may hold `{slots}` named as parameters."""
+    result_schema: JsonObject | None = None
+    system_prompt: str = ""
+    """Instructions for the model while the function is offered."""
+    activation: Activation = Activation.ALWAYS
+    groups: frozenset[str] = frozenset()
+    """Groups that it belongs to beside those that list it themselves."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommandForm:
+    """How people type a function as a command."""
+
+    words: tuple[str, ...] = ()
+    """Command words in any language, without the slash; two words at most."""
+    line: str = ""
+    """The text parameter that receives the whole command line, which the handler parses. Empty: the words fill the
+    parameters in order."""
+    positional: tuple[str, ...] = ()
+    """The parameters that words of a command line fill; the others are named, as in `days=3`. Empty: all."""
+    immediate: bool = False
+    """Runs outside the chat's queue: only for what controls the queue, such as stop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Who may call a function, where and by which path."""
+
+    bot: str | None = None
+    """None: all bots."""
+    offered_to: frozenset[OfferedTo] = frozenset(OfferedTo)
+    scope: Scope = "both"
+    require_at: bool = False
+    roles: frozenset[Role] = frozenset(Role)
+    confirm: str = ""
+    """Yes/no question before every run, as text or `@key`; may hold `{parameters}`."""
+    approval: Literal["", "asker"] | Role = ""
+    """Whose approval each run needs, for exactly its arguments: the asker's, or that of a least role. Empty: nobody's.
+    The settings may override it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """How a function runs."""
+
+    effect: Effect = Effect.READ
+    touches: frozenset[Touch] = frozenset()
+    timeout_seconds: float = 30.0
+    retry: Retry | None = None
+    filters: tuple[str, ...] = ()
+    ask: Mapping[str, str] = field(default_factory=dict)
+    """Question for a missing argument, as text or as a key of `texts/` in the form `@todo.ask_text`."""
+    serial: bool = False
+    """Never runs beside another call of the same answer."""
+    return_direct: bool = False
+    """Its messages are the answer; the model is not asked again."""
+    status_text: str = ""
+    """Shown in the chat when a run starts."""
+    sensitive: frozenset[str] = frozenset()
+    """Parameters whose values are not written to logs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a function comes from, and its labels."""
+
+    source: str = ""
+    """`file:line` of the definition."""
+    version: str = ""
+    """Digest of what runs, where that may change without a release of ours: an approval does not carry over to another
+    version."""
+    declared: frozenset[str] = frozenset()
+    """The options that the author has set; the others have their defaults."""
+    tags: frozenset[str] = frozenset()
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    """Declared keys that are not options; preserved on export."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class FunctionSpec:
-    """The full definition of a function. Compared by identity: a reload makes new specs."""
+    """Definition of a function. Compared by identity: a reload makes new specs."""
 
     name: str
     description: str
@@ -352,67 +455,28 @@ class FunctionSpec:
     parameters: JsonObject
     """JSON Schema, draft 7, of an object; `$ref`s inlined."""
     arguments: ArgumentParser
-    bot: str | None = None
-    """None: for all bots."""
-    result_schema: JsonObject | None = None
-    examples: tuple[str, ...] = ()
-    """Sentences that mean this function; may hold `{slots}` named as parameters."""
-    commands: tuple[str, ...] = ()
-    """Direct words, in any language, without the slash; two words at most."""
-    offered_to: frozenset[OfferedTo] = frozenset(OfferedTo)
-    activation: Activation = Activation.ALWAYS
-    scope: Scope = "both"
-    require_at: bool = False
-    roles: frozenset[Role] = frozenset(Role)
-    tags: frozenset[str] = frozenset()
-    touches: frozenset[Touch] = frozenset()
-    effect: Effect = Effect.READ
-    timeout_seconds: float = 30.0
-    retry: Retry | None = None
-    ask: Mapping[str, str] = field(default_factory=dict)
-    """For a missing argument: the question, as text or as a key of `texts/` in the form `@todo.ask_text`."""
-    confirm: str = ""
-    """A yes/no question before every run, as text or `@key`; may hold `{parameters}`."""
-    approval: Literal["", "asker"] | Role = ""
-    """Whose yes each run needs, to exactly its arguments: that of whoever asks, or of the least role. Empty: nobody's.
-    The settings may say otherwise."""
-    groups: frozenset[str] = frozenset()
-    """The groups that it belongs to beside those that name it themselves."""
-    filters: tuple[str, ...] = ()
-    serial: bool = False
-    """Never runs beside another call of the same answer."""
-    return_direct: bool = False
-    """Its messages are the answer; the model is not asked again."""
-    sensitive: frozenset[str] = frozenset()
-    """Parameters whose values are not written to logs."""
-    status_text: str = ""
-    system_prompt: str = ""
-    metadata: Mapping[str, Any] = field(default_factory=dict)
-    """Everything that was declared and is not ours: kept on export."""
-    source: str = ""
-    """`file:line` of the definition."""
-    line: str = ""
-    """The text parameter that is given all of a typed command line, which the function takes apart itself. Empty: the
-    words fill the parameters in order."""
-    immediate: bool = False
-    """Runs beside the chat's queue instead of in it: only for what controls the queue, such as stop."""
-    positional: tuple[str, ...] = ()
-    """The parameters that words of a command line fill; the others are named, as in `days=3`. Empty: all."""
+    prompt: Prompt = Prompt()
+    command: CommandForm = CommandForm()
+    access: Access = Access()
+    execution: Execution = Execution()
+    origin: Origin = Origin()
     self_contained: bool = False
     """Its handler is given no service: what it says depends on the message and its arguments alone, so that as a read
     it need not wait until the message is written down."""
-    declared: frozenset[str] = frozenset()
-    """The fields that its author has set; the others are as they are by default."""
-    version: str = ""
-    """A digest of what runs, where that may change without a release of ours: a yes for another version is no yes."""
+
+    @property
+    def begins_chats(self) -> bool:
+        """Whether the bot runs it once, when a chat begins."""
+        return self.origin.metadata.get(BEGINS_CHATS) is True
 
     @property
     def is_quick(self) -> bool:
         """Whether it may be begun with while the message is being written down: it needs nothing of what is written, or
         has an effect whose intent is written behind the message."""
-        if self.immediate or self.status_text:
+        if self.command.immediate or self.execution.status_text:
             return False
-        return self.effect is _ONCE or (self.effect is _READ and self.self_contained)
+        effect = self.execution.effect
+        return effect is Effect.ONCE or (effect is Effect.READ and self.self_contained)
 
 
 @dataclass(frozen=True, slots=True)

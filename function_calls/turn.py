@@ -1,34 +1,21 @@
-"""Turn: one message being answered, and its log of runs."""
+"""Turn: one message being answered, as its input, its memory and its output; and the log of its runs."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
-from enum import StrEnum
-from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
-from function_calls.call import CallersModel, Resumed
+from function_calls.call import Path
 from function_calls.context import MessageContext, Sender
 from function_calls.profile import ChatProfile
 from function_calls.questions.questions import OpenQuestion
 from function_calls.registry import BotFunctions
-from function_calls.spec import TAINTING, Approved, Became, FunctionResult, FunctionSpec, Message, Touch
-from services.llm.model import ModelAnswer
+from function_calls.spec import TAINTING, Approved, Became, FunctionResult, FunctionSpec, Message, Resumed, Touch
+from services.llm.model import CallersModel, ModelAnswer
 from services.refs import Effect, MemberRef, Role
 from services.store.port import Write
-
-
-class Path(StrEnum):
-    """The way by which a run came about."""
-
-    COMMAND = "command"
-    MODEL = "model"
-    TIMER = "timer"
-    API = "api"
-    MCP = "mcp"
-    CLI = "cli"
-    NESTED = "nested"  # a handler called another function
 
 
 class Run(NamedTuple):
@@ -104,10 +91,6 @@ class NoTurnLog:
 
     async def settle(self) -> None:
         return None
-
-
-# Looking a member up in its enumeration costs three times a module's name, on the way of every run.
-_READ, _ONCE, _NESTED = Effect.READ, Effect.ONCE, Path.NESTED
 
 
 class Notice(NamedTuple):
@@ -192,148 +175,107 @@ async def _no_status(text: str) -> None:
     return None
 
 
-_NOTHING: Mapping[str, Any] = MappingProxyType({})
 _NO_LOG, _NO_PAST, _NO_APPROVAL = NoTurnLog(), KnownPast(), NoApproval()
 
 
-class Turn:
-    """One message being answered. Lives as long as the turn and is given to nobody but routing and invocation."""
+@dataclass(frozen=True, slots=True)
+class TurnInput:
+    """Facts and services that a turn is given when it starts."""
 
-    # What most turns never change stands with the class: every message makes a turn, and most of them are one command.
+    id: str
+    functions: BotFunctions
+    """Snapshot of the bot's functions; unchanged by a reload during the turn."""
+    profile: Callable[[], ChatProfile]
+    """Returns the chat's current settings, which may change during the turn."""
+    log: TurnLog = _NO_LOG
+    past: Past = _NO_PAST
+    status: Callable[[str], Awaitable[None]] = _no_status
+    """Shows a progress text in the chat."""
     addressed: bool = True
-    can_ask: bool = False
-    """Whoever called waits on the line and can be asked, on a way where usually nobody is."""
-    callers_model: CallersModel | None = None
-    """The language model of whoever called, where it may be asked for words."""
+    """Whether the message is addressed to the bot."""
     answering: tuple[OpenQuestion, str] | None = None
-    """The question that this message answers, and the answer as it was understood."""
+    """The question that the message answers, and the text of the answer."""
     approval: AskedApproval = _NO_APPROVAL
-    """The same question, where a person's yes was asked for."""
-    resumed: bool = False
-    """Routing has gone on from that question."""
-    asked_at: datetime | None = None
-    """When that was asked for which this turn is about: of an answer, the message that led to the question."""
-    answered: str = ""
-    """The argument that the message gives to the run that a question held up, while that runs."""
-    ending: frozenset[str] = frozenset()
-    """The keys of the runs that may not go on and only come to their end."""
+    """The stored state of that question, if it asks for an approval."""
     live_role: Callable[[MemberRef], Awaitable[Role | None]] | None = None
-    """What a member is in the chat at this moment. None: there is nobody to ask, and the message's word counts."""
-    taint: frozenset[Touch] = frozenset()
-    """What this turn has read so far beyond the asker's own words and things."""
-    approved: Approved | None = None
-    """The yes that the next run may use up."""
-    granted: str = ""
-    """The code of what the chat has allowed for always in this turn, as /grants shows it."""
-    asker: MessageContext | None = None
-    """Set where a turn goes on for another member than the one who wrote: whose turn it is."""
-    begins: bool = False
-    """Whether it is the first one of its chat, in which the bot's beginning runs."""
-    effects: int = 0
-    """Runs with an effect that were begun: after one there is no chat fallback."""
-    reads: bool = False
-    """A function that reads what taints was begun, whether it has ended or not."""
-    outside: frozenset[str] = frozenset()
-    """The keys of the runs that read what taints."""
-    runs: int = 0
-    resuming: Mapping[str, Resumed] = _NOTHING
-    """What runs go on from that have asked the member something before, by the keys of these runs."""
-    notices: tuple[Notice, ...] = ()
-    """What came up in the turn. What of it is said when the turn ends is noted as told in the same unit."""
-    unfinished: Mapping[str, str] = _NOTHING
-    """The functions with effect `once` that are running, and those with an effect whose thread goes on after the run
-    was cancelled, by the keys of their runs."""
-    still_running: frozenset[str] = frozenset()
-    """The names of those whose thread goes on."""
-    nested: Mapping[str, StoredRun] = _NOTHING
-    """The nested runs that have ended. A result that holds when the outer function is tried again stands there too."""
-    untold: frozenset[MemberRef] = frozenset()
-    """The members whose role nobody told when it was last asked for."""
+    """Looks up a member's current role. None: the role in the message is used."""
+    can_ask: bool = False
+    """The caller can be asked although the path (API, MCP, CLI, timer) usually has nobody to ask."""
+    callers_model: CallersModel | None = None
+    """The caller's language model, if functions may use it."""
 
-    def __init__(
-        self,
-        id: str,  # noqa: A002  # as it is called in the turn
-        functions: BotFunctions,
-        profile: Callable[[], ChatProfile],
-        deadline: float,
-        *,
-        log: TurnLog = _NO_LOG,
-        past: Past = _NO_PAST,
-        status: Callable[[str], Awaitable[None]] = _no_status,
-    ) -> None:
-        self.id = id
-        self.functions = functions
-        """The snapshot that holds from start to end."""
-        self.profile = profile
-        """The chat's settings as they are now: asked again at each call."""
-        self.deadline = deadline
-        """On the clock's `monotonic()`."""
-        self.log = log
-        self.past = past
-        self.status = status
-        """Tells the chat what is going on."""
-        self.state: dict[str, Any] = {}
-        self.said: list[Message] = []
-        """What effects have said to the chat so far: it is sent however the turn ends."""
+
+@dataclass(slots=True)
+class TurnMemory:
+    """State of a turn while it runs: its runs, what they have read, and the question it continues from."""
+
+    state: dict[str, Any] = field(default_factory=dict)
+    """Values that one call writes and later calls of the turn read (`FunctionResult.context_updates`)."""
+    taint: frozenset[Touch] = frozenset()
+    """Labels of the data read so far beyond the asker's own words and things."""
+    reads: bool = False
+    """A function that reads tainting data has started, whether or not it has ended."""
+    outside: frozenset[str] = frozenset()
+    """Keys of the runs that read tainting data."""
+    effects: int = 0
+    """Number of started runs with an effect; if any, there is no chat fallback."""
+    runs: int = 0
+    """Number of run keys that have been issued."""
+    nested: dict[str, StoredRun] = field(default_factory=dict)
+    """Nested runs that have ended, by key. Results that stay valid when the outer function is retried are included."""
+    unfinished: Mapping[str, str] = field(default_factory=dict)
+    """Functions by run key: running `once` effects, and cancelled effects whose thread is still running."""
+    still_running: frozenset[str] = frozenset()
+    """Names of the functions whose thread is still running after the cancellation."""
+    asked_at: datetime | None = None
+    """Time of the request: for an answer, that of the message that led to the question."""
+    answered: str = ""
+    """The argument that the message supplies to the run that a question had interrupted; empty outside that run."""
+    resumed: bool = False
+    """The turn continues from an answered question."""
+    resuming: Mapping[str, Resumed] = field(default_factory=dict)
+    """Saved state of runs that continue after a question, by run key."""
+    ending: frozenset[str] = frozenset()
+    """Keys of the runs that may only clean up and end."""
+    approved: Approved | None = None
+    """Approval that the next run may consume."""
+    asker: MessageContext | None = None
+    """The message whose sender the turn acts for, if that is not the sender of the answered message."""
+    untold: frozenset[MemberRef] = frozenset()
+    """Members whose role the platform did not tell when it was last asked."""
 
     @property
     def asked_at_seconds(self) -> float | None:
-        """`asked_at` as a Continuation keeps it."""
+        """`asked_at` in seconds since 1970, as a Continuation stores it."""
         return None if self.asked_at is None else self.asked_at.timestamp()
-
-    def whose(self, context: MessageContext) -> MessageContext:
-        """The message whose sender's turn this is: of an approval the one that asked for it, else `context`, which is
-        being answered."""
-        terms = self.answering[0].question.terms if self.answering is not None else None
-        return context if terms is None else terms.asker
-
-    async def role_now(self, sender: Sender) -> Role:
-        """The sender's role at this moment. Who gets no answer has no privilege, and stands in `untold`: that is no
-        word that they are a mere member."""
-        if self.live_role is None:
-            return sender.role
-        role = await self.live_role(sender.ref)
-        if role is None:
-            self.untold |= {sender.ref}
-            return Role.MEMBER
-        self.untold -= {sender.ref}
-        return role
-
-    def next_key(self) -> str:
-        """The key of the next run that no other run asks for: the same on every attempt of this turn."""
-        key = f"{self.id}:{self.runs}"
-        self.runs += 1
-        return key
 
     @property
     def in_flight(self) -> str:
-        """The function that began last of those that are unfinished: when the turn ends now, nobody knows how it
-        ended."""
+        """Name of the unfinished function that started last, or empty. If the turn ends now, its outcome is unknown."""
         return next(reversed(tuple(self.unfinished.values())), "")
 
     def resume(self, key: str, resumed: Resumed) -> None:
-        """Note what the run of `key` goes on from."""
+        """Set the state from which the run of `key` continues."""
         self.resuming = {**self.resuming, key: resumed}
 
     def begin(self, run: Run) -> None:
-        """Note that `run` is under way."""
+        """Record the start of `run`."""
         spec = run.spec
-        if spec.touches and not spec.touches.isdisjoint(TAINTING):
+        if not spec.execution.touches.isdisjoint(TAINTING):
             self.reads = True
-        effect = spec.effect
-        if effect is _READ:
+        if spec.execution.effect is Effect.READ:
             return
         self.effects += 1
-        if effect is _ONCE:
+        if spec.execution.effect is Effect.ONCE:
             self.unfinished = {**self.unfinished, run.key: spec.name}
 
     def leave_running(self, run: Run) -> None:
-        """Note that `run` was cancelled while its thread goes on, with its effect."""
+        """Record that `run` was cancelled while its thread, and so its effect, continues."""
         self.unfinished = {**self.unfinished, run.key: run.spec.name}
         self.still_running |= {run.spec.name}
 
     def end(self, run: Run, result: FunctionResult) -> None:
-        """Note how `run` ended. What a nested effect gave is given again when the outer function is repeated."""
+        """Record the result of `run`. Nested effects return it again when the outer function is retried."""
         spec = run.spec
         if self.unfinished:
             self.unfinished = {
@@ -341,36 +283,84 @@ class Turn:
                 for key, name in self.unfinished.items()
                 if key != run.key and not key.startswith(f"{run.key}.")
             }
-        if run.path is _NESTED:
-            effect = spec.effect
-            holds = effect is Effect.ONCE or (effect is Effect.IDEMPOTENT and result.ok)
-            if not isinstance(self.nested, dict):
-                self.nested = {}
+        if run.path is Path.NESTED:
+            holds = spec.execution.effect is Effect.ONCE or (spec.execution.effect is Effect.IDEMPOTENT and result.ok)
             self.nested[run.key] = StoredRun(spec.name, result if holds else None)
-        if spec.touches:
+        if spec.execution.touches:
             self.has_read(run.key, spec)
-        if result.context_updates:
-            self.state.update(result.context_updates)
+        self.state.update(result.context_updates)
 
     def has_read(self, key: str, spec: FunctionSpec) -> None:
-        """Note what the run of `key`, of `spec`, brought into the turn."""
-        if not spec.touches.isdisjoint(TAINTING):
-            self.taint |= spec.touches & TAINTING
+        """Add the labels of the data that the run of `key`, of `spec`, has read."""
+        if not spec.execution.touches.isdisjoint(TAINTING):
+            self.taint |= spec.execution.touches & TAINTING
             self.outside |= {key}
 
     def holds_words_of_others(self, key: str) -> None:
-        """Note that the result of the run of `key` says that it does, whatever its function declares."""
+        """Record that the result of the run of `key` contains outside text, whatever its function declares."""
         self.taint |= {Touch.READS_OUTSIDE}
         self.outside |= {key}
 
     def is_from_outside(self, run: Run) -> bool:
-        """Whether `run`, or one within it, has read what taints."""
-        if not run.spec.touches.isdisjoint(TAINTING):
+        """Whether `run`, or a run nested in it, has read tainting data."""
+        if not run.spec.execution.touches.isdisjoint(TAINTING):
             return True
         return bool(self.outside) and any(key.startswith(f"{run.key}.") for key in self.outside)
 
     def abandoned_by(self, key: str) -> str:
-        """The unfinished function that the run of `key` began and did not wait for, or empty."""
+        """Name of the unfinished function that the run of `key` started and did not await, or empty."""
         if not self.unfinished:
             return ""
-        return next((name for one, name in self.unfinished.items() if one.startswith(f"{key}.")), "")
+        return next((name for nested, name in self.unfinished.items() if nested.startswith(f"{key}.")), "")
+
+
+@dataclass(slots=True)
+class TurnOutput:
+    """What a turn leaves for its end, beside the outcome of routing."""
+
+    said: list[Message] = field(default_factory=list)
+    """Messages of effects for the chat; sent however the turn ends."""
+    notices: tuple[Notice, ...] = ()
+    """One-time notices. Those that are said at the end are recorded as told in the same unit."""
+    granted: str = ""
+    """Code of the standing approval that the chat has given in this turn, as /grants shows it."""
+    begins: bool = False
+    """The chat's start function has run in this turn."""
+
+
+class Turn:
+    """One message being answered. Passed to routing and invocation only."""
+
+    __slots__ = ("deadline", "input", "memory", "output")
+
+    def __init__(self, input: TurnInput, deadline: float) -> None:  # noqa: A002 - the counterpart of `output`
+        self.input = input
+        self.deadline = deadline
+        """On the clock's `monotonic()`."""
+        self.memory = TurnMemory()
+        self.output = TurnOutput()
+
+    def whose(self, context: MessageContext) -> MessageContext:
+        """The message whose sender the turn acts for: for an approval the request, else `context`, the message that is
+        being answered."""
+        answering = self.input.answering
+        terms = answering[0].question.terms if answering is not None else None
+        return context if terms is None else terms.asker
+
+    async def role_now(self, sender: Sender) -> Role:
+        """The sender's current role. If the platform does not tell it, MEMBER, and the sender is added to
+        `memory.untold`."""
+        if self.input.live_role is None:
+            return sender.role
+        role = await self.input.live_role(sender.ref)
+        if role is None:
+            self.memory.untold |= {sender.ref}
+            return Role.MEMBER
+        self.memory.untold -= {sender.ref}
+        return role
+
+    def next_key(self) -> str:
+        """A new run key; the same sequence on every attempt of this turn."""
+        key = f"{self.input.id}:{self.memory.runs}"
+        self.memory.runs += 1
+        return key

@@ -27,7 +27,7 @@ def example() -> ModuleType:
 @pytest.mark.requirement("D8", "D42")
 async def test_the_guides_function_is_loaded_and_runs(example: ModuleType) -> None:
     [spec] = specs_of(example, {Random: Random(7)})
-    assert (spec.name, spec.description, spec.commands) == ("roll", "Roll a die.", ("roll",))
+    assert (spec.name, spec.description, spec.command.words) == ("roll", "Roll a die.", ("roll",))
     result = await spec.handler(a_message(), spec.arguments.parse({"sides": 2}), a_call())
     assert result.reply in ("1", "2")
 

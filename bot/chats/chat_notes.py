@@ -99,7 +99,7 @@ def stands_behind(keywords: Collection[str], spec: FunctionSpec | None, *, is_ke
     is kept, may be mended: what it set waits for it."""
     if spec is None:
         return is_kept
-    return any(keyword in keywords for keyword in spec.metadata.get(KEYWORDS, ()))
+    return any(keyword in keywords for keyword in spec.origin.metadata.get(KEYWORDS, ()))
 
 
 _MOST_NOTES = 20
@@ -221,19 +221,19 @@ class Beginnings:
             before = self._known.get(bot)
             if spec is None:
                 continue
-            self._known[bot] = spec.version
-            if before is not None and before != spec.version:
+            self._known[bot] = spec.origin.version
+            if before is not None and before != spec.origin.version:
                 _log.warning("beginning_changed", bot=bot, script=spec.name, chats_begun_before=chats, hint=_HINT)
 
     def is_due(self, context: MessageContext, turn: Turn, *, is_aside: bool) -> bool:
         """Whether this may be the first message of its chat that the bot answers, and it has something for that.
         `is_aside`: the turn runs beside those of its chat, and so begins nothing."""
         return (
-            turn.functions.beginning is not None
+            turn.input.functions.beginning is not None
             and not is_aside
             and context.kind is Kind.MESSAGE
-            and turn.addressed
-            and turn.answering is None
+            and turn.input.addressed
+            and turn.input.answering is None
             and (context.chat.key, context.bot) not in self._begun
         )
 
@@ -242,15 +242,15 @@ class Beginnings:
         still."""
         if not self.is_due(context, turn, is_aside=is_aside):
             return False
-        return self._claims.setdefault((context.chat.key, context.bot), turn.id) == turn.id
+        return self._claims.setdefault((context.chat.key, context.bot), turn.input.id) == turn.input.id
 
     async def begin(self, context: MessageContext, turn: Turn, router: FunctionCallRouter) -> TurnOutcome | None:
         """How it ended. Why it failed tells the log alone, since whoever speaks first has asked for none of it; what it
         had said before is said, and that nobody knows what became of an effect."""
-        spec = turn.functions.beginning
+        spec = turn.input.functions.beginning
         if spec is None:
             return None
-        turn.begins = True
+        turn.output.begins = True
         outcome = await router.begin(context, turn, spec)
         if outcome.error is not None:
             _log.error("beginning_failed", chat=context.chat.key, function=spec.name, code=outcome.error.value)

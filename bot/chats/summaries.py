@@ -10,14 +10,13 @@ import structlog
 
 from config.sections.models import ContextScope, MemorySettings
 from config.settings import RouterSettings
-from function_calls.call import Unwritten
 from function_calls.checks.budgets import OverBudget, RequestBudgets
 from function_calls.context import MessageContext
 from function_calls.profile import ChatProfile
 from function_calls.rounds.conversation import attributed, estimated_tokens, shown
 from function_calls.turn import HistoryLine
 from services.clock import Clock, Deadlines
-from services.llm.model import ChatModel, ModelAnswer, ModelError, ModelMessage, ModelRequest
+from services.llm.model import ChatModel, ModelAnswer, ModelError, ModelMessage, ModelRequest, Unwritten
 from services.refs import ChatRef, MemberRef
 from services.store.chats import history, summaries
 from services.store.port import Row, Store, StoreError, Write

@@ -76,7 +76,7 @@ def lints(specs: Sequence[FunctionSpec], functions_of: Mapping[str, BotFunctions
     ours = [spec for spec in specs if _file_of(spec).is_file()]
     found: list[Diagnostic] = []
     for spec in ours:
-        found += [finding(spec.source, code, f"function {spec.name!r}{text}") for code, text in _about(spec)]
+        found += [finding(spec.origin.source, code, f"function {spec.name!r}{text}") for code, text in _about(spec)]
     found += _refused_names(ours, functions_of)
     found += _text_readers(ours)
     return found
@@ -103,13 +103,13 @@ def text_reads(source: str) -> list[int]:
 
 
 def _file_of(spec: FunctionSpec) -> Path:
-    return Path(spec.source.rpartition(":")[0] or ".")
+    return Path(spec.origin.source.rpartition(":")[0] or ".")
 
 
 def _about(spec: FunctionSpec) -> Iterator[tuple[Code, str]]:
     if not spec.description:
         yield Code.NO_DESCRIPTION, " has no description: a model can only guess what it does"
-    elif spec.offered_to and (_is_thin(spec.description) or _is_name_again(spec.description, spec.name)):
+    elif spec.access.offered_to and (_is_thin(spec.description) or _is_name_again(spec.description, spec.name)):
         said = f": the description {spec.description!r} says little more than the name"
         yield Code.THIN_DESCRIPTION, f"{said}; tell a model what it does and when to use it"
     for name, schema in spec.parameters["properties"].items():
@@ -134,17 +134,22 @@ def _about_parameter(name: str, schema: Mapping[str, Any]) -> Iterator[tuple[Cod
 
 
 def _about_options(spec: FunctionSpec) -> Iterator[tuple[Code, str]]:
-    by_itself = OfferedTo.MODEL in spec.offered_to and spec.activation is Activation.ALWAYS
+    by_itself = OfferedTo.MODEL in spec.access.offered_to and spec.prompt.activation is Activation.ALWAYS
     # Whoever has not said what it does is told of that first.
-    if by_itself and spec.description and not spec.examples:
+    if by_itself and spec.description and not spec.prompt.examples:
         text = " has no examples: by sentences that mean it, it is found among many"
         yield Code.NO_EXAMPLES, f"{text}, and the offline model knows nothing else"
-    if spec.effect is not Effect.READ and not spec.tags:
+    if spec.execution.effect is not Effect.READ and not spec.origin.tags:
         yield Code.NO_TAGS, " has an effect and no tags: rules for approvals find functions by their tags"
-    if "timeout_seconds" not in spec.declared and (spec.effect is Effect.ONCE or Touch.SENDS_OUT in spec.touches):
-        then = "nobody knows then how it ended" if spec.effect is Effect.ONCE else "what it asks may take longer"
-        text = f" does not say how long it may take: after {spec.timeout_seconds:g} seconds it is stopped, and {then}"
-        yield Code.NO_TIMEOUT, f"{text}; set timeout_seconds"
+    if "timeout_seconds" not in spec.origin.declared and (
+        spec.execution.effect is Effect.ONCE or Touch.SENDS_OUT in spec.execution.touches
+    ):
+        then = (
+            "nobody knows then how it ended" if spec.execution.effect is Effect.ONCE else "what it asks may take longer"
+        )
+        seconds = f"{spec.execution.timeout_seconds:g} seconds"
+        text = f" does not say how long it may take: after {seconds} it is stopped, and {then}; set timeout_seconds"
+        yield Code.NO_TIMEOUT, text
 
 
 def _is_thin(description: str) -> bool:
@@ -173,7 +178,7 @@ def _refused_names(specs: Sequence[FunctionSpec], functions_of: Mapping[str, Bot
         if offered:
             shown = " or ".join(map(repr, sorted(offered)))
             text = f"function {spec.name!r}: providers refuse this name, so models know it as {shown}"
-            yield finding(spec.source, Code.REFUSED_NAME, text)
+            yield finding(spec.origin.source, Code.REFUSED_NAME, text)
 
 
 def _text_readers(specs: Sequence[FunctionSpec]) -> Iterator[Diagnostic]:
@@ -191,7 +196,9 @@ def check_groups(groups: Iterable[ToolGroup], specs: Iterable[FunctionSpec]) -> 
     everything = list(specs)
     found: list[Diagnostic] = []
     for group in groups:
-        known = [one.name for one in everything if one.bot is None or group.bot is None or one.bot == group.bot]
+        known = [
+            one.name for one in everything if one.access.bot is None or group.bot is None or one.access.bot == group.bot
+        ]
         for name in group.functions:
             if name in known:
                 continue
@@ -207,7 +214,7 @@ def check_programs(
 ) -> list[Diagnostic]:
     """A warning for each, at its tool or its place in the settings."""
     found = [
-        finding(spec.source, Code.NO_PROGRAM, f"function {spec.name!r}: {problem}")
+        finding(spec.origin.source, Code.NO_PROGRAM, f"function {spec.name!r}: {problem}")
         for spec in specs
         for problem in _problems_of_tool(spec)
     ]
@@ -259,7 +266,7 @@ async def check_functions(settings: Settings, document: YamlDocument | None = No
     bad_schemas = {spec: problem for spec in specs if (problem := _schema_problem(spec))}
     found = list(unusable)
     found += [
-        finding(spec.source, Code.BAD_SCHEMA, f"function {spec.name!r}: {problem}", "error")
+        finding(spec.origin.source, Code.BAD_SCHEMA, f"function {spec.name!r}: {problem}", "error")
         for spec, problem in bad_schemas.items()
     ]
     # An error: what was to be switched off, kept to some roles or paid for would be on for everybody.
@@ -288,7 +295,7 @@ def _schema_problem(spec: FunctionSpec) -> str:
 
 def _unknown_tags(settings: Settings, specs: Sequence[FunctionSpec], document: YamlDocument | None) -> list[Diagnostic]:
     """Rules for approvals that would wait for nobody's yes."""
-    known = {tag for spec in specs for tag in spec.tags}
+    known = {tag for spec in specs for tag in spec.origin.tags}
     for server in settings.mcp.servers:
         known |= {TAG, *server.tags, *(tag for tool in server.tools.values() for tag in tool.tags)}
     return [
@@ -314,7 +321,7 @@ def _contested(bot: str, functions: BotFunctions, sound: Sequence[FunctionSpec])
         spec = functions.find(name)
         won = f"{winner!r} wins it ({score:.2f})" if winner else "nothing resembles it"
         text = f"bot {bot!r}, function {name!r}: the example {example!r} does not lead there: {won}"
-        found.append(finding(spec.source if spec else "", Code.CONTESTED_EXAMPLE, text))
+        found.append(finding(spec.origin.source if spec else "", Code.CONTESTED_EXAMPLE, text))
     return found
 
 

@@ -23,9 +23,8 @@ from function_calls.basic import (
     storage_of,
     taken_twice,
 )
-from function_calls.registry import BEGINS_CHATS
 from function_calls.schema.definition import Code, fault
-from function_calls.spec import FunctionSpec
+from function_calls.spec import BEGINS_CHATS, FunctionSpec
 from services.storage import Storage, StorageError
 
 
@@ -80,13 +79,15 @@ def name_taken(name: str, bot: str | None, others: Iterable[FunctionSpec], *, is
     """Who has the name that a script of `bot` would have, None: of any; None where it is free. `is_command`: people
     type the name as a command."""
     word = name.casefold()
-    mine = [one for one in others if bot is None or one.bot in (None, bot)]
+    mine = [one for one in others if bot is None or one.access.bot in (None, bot)]
     for one in mine:
         if one.name == name:
-            return Taken(f"{name!r} is taken: it is the function {one.name} ({one.source}); call it otherwise", "error")
+            return Taken(
+                f"{name!r} is taken: it is the function {one.name} ({one.origin.source}); call it otherwise", "error"
+            )
     for one in mine:
-        if is_command and word in one.commands:
-            told = f"{name!r} is taken: it is a command of the function {one.name} ({one.source})"
+        if is_command and word in one.command.words:
+            told = f"{name!r} is taken: it is a command of the function {one.name} ({one.origin.source})"
             return Taken(f"{told}; call it otherwise, or people cannot type it", "warning")
     return None
 

@@ -22,14 +22,14 @@ from config.sections.basic import BasicSource
 from config.sections.bots import ChatSettings
 from config.settings import Settings, SourcesSettings
 from function_calls.basic import STOPPED_AT
-from function_calls.call import Resumed
+from function_calls.call import CallRequest
+from function_calls.call import Path as CallPath
 from function_calls.context import Kind, MessageContext, MessageKey, Sender
 from function_calls.questions.questions import Answered, asking_messages, read_answer
 from function_calls.schema.commands import value_of
 from function_calls.schema.definition import DefinitionError
-from function_calls.spec import Approved, FunctionResult, FunctionSpec, Message, OfferedTo, Question
-from function_calls.turn import Path as CallPath
-from function_calls.turn import Turn
+from function_calls.spec import Approved, FunctionResult, FunctionSpec, Message, OfferedTo, Question, Resumed
+from function_calls.turn import Turn, TurnInput
 from services.clock import Clock, SystemClock
 from services.refs import ChatRef, ErrorCode, JsonObject, MemberRef, Role
 from services.store.chats import script_data
@@ -90,7 +90,7 @@ class ScriptTrial:
         texts = self._daemon.chats.profile(self._trying.chat).texts
         context = self._context("")
         # What begins a conversation is nobody's command.
-        path = CallPath.COMMAND if OfferedTo.COMMAND in spec.offered_to else CallPath.NESTED
+        path = CallPath.COMMAND if OfferedTo.COMMAND in spec.access.offered_to else CallPath.NESTED
         result = await self._run(spec.name, arguments, path, context)
         while (question := result.question) is not None:
             messages = asking_messages(result, texts)
@@ -146,19 +146,21 @@ class ScriptTrial:
     ) -> FunctionResult:
         daemon, chat = self._daemon, context.chat
         self._turns += 1
-        turn = Turn(
+        given = TurnInput(
             id=f"trial-{self._turns}",
             functions=daemon.registry.of(context.bot),
             profile=lambda: daemon.chats.profile(chat),
-            deadline=self._clock.monotonic() + _TURN_SECONDS,
         )
+        turn = Turn(given, self._clock.monotonic() + _TURN_SECONDS)
         if question is not None:
             digest = question.terms.digest if question.terms is not None else question.allowed
-            turn.approved = Approved(digest, context.sender, always=False) if digest else None
+            turn.memory.approved = Approved(digest, context.sender, always=False) if digest else None
         key = turn.next_key()
         if resumed is not None:
-            turn.resume(key, resumed)
-        return await daemon.invoker.invoke(context, name, arguments, turn, path, confirmed=confirmed, key=key)
+            turn.memory.resume(key, resumed)
+        return await daemon.invoker.invoke(
+            CallRequest(context, name, arguments, turn, path, key=key, confirmed=confirmed)
+        )
 
     def _say(self, key: str) -> str:
         return self._daemon.chats.profile(self._trying.chat).texts.say(key)
@@ -359,7 +361,7 @@ def _bot_of(file: Path) -> str:
 def _of_file(specs: Sequence[FunctionSpec], file: Path) -> list[FunctionSpec]:
     # A source in the working folder is named from there, however the file was.
     wanted = file.resolve()
-    return [one for one in specs if Path(one.source.rpartition(":")[0]).resolve() == wanted]
+    return [one for one in specs if Path(one.origin.source.rpartition(":")[0]).resolve() == wanted]
 
 
 def _short(text: str) -> str:

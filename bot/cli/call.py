@@ -14,9 +14,9 @@ from bot.daemon import Daemon
 from bot.direct_calls import Called, Caller
 from config.diagnostics import Diagnostic
 from config.settings import Settings
+from function_calls.call import Path
 from function_calls.schema.definition import DefinitionError
 from function_calls.sources.mcp_servers import prefix_of
-from function_calls.turn import Path
 from services.refs import JsonObject, MemberRef, Role
 from services.store.port import StoreError
 

@@ -65,7 +65,8 @@ def _rendered(specs: Sequence[FunctionSpec], style: str) -> str:
 def _table(specs: Sequence[FunctionSpec]) -> str:
     rows = [("NAME", "USAGE", "EFFECT", "WHERE", "WHO", "DESCRIPTION")]
     rows += [
-        (spec.name, usage_line(spec), spec.effect.value, spec.scope, who_may(spec), spec.description) for spec in specs
+        (spec.name, usage_line(spec), spec.execution.effect.value, spec.access.scope, who_may(spec), spec.description)
+        for spec in specs
     ]
     widths = [max(len(row[column]) for row in rows) for column in range(5)]
     return "\n".join(

@@ -21,9 +21,9 @@ from bot.mcp.callers import McpCaller
 from config.sections.bots import ChatSettings
 from config.sections.mcp import ACCOUNT, PLATFORM, McpServerSettings
 from config.settings import Settings
+from function_calls.call import Path as CallPath
 from function_calls.loading.foreign_text import has_unseen
 from function_calls.schema.definition import DefinitionError
-from function_calls.turn import Path as CallPath
 from services.clock import SystemClock
 from services.mcp.tools import COUNTER, Pin, PinState, ToolDefinition, pin_of
 from services.refs import ChatRef, Role

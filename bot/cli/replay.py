@@ -37,8 +37,8 @@ from function_calls.router import FunctionCallRouter
 from function_calls.schema.arguments import SchemaArguments
 from function_calls.schema.definition import DefinitionError
 from function_calls.schema.schema import UnusableSchema
-from function_calls.spec import FunctionResult, FunctionSpec, Handler
-from function_calls.turn import HistoryLine, KnownPast, Turn
+from function_calls.spec import FunctionResult, FunctionSpec, Handler, Origin
+from function_calls.turn import HistoryLine, KnownPast, Turn, TurnInput
 from services.clock import Deadlines, InstantClock
 from services.llm.model import ModelAnswer, ModelError, ModelRequest, Offer
 from services.llm.protocols.text_protocol import text_reader
@@ -334,16 +334,16 @@ class Replay:
             return TurnOutcome(OutcomeKind.SILENT, verdict.reason, detail=verdict.detail)
         history = _history(case.history, served.profile.bot_name, clock)
 
-        turn = Turn(
+        given = TurnInput(
             id=str(case.id),
             functions=functions,
             profile=lambda: served.profile,
-            deadline=clock.monotonic() + self._settings.router.turn_timeout_seconds,
             past=KnownPast(history),
+            addressed=verdict.addressed,
         )
-        turn.addressed = verdict.addressed
+        turn = Turn(given, clock.monotonic() + self._settings.router.turn_timeout_seconds)
         outcome = await router.dispatch(context, turn)
-        if outcome or turn.effects or model.has_run_out():
+        if outcome or turn.memory.effects or model.has_run_out():
             return outcome
         return await router.run_chat_fallback(context, turn)
 
@@ -379,8 +379,7 @@ def _recorders(case: Case) -> BotFunctions:
                 handler=_returning(case.results.get(foreign.name)),
                 parameters=foreign.parameters,
                 arguments=arguments,
-                metadata=foreign.metadata,
-                roles=frozenset(Role),
+                origin=Origin(metadata=foreign.metadata),
             )
         )
     return BotFunctions(registry.specs)

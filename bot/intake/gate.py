@@ -81,7 +81,7 @@ def judge(
     line = functions.command_line(context.text, bare=is_called)
     if line is not None:
         spec = line.spec
-        return Verdict(addressed=True, is_command=True, immediate=spec.immediate, quick=spec.is_quick)
+        return Verdict(addressed=True, is_command=True, immediate=spec.command.immediate, quick=spec.is_quick)
     if context.kind is Kind.CHOICE:
         # A button under a question to somebody else, or to nobody any more.
         return Verdict(ReasonCode.NOT_ADDRESSED, context.kind.value)

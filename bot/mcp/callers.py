@@ -13,8 +13,8 @@ import structlog
 from bot.chats.chats import Chats
 from bot.direct_calls import Caller
 from config.sections.mcp import ACCOUNT, PLATFORM, McpClientSettings
+from function_calls.call import Path
 from function_calls.spec import FunctionSpec
-from function_calls.turn import Path
 from services.refs import ChatRef, MemberRef, Role
 
 
@@ -49,7 +49,7 @@ class McpCaller:
 
     def may_name(self, spec: FunctionSpec) -> bool:
         """Whether the function is among those that are open to this program at all."""
-        return not self.functions or spec.name in self.functions or not spec.tags.isdisjoint(self.functions)
+        return not self.functions or spec.name in self.functions or not spec.origin.tags.isdisjoint(self.functions)
 
     def unserved(self, chats: Chats) -> Unserved | None:
         """Why nothing may be called in its chat; None when it is served."""

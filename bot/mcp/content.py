@@ -46,13 +46,15 @@ def mcp_annotations(spec: FunctionSpec) -> JsonObject:
     """The hints of MCP, from effect and touches, all of them: what is left out counts as the graver one there. Where a
     spec does not say what an effect touches, the graver hint is given, as `reaches_out` takes it: clients may ask their
     user by it, and let what only reads run unasked."""
-    changes = spec.effect is not Effect.READ or bool(spec.touches & {Touch.REACHES_OUT, Touch.SENDS_OUT})
-    outside = bool(spec.touches & {Touch.READS_OUTSIDE, Touch.SENDS_OUT})
+    changes = spec.execution.effect is not Effect.READ or bool(
+        spec.execution.touches & {Touch.REACHES_OUT, Touch.SENDS_OUT}
+    )
+    outside = bool(spec.execution.touches & {Touch.READS_OUTSIDE, Touch.SENDS_OUT})
     return {
         "readOnlyHint": not changes,
         # What may be repeated sets and deletes; what acts only once adds, but it may be to others' things.
-        "destructiveHint": spec.effect is Effect.IDEMPOTENT or (changes and reaches_out(spec)),
-        "idempotentHint": spec.effect is not Effect.ONCE,
+        "destructiveHint": spec.execution.effect is Effect.IDEMPOTENT or (changes and reaches_out(spec)),
+        "idempotentHint": spec.execution.effect is not Effect.ONCE,
         "openWorldHint": outside or reaches_out(spec),
     }
 
@@ -108,7 +110,7 @@ def tool_definition(spec: FunctionSpec, name: str) -> Tool:
 
 def _output_schema(spec: FunctionSpec) -> JsonObject | None:
     """The schema of the structured data of `spec`; None where it gives none. The protocol wants an object."""
-    schema = spec.result_schema
+    schema = spec.prompt.result_schema
     return schema if schema is not None and schema.get("type") == "object" else None
 
 
@@ -182,7 +184,7 @@ def _structured(data: JsonValue, spec: FunctionSpec) -> JsonValue:
         _log.error("result_schema_unusable", function=spec.name, problem=str(error))
         return None
     if not fits:
-        _log.error("result_is_not_as_declared", function=spec.name, source=spec.source)
+        _log.error("result_is_not_as_declared", function=spec.name, source=spec.origin.source)
         return None
     return plain
 

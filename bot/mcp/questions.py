@@ -33,11 +33,10 @@ from pydantic import ValidationError
 from bot.direct_calls import Called
 from bot.mcp.callers import McpCaller
 from config.texts import Phrases
-from function_calls.call import Unwritten, WordsWanted, Written
 from function_calls.questions.questions import is_decision
 from function_calls.resuming import Asked, Reply
 from function_calls.spec import Choice
-from services.llm.model import ModelMessage
+from services.llm.model import ModelMessage, Unwritten, WordsWanted, Written
 from services.refs import JsonObject, MemberRef
 
 ANSWER = "answer"

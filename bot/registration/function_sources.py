@@ -211,7 +211,7 @@ class FunctionSources:
         faults = list(snapshot.faults)
         for spec in snapshot.specs:
             problems = self._problems_of(spec)
-            faults += [fault(spec.source, f"function {spec.name!r}: {problem}") for problem in problems]
+            faults += [fault(spec.origin.source, f"function {spec.name!r}: {problem}") for problem in problems]
             if not problems:
                 usable.append(spec)
         self._left_out = tuple(self._registry.publish(name, usable, snapshot.groups))

@@ -190,7 +190,7 @@ class Withholding:
     def _kept(self, spec: FunctionSpec) -> FunctionSpec:
         if spec.name not in self._withheld:
             return spec
-        return replace(spec, offered_to=spec.offered_to - {OfferedTo.MODEL})
+        return replace(spec, access=replace(spec.access, offered_to=spec.access.offered_to - {OfferedTo.MODEL}))
 
 
 def mcp_sources(

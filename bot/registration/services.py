@@ -15,7 +15,7 @@ from bot.delivery.delivery import Delivery
 from bot.engine.embedded import EmbeddedEngine
 from config.sections.news_and_search import NewsSettings, SearchSettings, SummarySettings
 from config.settings import Settings
-from function_calls.call import MOST_CHARS, Call, CallersModel, Unwritten, WordsWanted, Written
+from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.ports import ChatWriter, Speaker
 from services.calc.dice import Dice
@@ -25,6 +25,7 @@ from services.chats.past import ChatPast
 from services.chats.polls import Polls
 from services.chats.todo import TodoLists
 from services.clock import Clock, Deadlines
+from services.llm.model import MOST_CHARS, CallersModel, Unwritten, WordsWanted, Written
 from services.refs import ChatRef, MemberRef, Role
 from services.sandbox.sandbox import Sandbox
 from services.sandbox.shell import Shell

@@ -109,7 +109,7 @@ def unknown_names(settings: Settings, specs: Sequence[FunctionSpec]) -> list[Unk
     """Every place of `settings` that names a function which is not among `specs`, which are those of all bots. Those of
     a server whose tools nobody knows yet are none: nobody can say which they are."""
     known = {spec.name for spec in specs}
-    tags = {tag for spec in specs for tag in spec.tags}
+    tags = {tag for spec in specs for tag in spec.origin.tags}
     unseen = _prefixes_of_unseen_servers(settings, known)
     return [
         UnknownName(location, f"there is no function {name!r}{_near(name, known)}")

@@ -37,7 +37,7 @@ class CallRecords:
         self._metrics.called(function, outcome, duration_us)
         arguments = spec.arguments.dump(given)
         for name, value in arguments.items():
-            if name in spec.sensitive:
+            if name in spec.execution.sensitive:
                 arguments[name] = HIDDEN
             elif type(value) is not int:
                 arguments[name] = self._redact.value(value)
@@ -133,5 +133,7 @@ class ShadowRecords:
     def _arguments(self, function: str, given: dict[str, Any] | None) -> JsonObject | None:
         if given is None:
             return None
-        sensitive = {name for spec in self._registry.specs if spec.name == function for name in spec.sensitive}
+        sensitive = {
+            name for spec in self._registry.specs if spec.name == function for name in spec.execution.sensitive
+        }
         return {name: HIDDEN if name in sensitive else self._redact.value(value) for name, value in given.items()}

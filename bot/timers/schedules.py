@@ -252,9 +252,9 @@ class ScheduleEnds:
             return None
         failure = _as_failure(result, turn)
         if _is_for_good(called.function, failure, turn):
-            await self._schedules.rest(timer, call_key=f"{turn.id}:pause")
+            await self._schedules.rest(timer, call_key=f"{turn.input.id}:pause")
             return _said("schedules.could_not_run", failure, timer, turn)
-        if await self._schedules.failed_before(timer.id, int(turn.id)):
+        if await self._schedules.failed_before(timer.id, int(turn.input.id)):
             # The log has it, and so has the list.
             return failure.with_error_text("")
         return _said("schedules.failed", failure, timer, turn)
@@ -264,14 +264,14 @@ def _as_failure(result: FunctionResult, turn: Turn) -> FunctionResult:
     """By the clock a question has nobody to answer it."""
     if result.question is None:
         return result
-    error = FunctionError(ErrorCode.REFUSED, turn.profile().texts.say("schedules.would_ask"))
+    error = FunctionError(ErrorCode.REFUSED, turn.input.profile().texts.say("schedules.would_ask"))
     return replace(result, question=None, error=error, metadata={REFUSED_BY: "schedules", LASTS: True})
 
 
 def _is_for_good(function: str, failure: FunctionResult, turn: Turn) -> bool:
     """Whether it would be the same the next time, unless somebody does something about it."""
     error = failure.error
-    if error is None or turn.functions.find(function) is None:
+    if error is None or turn.input.functions.find(function) is None:
         return True
     if error.code is ErrorCode.REFUSED:
         return LASTS in failure.metadata
@@ -280,5 +280,5 @@ def _is_for_good(function: str, failure: FunctionResult, turn: Turn) -> bool:
 
 def _said(key: str, failure: FunctionResult, timer: Timer, turn: Turn) -> FunctionResult:
     reason = failure.error.text if failure.error is not None else ""
-    text = turn.profile().texts.say(key, line=timer.title, number=timer.number, reason=reason)
+    text = turn.input.profile().texts.say(key, line=timer.title, number=timer.number, reason=reason)
     return failure.with_error_text(text)

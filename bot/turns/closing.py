@@ -45,15 +45,15 @@ def unheeded(job: Job, turn: Turn, outcome: TurnOutcome) -> Asked | None:
     here how far it came."""
     if job.taken is None:
         return None
-    is_unheeded = outcome.reason is ReasonCode.FILTERED and not turn.resumed and not job.repeated
+    is_unheeded = outcome.reason is ReasonCode.FILTERED and not turn.memory.resumed and not job.repeated
     return job.taken if is_unheeded else None
 
 
 def told(turn: Turn, messages: Sequence[Message]) -> list[Write]:
     """What notes the notices of the turn that `messages` hold. A model may have kept one to itself."""
-    if not turn.notices:
+    if not turn.output.notices:
         return []
-    return [notice.told for notice in turn.notices if any(notice.text in message.text for message in messages)]
+    return [notice.told for notice in turn.output.notices if any(notice.text in message.text for message in messages)]
 
 
 def worded(
@@ -61,7 +61,7 @@ def worded(
 ) -> Sequence[Message]:
     """What the turn says in the end: the messages of its outcome, with what else `asker` has to know of them. `left`:
     the question that waits no longer because of what is asked now."""
-    if outcome.question is None and not job.edited and not turn.granted:
+    if outcome.question is None and not job.edited and not turn.output.granted:
         return outcome.messages
     messages = _of_this_text(job, turn, naming(outcome.messages, outcome.question, asker))
     return [*_granted(turn), *_leaving(left, messages, turn, asker)]
@@ -72,13 +72,17 @@ def _of_this_text(job: Job, turn: Turn, messages: Sequence[Message]) -> Sequence
     if not job.edited or not messages:
         return messages
     *others, last = messages
-    note = turn.profile().texts.say("turns.edited_meanwhile")
+    note = turn.input.profile().texts.say("turns.edited_meanwhile")
     return [*others, replace(last, text=f"{last.text}\n{note}".strip())]
 
 
 def _granted(turn: Turn) -> Sequence[Message]:
     """What is said of what the chat allows for always from now on."""
-    return [Message(turn.profile().texts.say("grants.given", code=turn.granted))] if turn.granted else []
+    return (
+        [Message(turn.input.profile().texts.say("grants.given", code=turn.output.granted))]
+        if turn.output.granted
+        else []
+    )
 
 
 def _leaving(
@@ -88,7 +92,7 @@ def _leaving(
     says that this waits no longer."""
     if left is None or not messages:
         return messages
-    texts = turn.profile().texts
+    texts = turn.input.profile().texts
     *others, last = messages
     lines = left.question.text.strip().splitlines()
     # What was asked in private is not repeated where others read it.
@@ -104,13 +108,13 @@ def explained(chat: TurnOutcome, routed: TurnOutcome, turn: Turn) -> TurnOutcome
     """An answer in plain words, and why it is no more than that where settings decided it."""
     if routed.reason is not ReasonCode.FUNCTIONS_OFF or chat.reason is not ReasonCode.CHAT:
         return chat
-    return replace(chat, reason=ReasonCode.FUNCTIONS_OFF, detail=turn.profile().layers["functions_on"])
+    return replace(chat, reason=ReasonCode.FUNCTIONS_OFF, detail=turn.input.profile().layers["functions_on"])
 
 
 def given_up(job: Job, turn: Turn, runs: Runs, timer: Timer | None) -> TurnOutcome:
     """The end of a turn whose runs ended the process too often: what is recorded of its effects, and that it is given
     up. A reminder is said all the same; nothing is said of what belongs to a timer that was removed."""
-    texts, called = turn.profile().texts, job.context.timer
+    texts, called = turn.input.profile().texts, job.context.timer
     done = recorded(job, turn, runs)
     if called is None:
         text = texts.say("failures.gave_up_after" if done else "failures.gave_up")
@@ -127,25 +131,25 @@ def given_up(job: Job, turn: Turn, runs: Runs, timer: Timer | None) -> TurnOutco
 def unfit(job: Job, turn: Turn, runs: Runs, short_id: str) -> TurnOutcome:
     """The end of a turn whose own end could not be kept: what is recorded of its effects, and that something went
     wrong, of which the log has more under `short_id`."""
-    sorry = Message(turn.profile().texts.say("failures.turn", id=short_id))
+    sorry = Message(turn.input.profile().texts.say("failures.turn", id=short_id))
     return sent(ReasonCode.FUNCTION_FAILED, [*recorded(job, turn, runs), sorry], short_id)
 
 
 def stopped(job: Job, turn: Turn, runs: Runs) -> TurnOutcome:
     """The end of a turn that somebody stopped."""
-    return interrupted(job, turn, runs, ReasonCode.STOPPED, turn.profile().texts.say("stop.stopped"), "")
+    return interrupted(job, turn, runs, ReasonCode.STOPPED, turn.input.profile().texts.say("stop.stopped"), "")
 
 
 def interrupted(job: Job, turn: Turn, runs: Runs, reason: ReasonCode, text: str, detail: str) -> TurnOutcome:
     """The end of a turn that was cut short: what effects have said is said all the same, and one that was under way is
     told as unknown."""
-    said = {message.text for message in turn.said}
+    said = {message.text for message in turn.output.said}
     done = [one for one in recorded(job, turn, runs) if one.text not in said]
-    messages = [*turn.said, *done, Message(text)]
-    if turn.in_flight:
-        name, texts = turn.in_flight, turn.profile().texts
-        is_running = name in turn.still_running
-        messages += unknown(turn.functions.find(name) or name, texts, still_running=is_running).for_chat()
+    messages = [*turn.output.said, *done, Message(text)]
+    if turn.memory.in_flight:
+        name, texts = turn.memory.in_flight, turn.input.profile().texts
+        is_running = name in turn.memory.still_running
+        messages += unknown(turn.input.functions.find(name) or name, texts, still_running=is_running).for_chat()
         reason, detail = ReasonCode.UNKNOWN_OUTCOME, name
     return sent(reason, messages, detail)
 
@@ -154,13 +158,13 @@ def recorded(job: Job, turn: Turn, runs: Runs) -> list[Message]:
     """What `runs`, by their keys, say of the effects of the turn, in words alone: the messages of those that ended,
     and of a `once` that began and did not end, that its outcome is unknown. A run within another one is told only where
     that one has not ended."""
-    texts, found = turn.profile().texts, list[Message]()
+    texts, found = turn.input.profile().texts, list[Message]()
     ended = [f"{key}." for key, run in runs.items() if run.result is not None]
     begun = [key for key, run in runs.items() if run.result is None and run.effect is Effect.ONCE]
     for key, run in runs.items():
-        if run.effect is Effect.READ or key.startswith(tuple(ended)) or key in turn.unfinished:
+        if run.effect is Effect.READ or key.startswith(tuple(ended)) or key in turn.memory.unfinished:
             continue
-        function = turn.functions.find(run.function) or run.function
+        function = turn.input.functions.find(run.function) or run.function
         if run.result is None:
             is_innermost = not any(one.startswith(f"{key}.") for one in begun)
             said = unknown(function, texts).for_chat() if key in begun and is_innermost else ()
@@ -171,7 +175,7 @@ def recorded(job: Job, turn: Turn, runs: Runs) -> list[Message]:
         found += [Message(storable_text(one.text), to=one.to) for one in said]
     if found and job.runs_for is not job.context:
         # It was asked for there, perhaps in private.
-        turn.asker = job.runs_for
+        turn.memory.asker = job.runs_for
     return found
 
 
@@ -218,7 +222,7 @@ class Closing:
         writes = log.rest()
         due = _due(job, now_ms) if outcome.reason is not _STOPPED else None
         given_back = unheeded(job, turn, outcome)
-        asker, question, question_id = turn.asker or job.context, outcome.question, 0
+        asker, question, question_id = turn.memory.asker or job.context, outcome.question, 0
         chat, member = asker.chat.key, asker.sender.ref.key
         left: OpenQuestion | None = None
         closes: tuple[str, ...] = ()
@@ -236,7 +240,7 @@ class Closing:
             writes += self._questions.ask(question_id, question, chat, member, job.turn_id)
         if given_back is not None:
             writes += self._questions.give_back(chat, job.context.sender.ref.key, given_back, job.turn_id)
-        if turn.begins:
+        if turn.output.begins:
             writes.append(self._beginnings.note(job.context))
         writes.append(_end(job, outcome, now_ms))
         self._reach("reply.before_outbox")
@@ -258,11 +262,11 @@ class Closing:
         if outcome.reason is _GAVE_UP:
             for call in self.on_given_up:
                 call(job)
-        if turn.begins:
+        if turn.output.begins:
             self._beginnings.is_noted(job.context)
         self._delivery.hand_over(parcels)
         if self._after is not None:
-            self._after(turn.id, job.context.chat)
+            self._after(turn.input.id, job.context.chat)
 
     async def _next_number(self, job: Job) -> int:
         """The number of the first message: a turn that is retried has said something before, and no key is used
@@ -276,7 +280,7 @@ class Closing:
         """The question that no longer waits because of what this turn asks."""
         if outcome.question is None or outcome.question.question.terms is not None:
             return None
-        asker = turn.asker or job.context
+        asker = turn.memory.asker or job.context
         return self._questions.of(asker.chat.key, asker.sender.ref.key)
 
     async def _closed(self, job: Job, left: OpenQuestion | None, *, is_heeded: bool) -> tuple[str, ...]:
@@ -302,7 +306,7 @@ class Closing:
         """The writes and parcels of what is to be said; the first of them is `due` and `closes` earlier ones. A key is
         the same on every attempt of the turn. `first`: the number of the first message."""
         # What was asked for in private is answered in private, whoever allowed it.
-        context, profile = turn.asker or job.context, turn.profile()
+        context, profile = turn.memory.asker or job.context, turn.input.profile()
         writes: list[Write] = []
         parcels: list[Parcel] = []
         for number, message in enumerate(messages, first):
@@ -313,7 +317,9 @@ class Closing:
                 continue
             platform = self._delivery.platform(chat)
             if platform is None or (chat != context.chat and self._chats.of(chat).allowed_by is None):
-                _log.error("message_to_a_chat_that_is_not_served", turn=turn.id, chat=chat.key, setting="chats.allow")
+                _log.error(
+                    "message_to_a_chat_that_is_not_served", turn=turn.input.id, chat=chat.key, setting="chats.allow"
+                )
                 continue
             if number == first and message.to is None and message.reply_to is None and self._needs_quote(job):
                 message = replace(message, reply_to=job.context.key.native_id)
@@ -324,7 +330,7 @@ class Closing:
                 bot_name=profile.bot_name,
                 texts=profile.texts,
                 # What is due was worded by whoever set it, perhaps for somebody else.
-                outside=bool(turn.outside) or job.context.timer is not None,
+                outside=bool(turn.memory.outside) or job.context.timer is not None,
                 due=due,
                 closes=closes if chat == context.chat else (),
             )

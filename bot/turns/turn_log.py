@@ -104,11 +104,11 @@ class StoreTurnLog:
 
     @property
     def _taint(self) -> frozenset[Touch]:
-        return _NOTHING_READ if self._turn is None else self._turn.taint
+        return _NOTHING_READ if self._turn is None else self._turn.memory.taint
 
     def _has_read(self, taint: frozenset[Touch]) -> None:
         if taint and self._turn is not None:
-            self._turn.taint |= taint
+            self._turn.memory.taint |= taint
 
     def answer(self, round_number: int, answer: ModelAnswer, writes: Sequence[Write] = ()) -> None:
         taint = self._taint
@@ -133,7 +133,11 @@ class StoreTurnLog:
 
     def intend(self, run: Run, writes: Sequence[Write] = ()) -> Awaitable[None] | None:
         spec = run.spec
-        if spec.effect is _READ and spec.is_quick and not (writes or self._collected or run.key in self._runs):
+        if (
+            spec.execution.effect is _READ
+            and spec.is_quick
+            and not (writes or self._collected or run.key in self._runs)
+        ):
             self._begun[run.key] = self._clock.now_ms()
             return None
         return self._intend(run, writes)
@@ -141,13 +145,13 @@ class StoreTurnLog:
     async def _intend(self, run: Run, writes: Sequence[Write]) -> None:
         spec = run.spec
         before, must_be_durable = list(self._collected) if writes else [], self._must_be_durable
-        if spec.effect is _READ and not writes and run.key not in self._runs:
+        if spec.execution.effect is _READ and not writes and run.key not in self._runs:
             self._begun[run.key] = self._clock.now_ms()
         else:
             # A read that costs something as well: it is paid for once, however often it is begun.
             self._collected.append(self._row(run, self._clock.now_ms()))
         self._collected += writes
-        if spec.effect is _ONCE or writes or (self._is_answer_new and spec.effect is not _READ):
+        if spec.execution.effect is _ONCE or writes or (self._is_answer_new and spec.execution.effect is not _READ):
             self._must_be_durable = True
         elif not spec.is_quick:
             await self.until_kept()
@@ -166,7 +170,7 @@ class StoreTurnLog:
     def _row(self, run: Run, at_ms: int, *, code: str = "", ended_ms: int | None = None) -> Write:
         spec, context = run.spec, self._context
         arguments = spec.arguments.dump(run.arguments)
-        for name in spec.sensitive:
+        for name in spec.execution.sensitive:
             if name in arguments:
                 arguments[name] = HIDDEN
         return ledger.begun(
@@ -176,7 +180,7 @@ class StoreTurnLog:
             member=context.sender.ref.key,
             function=spec.name,
             arguments=orjson.dumps(arguments, default=str).decode(),
-            effect=str(spec.effect),
+            effect=str(spec.execution.effect),
             path=str(run.path),
             round_number=run.round_number,
             at_ms=at_ms,
@@ -187,10 +191,10 @@ class StoreTurnLog:
 
     def result(self, run: Run, result: FunctionResult) -> None:
         taint = self._taint
-        self._runs[run.key] = StoredRun(run.spec.name, result, run.spec.effect)
+        self._runs[run.key] = StoredRun(run.spec.name, result, run.spec.execution.effect)
         self._read_by_runs[run.key] = taint
         code = ended_as(result)
-        now_ms, is_read = self._clock.now_ms(), run.spec.effect is _READ
+        now_ms, is_read = self._clock.now_ms(), run.spec.execution.effect is _READ
         # After a crash a read is simply run again, so its result is not kept.
         body = None if is_read else orjson.dumps(result_to_json(result), default=str).decode()
         begun_ms = self._begun.pop(run.key, None)
@@ -199,7 +203,7 @@ class StoreTurnLog:
             self._collected.append(self._row(run, begun_ms, code=code, ended_ms=now_ms))
         else:
             self._collected.append(ledger.result(self._turn_id, run.key, code, body, now_ms, _as_text(taint)))
-        if run.spec.effect is _ONCE:
+        if run.spec.execution.effect is _ONCE:
             self._must_be_durable = True
         self._reach("tool.after_result_record")
 

@@ -25,7 +25,7 @@ from function_calls.ports import Members
 from function_calls.registry import BotFunctions
 from function_calls.router import FunctionCallRouter
 from function_calls.spec import Became
-from function_calls.turn import HistoryLine, Turn
+from function_calls.turn import HistoryLine, Turn, TurnInput
 from services.clock import Clock, Deadlines
 from services.fault_points import FaultPoints
 from services.refs import ChatRef, ReasonCode
@@ -287,7 +287,7 @@ class Turns:
         turn = self._turn(job, log, sign, past)
         if job.recovered or job.repeated:
             # An earlier attempt may have begun the chat, however this one ends.
-            turn.begins = self._beginnings.claim(job.context, turn, is_aside=job.immediate)
+            turn.output.begins = self._beginnings.claim(job.context, turn, is_aside=job.immediate)
         try:
             if job.unfit:
                 outcome = unfit(job, turn, log.results, job.unfit)
@@ -315,23 +315,23 @@ class Turns:
         profiles = self._chats
         is_silent = context.private or job.runs_for.private or context.kind is _EXPIRY
 
-        turn = Turn(
+        given = TurnInput(
             id=str(job.turn_id),
             functions=self._functions(context.bot),
             profile=lambda: profiles.profile(chat),
-            deadline=self._clock.monotonic() + self._settings.turn_timeout_seconds,
             log=log,
             past=past,
-            # What is said to the bot alone shows to nobody else, not in what it is doing either.
+            # Private messages show no progress to the group either.
             status=_nothing_is_shown if is_silent else sign.say,
+            addressed=job.addressed,
+            live_role=functools.partial(self._members.role, chat),
         )
-        turn.addressed = job.addressed
-        turn.live_role = functools.partial(self._members.role, chat)
         if job.question is not None:
-            turn.answering = (job.question, context.text)
-            turn.approval = WaitingApproval(
+            approval = WaitingApproval(
                 self._store, self._questions, self._decisions, job.question.id, chat=chat, turn_id=job.turn_id
             )
+            given = replace(given, answering=(job.question, context.text), approval=approval)
+        turn = Turn(given, self._clock.monotonic() + self._settings.turn_timeout_seconds)
         log.bind(turn)
         return turn
 
@@ -352,14 +352,14 @@ class Turns:
                 raise
             return stopped(job, turn, log.results)
         except TimeoutError:
-            text, setting = turn.profile().texts.say("model.timeout"), "router.turn_timeout_seconds"
+            text, setting = turn.input.profile().texts.say("model.timeout"), "router.turn_timeout_seconds"
             return unserved or interrupted(job, turn, log.results, ReasonCode.MODEL_FAILED, text, setting)
         except StoreError:
             raise
         except (Exception, SystemExit) as error:  # noqa: BLE001 - the border where a failing turn becomes an answer
             short_id = uuid.uuid4().hex[:8]
-            _log.error("turn_failed", turn=turn.id, id=short_id, exc_info=error)
-            text = turn.profile().texts.say("failures.turn", id=short_id)
+            _log.error("turn_failed", turn=turn.input.id, id=short_id, exc_info=error)
+            text = turn.input.profile().texts.say("failures.turn", id=short_id)
             return unserved or interrupted(job, turn, log.results, ReasonCode.FUNCTION_FAILED, text, short_id)
 
     async def _take_up(self, job: Job, log: StoreTurnLog) -> None:
@@ -372,7 +372,7 @@ class Turns:
 
     async def _given_up(self, job: Job, turn: Turn, log: StoreTurnLog) -> TurnOutcome:
         """The end of a turn whose runs have ended the process too often. Nothing of it is run again."""
-        _log.error("turn_given_up", turn=turn.id, attempts=job.attempts)
+        _log.error("turn_given_up", turn=turn.input.id, attempts=job.attempts)
         await log.load()
         timer = None
         if job.context.timer is not None:
@@ -397,8 +397,8 @@ class Turns:
             context = replace(context, sender=replace(context.sender, role=role))
         if router.has_filters or self._beginnings.is_due(context, turn, is_aside=job.immediate):
             # Filters, and what begins a chat, may do what a message that turns out to be known must not.
-            await turn.log.until_kept()
-        if turn.functions.beginning is None or not self._beginnings.claim(context, turn, is_aside=job.immediate):
+            await turn.input.log.until_kept()
+        if turn.input.functions.beginning is None or not self._beginnings.claim(context, turn, is_aside=job.immediate):
             return await self._answered(context, turn, router)
         begun = await self._beginnings.begin(context, turn, router)
         outcome = await self._answered(context, turn, router)
@@ -410,7 +410,7 @@ class Turns:
         outcome = await router.dispatch(context, turn)
         if outcome.kind is _SENT:
             return outcome
-        if outcome.kind is OutcomeKind.FALLBACK and not turn.effects:
+        if outcome.kind is OutcomeKind.FALLBACK and not turn.memory.effects:
             return explained(await router.run_chat_fallback(context, turn), outcome, turn)
         if outcome.error is None and outcome.reason not in _KEPT_REASONS:
             return replace(outcome, kind=OutcomeKind.SILENT, reason=ReasonCode.SILENT)

@@ -195,9 +195,9 @@ def _hints(daemon: Daemon) -> CommandHints:
     def commands(_language: str) -> list[CommandHint]:
         specs = daemon.registry.of(DEFAULT_BOT).specs
         return [
-            CommandHint(f"/{spec.commands[0]}", usage_line(spec), spec.description.split(". ")[0])
+            CommandHint(f"/{spec.command.words[0]}", usage_line(spec), spec.description.split(". ")[0])
             for spec in specs
-            if spec.commands
+            if spec.command.words
         ]
 
     return commands

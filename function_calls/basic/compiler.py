@@ -48,7 +48,7 @@ from function_calls.basic.nodes import (
 from function_calls.basic.tool_definition import ParamDecl as ParamDecl
 from function_calls.basic.tool_definition import ToolDefinition as ToolDefinition
 from function_calls.basic.tool_definition import parameters_of
-from function_calls.registry import BEGINS_CHATS
+from function_calls.spec import BEGINS_CHATS
 from services.refs import JsonObject
 
 LONGEST_NAME = 64

@@ -73,15 +73,15 @@ class Approvals:
 
     def judge(self, context: MessageContext, spec: FunctionSpec, arguments: Any, turn: Turn) -> Verdict:
         """ALLOWED where no rule fits, where this very run was approved, and where the chat allows it for always."""
-        rule = self.rule(context.chat, spec, turn.profile())
-        if rule is not None and turn.taint and is_tainted(spec, turn):
+        rule = self.rule(context.chat, spec, turn.input.profile())
+        if rule is not None and turn.memory.taint and is_tainted(spec, turn):
             rule = self._with_taint(context, spec, arguments, turn, rule)
         return ALLOWED if rule is None else self.decide(context, spec, arguments, turn, rule)
 
     def _with_taint(self, context: MessageContext, spec: FunctionSpec, arguments: Any, turn: Turn, rule: Rule) -> Rule:
         """`rule`, or a stricter one where a tainted turn asks for more. What a run has read itself since it was allowed
         asks for no more: it is the same run that goes on."""
-        approved, values = turn.approved, spec.arguments.dump(arguments)
+        approved, values = turn.memory.approved, spec.arguments.dump(arguments)
         if approved is not None and approved.is_noted:
             before = _terms(context, spec, values, rule, turn, for_always=False)
             if before.digest == approved.digest:
@@ -95,7 +95,7 @@ class Approvals:
         if ruled is not None:
             return ruled
         setting = profile.functions.get(spec.name)
-        wanted = spec.approval if setting is None or setting.approval is None else setting.approval
+        wanted = spec.access.approval if setting is None or setting.approval is None else setting.approval
         if not wanted or wanted == "none":
             return None
         return Rule(None if wanted == "asker" else Role(wanted))
@@ -118,15 +118,15 @@ class Approvals:
         if context.private:
             # Everybody is shown what a chat allows for always.
             terms = replace(terms, grant="")
-        approved = turn.approved
+        approved = turn.memory.approved
         if approved is not None and approved.digest == terms.digest:
-            turn.approved = None
+            turn.memory.approved = None
             if approved.always:
-                turn.granted = terms.grant[:CODE_CHARS]
+                turn.output.granted = terms.grant[:CODE_CHARS]
             return Verdict(writes=tuple(self._allowed(context, spec, values, terms, approved)))
         if is_granted:
             return ALLOWED
-        texts = turn.profile().texts
+        texts = turn.input.profile().texts
         refused = self._no_room(spec, terms, texts)
         return Verdict(refused or FunctionResult(question=_question(spec, values, terms, texts)))
 
@@ -213,21 +213,25 @@ def _refused(text: str, setting: str) -> FunctionResult:
 
 
 def _fits(rule: ApprovalRule, chat: ChatRef, spec: FunctionSpec) -> bool:
-    named = spec.name in rule.functions or not spec.tags.isdisjoint(rule.tags) or (rule.sensitive and spec.sensitive)
+    named = (
+        spec.name in rule.functions
+        or not spec.origin.tags.isdisjoint(rule.tags)
+        or (rule.sensitive and spec.execution.sensitive)
+    )
     return bool(named) and any(matches(pattern, chat.key) for pattern in rule.chats)
 
 
 def _terms(
     context: MessageContext, spec: FunctionSpec, values: JsonObject, rule: Rule, turn: Turn, *, for_always: bool
 ) -> ApprovalTerms:
-    touches = sorted(spec.touches)
+    touches = sorted(spec.execution.touches)
     grant = _digest("grant", context.chat, spec.name, fingerprint(spec), touches, values, rule.role, rule.by_other)
     digest = _digest("once", grant, context.sender.ref)
     return ApprovalTerms(
         digest=digest,
         # Where somebody else has to agree each time, and where words from outside led here, nothing is for always.
         grant=grant if for_always and not rule.by_other else "",
-        code=_digest("code", turn.id, digest)[:_CODE_CHARS],
+        code=_digest("code", turn.input.id, digest)[:_CODE_CHARS],
         role=rule.role,
         by_other=rule.by_other,
         asker=context,
@@ -264,7 +268,7 @@ def _shown(spec: FunctionSpec, values: JsonObject) -> str:
     """The arguments as people are shown them, and as grants keep them: without what is sensitive. What is too long to
     be read bears a mark of the whole."""
     text = ", ".join(
-        f"{name} = {HIDDEN if name in spec.sensitive else visible_line(_plain(value))}"
+        f"{name} = {HIDDEN if name in spec.execution.sensitive else visible_line(_plain(value))}"
         for name, value in values.items()
     )
     if len(text) <= _SHOWN_CHARS:
@@ -289,9 +293,9 @@ class Taint:
     def judge(self, context: MessageContext, spec: FunctionSpec, arguments: Any, turn: Turn) -> Verdict:
         """ALLOWED, or the question whether this is really meant. Where a rule asks somebody anyway, one question is
         enough: the policy of approvals then asks for what both ask for."""
-        if not turn.taint or not is_tainted(spec, turn) or self._is_asked_anyway(context, spec, turn):
+        if not turn.memory.taint or not is_tainted(spec, turn) or self._is_asked_anyway(context, spec, turn):
             return ALLOWED
         return self._approvals.decide(context, spec, arguments, turn, self._approvals.tainted)
 
     def _is_asked_anyway(self, context: MessageContext, spec: FunctionSpec, turn: Turn) -> bool:
-        return self._approvals.rule(context.chat, spec, turn.profile()) is not None
+        return self._approvals.rule(context.chat, spec, turn.input.profile()) is not None

@@ -70,7 +70,7 @@ class Shares:
         """The shares that a message would take. An estimate above a whole day's share takes all of it: it is no more
         than an estimate."""
         holders: Holders = {"member": context.sender.ref.key, "chat": context.chat.key}
-        return self._of(holders, turn.profile(), amounts)
+        return self._of(holders, turn.input.profile(), amounts)
 
     def wanted_by_chat(
         self, chat: str, profile: ChatProfile, amounts: Mapping[Kind, int], *, member: str = ""
@@ -110,7 +110,7 @@ class Shares:
         rows = await self._store.read(budgets.used(holder, share.day))
         if any(row["kind"] == share.limit.kind for row in rows):
             return False
-        turn.notices += (Notice(text, budgets.tell(holder, share.limit.kind, share.day), is_owed),)
+        turn.output.notices += (Notice(text, budgets.tell(holder, share.limit.kind, share.day), is_owed),)
         return True
 
 
@@ -235,7 +235,7 @@ class RequestBudgets:
         )
 
     async def _words(self, context: MessageContext, turn: Turn, share: Share) -> str:
-        texts = turn.profile().texts
+        texts = turn.input.profile().texts
         if share.limit.whose == "chat":
             text = texts.say("budgets.model_chat")
         else:
@@ -270,7 +270,7 @@ class FunctionBudgets:
         share = await self._shares.exceeded(wanted)
         if share is None:
             return Verdict(writes=tuple(one.take() for one in wanted))
-        text = turn.profile().texts.say(f"budgets.units_{share.limit.whose}", name=spec.name)
+        text = turn.input.profile().texts.say(f"budgets.units_{share.limit.whose}", name=spec.name)
         is_told = not await self._shares.is_news(context, turn, share, text, is_owed=True)
         metadata = {"refused_by": share.limit.setting, OVER_BUDGET: "told" if is_told else "news"}
         return Verdict(replace(FunctionResult.fail(ErrorCode.REFUSED, text), metadata=metadata))

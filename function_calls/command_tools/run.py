@@ -13,7 +13,7 @@ import orjson
 import structlog
 
 from config.texts import Phrases
-from function_calls.call import Call, Resumed
+from function_calls.call import Call
 from function_calls.command_tools.callables import BadReference, PythonNames, called, file_of, name_of
 from function_calls.command_tools.machine import Machine, RanOutOfTime
 from function_calls.command_tools.outcomes import (
@@ -47,7 +47,7 @@ from function_calls.loading.module_loading import is_of_an_edition
 from function_calls.questions.questions import Answered, read_decision
 from function_calls.result import normalised
 from function_calls.schema.commands import done_text, spoken_name
-from function_calls.spec import Choice, FunctionResult, FunctionSpec, ToolError
+from function_calls.spec import Choice, FunctionResult, FunctionSpec, Resumed, ToolError
 from services.refs import Effect, ErrorCode, JsonObject, JsonValue
 from services.sandbox.sandbox import CannotStart, NotIsolated
 from services.sandbox.workspace import WorkspaceFault
@@ -466,7 +466,7 @@ class Run:
         except HookBroken as broke:
             return Failure(broke.result)
         is_late = isinstance(output, Failure) and output.problem.code == ErrorCode.TIMEOUT
-        if is_late and self._spec.effect is Effect.ONCE:
+        if is_late and self._spec.execution.effect is Effect.ONCE:
             return replace(output, result=unknown(self._spec, self._call.profile.texts))
         return output
 

@@ -69,7 +69,7 @@ def classifier(
 
 
 def _stopped(turn: Turn, detail: str, *, reply: bool) -> TurnOutcome:
-    said = [Message(turn.profile().texts.say("filters.stopped"))] if reply else []
+    said = [Message(turn.input.profile().texts.say("filters.stopped"))] if reply else []
     return sent(ReasonCode.FILTERED, said, detail, ErrorCode.REFUSED)
 
 
@@ -105,7 +105,7 @@ class Limits:
 
     async def __call__(self, invocation: Invocation, proceed: Proceed) -> FunctionResult:
         """The run, or the refusal when there were too many."""
-        if invocation.spec.immediate:
+        if invocation.spec.command.immediate:
             # Whoever was too fast can still stop what runs.
             return await proceed(invocation)
         await invocation.call.until_kept()
@@ -145,7 +145,7 @@ def logged_turns(level: str, clock: Clock) -> TurnFilter:
         began = clock.monotonic()
         outcome = await dispatch(context, turn)
         duration_ms = _since(began, clock)
-        _log.log(number, "turn", turn=turn.id, chat=context.chat.key, reason=outcome.reason.value, ms=duration_ms)
+        _log.log(number, "turn", turn=turn.input.id, chat=context.chat.key, reason=outcome.reason.value, ms=duration_ms)
         return outcome
 
     return around
@@ -157,7 +157,7 @@ def logged_rounds(level: str, clock: Clock) -> RoundFilter:
 
     async def around(round_: Round, ask: Ask) -> ModelAnswer:
         began = clock.monotonic()
-        facts: dict[str, object] = {"turn": round_.turn.id, "round": round_.number}
+        facts: dict[str, object] = {"turn": round_.turn.input.id, "round": round_.number}
         try:
             answer = await ask(round_)
         except ModelError as error:
@@ -199,10 +199,10 @@ def memory(store: Store, minutes: int, clock: Clock) -> TurnFilter:
         chat, member = context.chat.key, turn.whose(context).sender.ref.key
         rows = await store.read(turn_state.get(chat, member, clock.now_ms()))
         before = rows[0]["state"] if rows else "{}"
-        turn.state.update(orjson.loads(before))
+        turn.memory.state.update(orjson.loads(before))
         outcome = _without(orjson.loads(before), await dispatch(context, turn))
         # What was found is on offer for the rest of its turn; kept, the offer would grow from turn to turn.
-        state = {key: value for key, value in turn.state.items() if key != FOUND}
+        state = {key: value for key, value in turn.memory.state.items() if key != FOUND}
         after = orjson.dumps(state, default=str).decode()
         if after != before and len(after) <= _LONGEST:
             store.post([turn_state.keep(chat, member, after, clock.now_ms() + minutes * _MINUTE_MS)])

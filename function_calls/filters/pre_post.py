@@ -73,7 +73,7 @@ def call_filter(steps: Sequence[Step]) -> CallFilter:
     async def around(invocation: Invocation, proceed: Proceed) -> FunctionResult:
         spec = invocation.spec
         given = spec.arguments.dump(invocation.arguments)
-        facts: dict[str, Any] = {"name": spec.name, "args": dict(given), "metadata": dict(spec.metadata)}
+        facts: dict[str, Any] = {"name": spec.name, "args": dict(given), "metadata": dict(spec.origin.metadata)}
         ended = await _walk(before, facts)
         if ended is not None:
             return _result(ended)
@@ -186,7 +186,7 @@ class OwnFilters:
         """`spec` with those that it names around its handler, the first one outermost; the names that are left are
         those of the settings' filters, which stand around these. Raises DefinitionError for a filter that cannot stand
         around a run."""
-        own = [name for name in spec.filters if name in self._steps]
+        own = [name for name in spec.execution.filters if name in self._steps]
         wrong = [name for name in own if name not in self._filters]
         if wrong:
             problems = [
@@ -194,7 +194,7 @@ class OwnFilters:
                 "filters.round in the settings instead"
                 for name in wrong
             ]
-            raise DefinitionError(f"function {spec.name!r} ({spec.source})", problems)
+            raise DefinitionError(f"function {spec.name!r} ({spec.origin.source})", problems)
         if not own:
             return spec
         run = chain(spec, [self._filters[name] for name in own])
@@ -202,4 +202,5 @@ class OwnFilters:
         async def handle(context: MessageContext, arguments: Any, call: Call) -> FunctionResult:
             return await run(Invocation(context, spec, arguments, call))
 
-        return replace(spec, handler=handle, filters=tuple(name for name in spec.filters if name not in self._steps))
+        others = tuple(name for name in spec.execution.filters if name not in self._steps)
+        return replace(spec, handler=handle, execution=replace(spec.execution, filters=others))

@@ -65,7 +65,7 @@ async def help_(ctx: MessageContext, args: HelpArguments, *, call: Call) -> Func
 
 def _brief(head: str, typed: Sequence[FunctionSpec], others: Sequence[str], foot: str) -> str:
     """The same in three lines: each command by its first word, once."""
-    words = dict.fromkeys(f"/{spec.commands[0].split()[0]}" for spec in typed)
+    words = dict.fromkeys(f"/{spec.command.words[0].split()[0]}" for spec in typed)
     listed = shorten(" · ".join([" ".join(words), *others]), _BRIEF_CHARS, placeholder=" …")
     return "\n".join([head, listed, foot])
 
@@ -73,21 +73,21 @@ def _brief(head: str, typed: Sequence[FunctionSpec], others: Sequence[str], foot
 def _for_people(call: Call) -> list[FunctionSpec]:
     """Without those that only the clock, programs or other functions call, and those that somebody has to take to hand
     first."""
-    return [spec for spec in call.functions() if spec.offered_to & _PEOPLES_WAYS and _is_there(spec, call)]
+    return [spec for spec in call.functions() if spec.access.offered_to & _PEOPLES_WAYS and _is_there(spec, call)]
 
 
 def _is_there(spec: FunctionSpec, call: Call) -> bool:
-    return spec.activation is Activation.ALWAYS or bool(spec.commands) or call.is_at_hand(spec)
+    return spec.prompt.activation is Activation.ALWAYS or bool(spec.command.words) or call.is_at_hand(spec)
 
 
 def _is_typed(spec: FunctionSpec) -> bool:
-    return bool(spec.commands) and OfferedTo.COMMAND in spec.offered_to
+    return bool(spec.command.words) and OfferedTo.COMMAND in spec.access.offered_to
 
 
 def _in_words(functions: Sequence[FunctionSpec], call: Call) -> Sequence[str]:
     """A line that names what has no command, by the names that `/help` knows; the first of many. What models alone may
     call is theirs to use, and nobody asks for it."""
-    names = [spec.name for spec in functions if not _is_typed(spec) and spec.offered_to != _MODELS_ALONE]
+    names = [spec.name for spec in functions if not _is_typed(spec) and spec.access.offered_to != _MODELS_ALONE]
     if not names:
         return []
     more = len(names) - _MOST_IN_WORDS
@@ -110,14 +110,16 @@ def _lines(functions: Sequence[FunctionSpec], call: Call) -> list[str]:
     """A line for each function; those that share a tag share a line, for a list must be short enough to be read."""
     groups: dict[str, list[FunctionSpec]] = {}
     for spec in functions:
-        groups.setdefault(min(spec.tags) if spec.tags and spec.commands else f" {spec.name}", []).append(spec)
+        groups.setdefault(
+            min(spec.origin.tags) if spec.origin.tags and spec.command.words else f" {spec.name}", []
+        ).append(spec)
     return [_line(group[0]) if len(group) == 1 else _group(tag, group, call) for tag, group in groups.items()]
 
 
 def _group(tag: str, group: Sequence[FunctionSpec], call: Call) -> str:
     key = f"help.tags.{tag}"
     label = call.say(key) if call.profile.texts.has(key) else tag.capitalize()
-    return f"• {label}: {', '.join(f'/{spec.commands[0]}' for spec in group)}"
+    return f"• {label}: {', '.join(f'/{spec.command.words[0]}' for spec in group)}"
 
 
 def _line(spec: FunctionSpec) -> str:
@@ -127,9 +129,9 @@ def _line(spec: FunctionSpec) -> str:
 def _one(topic: str, call: Call) -> FunctionResult:
     wanted = topic.strip().lstrip("/").casefold()
     for spec in call.functions():
-        if spec.offered_to.isdisjoint(_PEOPLES_WAYS):
+        if spec.access.offered_to.isdisjoint(_PEOPLES_WAYS):
             continue
-        if wanted in (spec.name.casefold(), plain_name(spec.name).casefold()) or wanted in spec.commands:
+        if wanted in (spec.name.casefold(), plain_name(spec.name).casefold()) or wanted in spec.command.words:
             return FunctionResult.say(_detail(spec, call), data={"name": spec.name, "parameters": spec.parameters})
     return FunctionResult.fail(ErrorCode.NOT_FOUND, call.say("help.unknown", topic=topic))
 
@@ -138,7 +140,7 @@ def _detail(spec: FunctionSpec, call: Call) -> str:
     """Everything a person needs to call it: what can be typed, where the texts have it, else what it takes."""
     typed = f"help.typed.{spec.name}"
     if call.profile.texts.has(typed):
-        others = ", ".join(f"/{one}" for one in spec.commands[1:])
+        others = ", ".join(f"/{one}" for one in spec.command.words[1:])
         also = [call.say("help.also", commands=others)] if others else []
         return "\n".join([spec.description, *(f"• {line}" for line in call.say(typed).splitlines()), *also])
     lines = [f"{usage_line(spec)} — {spec.description}"]
@@ -148,8 +150,8 @@ def _detail(spec: FunctionSpec, call: Call) -> str:
         rule = allowed(schema, call.profile.texts)
         optional = "" if name in required else f" ({call.say('help.optional')})"
         lines.append(f"  {name}{optional}: {f'{described}; ' if described else ''}{rule}")
-    if len(spec.commands) > 1:
-        lines.append(call.say("help.also", commands=", ".join(f"/{one}" for one in spec.commands[1:])))
-    if spec.examples:
-        lines.append(call.say("help.examples", examples="; ".join(spec.examples[:3])))
+    if len(spec.command.words) > 1:
+        lines.append(call.say("help.also", commands=", ".join(f"/{one}" for one in spec.command.words[1:])))
+    if spec.prompt.examples:
+        lines.append(call.say("help.examples", examples="; ".join(spec.prompt.examples[:3])))
     return "\n".join(lines)

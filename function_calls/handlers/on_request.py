@@ -194,7 +194,7 @@ def _detail(name: str, names: Sequence[str], call: Call) -> FunctionResult:
             f"{_line(group, call)}\n{state}", data={**_data(group), "at_hand": group.name in names}
         )
     for spec in call.functions():
-        if wanted == spec.name.casefold() or wanted in spec.commands:
+        if wanted == spec.name.casefold() or wanted in spec.command.words:
             data = {"name": spec.name, "description": spec.description, "parameters": spec.parameters}
             parameters = ", ".join(spec.parameters["properties"]) or "–"
             text = call.say("tools.detail", name=spec.name, description=spec.description, parameters=parameters)

@@ -32,9 +32,9 @@ async def roles(ctx: MessageContext, *, members: Members, call: Call) -> Functio
     known = await members.role(ctx.chat, ctx.sender.ref)
     role = known or ctx.sender.role
     lines = [call.say("roles.yours", role=role.value)]
-    more = [spec for spec in call.functions() if Role.MEMBER not in spec.roles and spec.commands]
+    more = [spec for spec in call.functions() if Role.MEMBER not in spec.access.roles and spec.command.words]
     if more:
-        lines.append(call.say("roles.you_may", commands=", ".join(f"/{spec.commands[0]}" for spec in more)))
+        lines.append(call.say("roles.you_may", commands=", ".join(f"/{spec.command.words[0]}" for spec in more)))
     others = [one for one in await members.speakers(ctx.chat) if one.role not in (None, Role.MEMBER)]
     lines += [call.say("roles.line", name=one.name, role=one.role.value if one.role else "") for one in others]
     lines.append(call.say("roles.how"))

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 from pydantic import BaseModel, ConfigDict, Field
 
 from config.sections.news_and_search import SummarySettings
-from function_calls.call import Call, Unwritten
+from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
 from function_calls.ports import ChatWriter
@@ -20,7 +20,7 @@ from function_calls.spec import FunctionResult
 from function_calls.turn import HistoryLine
 from services.chats.past import ChatLine, ChatPast, Period, overview, read_period, since
 from services.clock import Clock
-from services.llm.model import ModelMessage
+from services.llm.model import ModelMessage, Unwritten
 from services.refs import ErrorCode
 from services.text_index import terms
 from services.web.content import shortened

@@ -177,9 +177,9 @@ def _bind_filters(module: ModuleType, found: _Found, first: int) -> None:
     except (Exception, SystemExit) as error:  # noqa: BLE001 - an author's code may raise anything; it becomes a value
         found.fail("filters()", module.filters, error)
         for spec in theirs:
-            if spec.filters:
+            if spec.execution.filters:
                 text = "it names filters, and those of its module cannot be made"
-                found.refuse(spec.name, DefinitionError(f"function {spec.name!r} ({spec.source})", [text]))
+                found.refuse(spec.name, DefinitionError(f"function {spec.name!r} ({spec.origin.source})", [text]))
             else:
                 found.specs.append(spec)
         return

@@ -79,7 +79,9 @@ class Reading:
 
     def of_version(self, version: str) -> Reading:
         """The same, of functions that know which edition of the code they are."""
-        return replace(self, specs=tuple(replace(spec, version=version) for spec in self.specs))
+        return replace(
+            self, specs=tuple(replace(spec, origin=replace(spec.origin, version=version)) for spec in self.specs)
+        )
 
     def after(self, earlier: Reading) -> Reading:
         """The same, with what served before in the place of what is broken now."""

@@ -191,7 +191,7 @@ _log = structlog.get_logger("questions")
 def argument_question(spec: FunctionSpec, raw: JsonObject, field: str, texts: Phrases) -> Question:
     """Ask for one missing argument: the function's own words, else a sentence made from the schema."""
     schema = spec.parameters["properties"].get(field, {})
-    text = _own_words(spec, spec.ask.get(field, ""), raw, texts)
+    text = _own_words(spec, spec.execution.ask.get(field, ""), raw, texts)
     if not text:
         described = schema.get("description") or field
         text = texts.say(
@@ -206,7 +206,7 @@ def argument_question(spec: FunctionSpec, raw: JsonObject, field: str, texts: Ph
 
 def confirm_question(spec: FunctionSpec, arguments: JsonObject, texts: Phrases) -> Question:
     """Ask for a yes before a run: the function's own words, else what was understood."""
-    text = _own_words(spec, spec.confirm, arguments, texts)
+    text = _own_words(spec, spec.access.confirm, arguments, texts)
     if not text:
         understood = ", ".join(f"{name} = {_shown(value)}" for name, value in arguments.items())
         key = "questions.confirm_with" if understood else "questions.confirm"
@@ -275,9 +275,9 @@ def _word(text: str) -> str:
 
 def fingerprint(spec: FunctionSpec) -> str:
     """Of everything in `spec` that an answer relies on."""
-    facts = [spec.name, spec.parameters, spec.effect.value, sorted(spec.roles), spec.confirm]
-    if spec.version:
-        facts.append(spec.version)
+    facts = [spec.name, spec.parameters, spec.execution.effect.value, sorted(spec.access.roles), spec.access.confirm]
+    if spec.origin.version:
+        facts.append(spec.origin.version)
     return hashlib.sha256(orjson.dumps(facts, option=orjson.OPT_SORT_KEYS)).hexdigest()[:16]
 
 
@@ -355,7 +355,7 @@ def _own_words(spec: FunctionSpec, text: str, arguments: JsonObject, texts: Phra
     try:
         return texts.resolve(text, **_said(spec, arguments))
     except LookupError as problem:
-        _log.error("text_missing", function=spec.name, source=spec.source, problem=str(problem))
+        _log.error("text_missing", function=spec.name, source=spec.origin.source, problem=str(problem))
         return ""
 
 

@@ -102,7 +102,7 @@ class Asking:
         answer = _storable(await self._answer(round_))
         self._outages.end()
         self._reach("llm.after_response_before_persist")
-        self._record(round_.turn.id, round_.number, answer, int((self._clock.monotonic() - began) * 1e6))
+        self._record(round_.turn.input.id, round_.number, answer, int((self._clock.monotonic() - began) * 1e6))
         return answer
 
     async def _answer(self, round_: Round) -> ModelAnswer:
@@ -114,7 +114,7 @@ class Asking:
             shorter = without_history(request.messages)
             if error.trouble is not Trouble.TOO_LONG or len(shorter) == len(request.messages):
                 raise
-            _log.warning("asked_again_without_history", turn=round_.turn.id, error=str(error))
+            _log.warning("asked_again_without_history", turn=round_.turn.input.id, error=str(error))
         return await self._once(round_, replace(request, messages=shorter))
 
     def _once(self, round_: Round, request: ModelRequest) -> Awaitable[ModelAnswer]:

@@ -314,14 +314,14 @@ def _vocabulary(specs: tuple[FunctionSpec, ...]) -> frozenset[str]:
 
 def _names_of(spec: FunctionSpec) -> frozenset[str]:
     """What a function with an effect changes, by its names, tags and description."""
-    if spec.effect is Effect.READ:
+    if spec.execution.effect is Effect.READ:
         return frozenset()
-    return _words(" ".join([spec.name.replace("_", " "), spec.description, *spec.commands, *spec.tags]))
+    return _words(" ".join([spec.name.replace("_", " "), spec.description, *spec.command.words, *spec.origin.tags]))
 
 
 @functools.lru_cache(maxsize=4096)
 def _words_of(spec: FunctionSpec) -> frozenset[str]:
-    return _names_of(spec) | _words(" ".join(spec.examples))
+    return _names_of(spec) | _words(" ".join(spec.prompt.examples))
 
 
 def _words_of_act(act: Act) -> frozenset[str]:
@@ -346,7 +346,7 @@ def false_claims(
     if not text:
         return []
     acts = [*acts, *nested_acts(turn)]
-    return unfounded(text, turn.functions.specs, acts, has_read=has_read, told_before=told_before)
+    return unfounded(text, turn.input.functions.specs, acts, has_read=has_read, told_before=told_before)
 
 
 def told_before(asked: str, conversation: Sequence[ModelMessage]) -> str:
@@ -361,9 +361,9 @@ def true_words(text: str, turn: Turn, claims: Sequence[Claim], acts: Sequence[Ac
     """`text` with a true sentence in place of `claims`; `acts`: what was done beside them."""
     if not claims:
         return text
-    _log.warning("claim_corrected", turn=turn.id, claims=len(claims), effects=turn.effects)
-    key = "claims.unconfirmed" if turn.effects or acts else "claims.nothing_done"
-    return corrected(text, claims, turn.profile().texts.say(key))
+    _log.warning("claim_corrected", turn=turn.input.id, claims=len(claims), effects=turn.memory.effects)
+    key = "claims.unconfirmed" if turn.memory.effects or acts else "claims.nothing_done"
+    return corrected(text, claims, turn.input.profile().texts.say(key))
 
 
 def acts_to_json(acts: Sequence[Act]) -> list[JsonObject]:
@@ -389,8 +389,8 @@ def _said_by(act: Act) -> list[str]:
 def nested_acts(turn: Turn) -> list[Act]:
     """Effects of functions that functions called."""
     found: list[Act] = []
-    for run in turn.nested.values():
-        spec = turn.functions.find(run.function)
+    for run in turn.memory.nested.values():
+        spec = turn.input.functions.find(run.function)
         if spec is not None and run.result is not None and run.result.ok:
             found.append(Act(spec, {}, run.result))
     return found

@@ -161,11 +161,13 @@ def _instructions(name: str, persona: str, language: str) -> ModelMessage:
 
 async def opened(context: MessageContext, turn: Turn, settings: RouterSettings) -> list[ModelMessage]:
     """The conversation that a turn starts with; the summary is asked for only where something is left out."""
-    history = await turn.past.lines()
+    history = await turn.input.past.lines()
     kept = shown(history, settings) if history else history
-    profile = turn.profile()
-    prompts = turn.functions.on_request.prompts(profile.at_hand) if profile.at_hand and profile.functions_on else ""
-    before = _before(await turn.past.recall()) if _is_cut(history, kept, settings) else ""
+    profile = turn.input.profile()
+    prompts = (
+        turn.input.functions.on_request.prompts(profile.at_hand) if profile.at_hand and profile.functions_on else ""
+    )
+    before = _before(await turn.input.past.recall()) if _is_cut(history, kept, settings) else ""
     return _opening(context, profile, history, kept, before, prompts)
 
 

@@ -13,6 +13,7 @@ import structlog
 
 from config.settings import RouterSettings
 from config.texts import Phrases
+from function_calls.call import Path
 from function_calls.checks.permissions import OVER_BUDGET
 from function_calls.failures import FAILURE_ID, REFUSED_BY
 from function_calls.outcome import OutcomeKind, TurnOutcome, sent
@@ -23,7 +24,7 @@ from function_calls.rounds.claims import Act, acts_from_json, acts_to_json, nest
 from function_calls.rounds.conversation import doubt_message, fenced, result_text
 from function_calls.schema.commands import done_text
 from function_calls.spec import TAINTING, FunctionResult, FunctionSpec, Message, Question
-from function_calls.turn import Path, Turn
+from function_calls.turn import Turn
 from services.llm.model import ModelError, ModelMessage, ToolCall, call_to_json, message_to_json
 from services.refs import Effect, ErrorCode, JsonObject, ReasonCode
 
@@ -56,9 +57,9 @@ class CallsMade:
 
     def ended(self, spec: FunctionSpec, signature: Signature, result: FunctionResult) -> None:
         """Note what a call gave. What failed may be tried again, unless it is to happen once at most."""
-        if result.question is not None or (result.error is not None and spec.effect is not Effect.ONCE):
+        if result.question is not None or (result.error is not None and spec.execution.effect is not Effect.ONCE):
             return
-        kept = self._found if spec.effect is Effect.READ else self._done
+        kept = self._found if spec.execution.effect is Effect.READ else self._done
         kept[signature] = result
 
     def to_json(self) -> JsonObject:
@@ -193,11 +194,11 @@ class Progress:
     ) -> bool:
         """Tell the model how the call went, keep what is to be said. `before`: what was said when it asked something.
         True when the call itself was faulty."""
-        is_read = spec is not None and spec.effect is _READ
+        is_read = spec is not None and spec.execution.effect is _READ
         said = spec is not None and not is_read
         self.loops.note(call.name, call.arguments or {}, result)
         text = result_text(result, settings, said=said, before=before)
-        if spec is not None and (result.outside or not spec.touches.isdisjoint(TAINTING)):
+        if spec is not None and (result.outside or not spec.execution.touches.isdisjoint(TAINTING)):
             text = fenced(text, spec.name)
         self.messages.append(ModelMessage("tool", text, call_id=call.id))
         if result.error is not None:
@@ -285,8 +286,8 @@ class Progress:
         on = Continuation(
             path=Path.MODEL.value,
             # A function may hand on the question of another one that it called.
-            fingerprint=fingerprint(turn.functions.find(question.function) or spec),
-            state=turn.state,
+            fingerprint=fingerprint(turn.input.functions.find(question.function) or spec),
+            state=turn.memory.state,
             transcript=[message_to_json(message) for message in self.messages],
             call_id=call.id,
             calls=[call_to_json(one) for one in rest],
@@ -294,11 +295,11 @@ class Progress:
             final=final,
             asked=(*self.asked, *([question.field] if question.field else [])),
             uncertain=call.uncertain,
-            taint=sorted(turn.taint),
-            asked_at=turn.asked_at_seconds,
+            taint=sorted(turn.memory.taint),
+            asked_at=turn.memory.asked_at_seconds,
             remembered=self._remembered(turn),
         )
-        messages = (*self.said, *self.found, *asking_messages(result, turn.profile().texts))
+        messages = (*self.said, *self.found, *asking_messages(result, turn.input.profile().texts))
         error = ErrorCode.SCHEMA_MISMATCH if question.kind == "argument" else None
         return TurnOutcome(
             OutcomeKind.SENT, ReasonCode.ASKED, messages, OpenQuestion(question, on), error, detail=spec.name
@@ -312,8 +313,8 @@ class Progress:
             if message.role != "assistant":
                 continue
             for call in message.calls:
-                spec = turn.functions.find(call.name)
-                if spec is None or not spec.return_direct:
+                spec = turn.input.functions.find(call.name)
+                if spec is None or not spec.execution.return_direct:
                     return False
             return True
         return False
@@ -324,7 +325,7 @@ class Progress:
         quiet = self.quiet
         if not (quiet or self.said or self.found):
             quiet = [act.spec for act in nested_acts(turn)]
-        named = done_text(quiet, turn.profile().texts)
+        named = done_text(quiet, turn.input.profile().texts)
         return [*self.said, *([Message(named)] if named else []), *self.found]
 
     def done(self, turn: Turn, text: str, *, direct: bool = False) -> TurnOutcome:
@@ -332,18 +333,18 @@ class Progress:
         it was not asked, since the functions speak for themselves, by silence too where nobody waits for an answer."""
         if text:
             messages = [*self.said, Message(text)]
-        elif direct and turn.answering is None:
+        elif direct and turn.input.answering is None:
             messages = [*self.said, *self.found]
         else:
             messages = self.told(turn)
         reason = ReasonCode.FUNCTION if self.called else ReasonCode.CHAT
         if not messages and (self.failure or self.went_wrong):
-            messages = [Message(self.failure or turn.profile().texts.say("failures.model_confused"))]
+            messages = [Message(self.failure or turn.input.profile().texts.say("failures.model_confused"))]
             reason = ReasonCode.REFUSED if self.error is ErrorCode.REFUSED else ReasonCode.FUNCTION_FAILED
             return sent(reason, messages, self.cause, self.error)
         if self.went_wrong and self.failure and not text and all(one.text != self.failure for one in messages):
             messages.append(Message(self.failure))
-        if not messages and self.called and not self.handled and not turn.effects:
+        if not messages and self.called and not self.handled and not turn.memory.effects:
             return TurnOutcome(OutcomeKind.FALLBACK, ReasonCode.CHAT, detail=self.called[-1])
         if self.error is ErrorCode.REFUSED and not self.called:
             return sent(ReasonCode.REFUSED, messages, self.cause, self.error)
@@ -361,7 +362,7 @@ class Progress:
 
     def gave_up(self, turn: Turn, text: str) -> TurnOutcome:
         """The rounds are used up, the model runs in a circle, or it keeps making faulty calls."""
-        words = text or self.failure or turn.profile().texts.say("failures.model_confused")
+        words = text or self.failure or turn.input.profile().texts.say("failures.model_confused")
         reason = ReasonCode.FUNCTION if self.said or self.quiet else ReasonCode.MODEL_FAILED
         messages = self.told(turn) if self.said or self.quiet else _as_one([*self.found, Message(words)])
         return sent(reason, messages, ", ".join(self.called), self.error)
@@ -369,13 +370,15 @@ class Progress:
     def model_failed(self, turn: Turn, error: ModelError, *, is_told: bool = False) -> TurnOutcome:
         """No usable answer. What functions did is said; else one clear sentence, unless nothing was tried and the chat
         `is_told` already that there is no model to ask."""
-        texts = turn.profile().texts
+        texts = turn.input.profile().texts
         code = self.error or error.code
-        _log.warning("model_failed", turn=turn.id, code=error.code.value, error=str(error), request_id=error.request_id)
+        _log.warning(
+            "model_failed", turn=turn.input.id, code=error.code.value, error=str(error), request_id=error.request_id
+        )
         told = self.told(turn)
         if told:
             return sent(ReasonCode.FUNCTION, told, ", ".join(self.called), code)
-        if is_told and not self.failure and not turn.effects:
+        if is_told and not self.failure and not turn.memory.effects:
             return sent(ReasonCode.MODEL_DOWN, [], error.trouble.value, code)
         key = f"model.{error.code.value}"
         words = self.failure or texts.say(key if texts.has(key) else "model.provider_error")
@@ -459,24 +462,24 @@ def outcome_of(
         on = Continuation(
             path.value,
             # A function may hand on the question of another one that it called.
-            fingerprint(turn.functions.find(question.function) or spec),
-            turn.state,
+            fingerprint(turn.input.functions.find(question.function) or spec),
+            turn.memory.state,
             asked=(*asked, *([question.field] if question.field else [])),
-            taint=sorted(turn.taint),
-            asked_at=turn.asked_at_seconds,
+            taint=sorted(turn.memory.taint),
+            asked_at=turn.memory.asked_at_seconds,
         )
-        messages = asking_messages(result, turn.profile().texts)
+        messages = asking_messages(result, turn.input.profile().texts)
         return TurnOutcome(OutcomeKind.SENT, ReasonCode.ASKED, messages, OpenQuestion(question, on), detail=spec.name)
     if result.error is not None:
         reason = _REASONS.get(result.error.code, ReasonCode.FUNCTION_FAILED)
         detail = cause(result, spec)
         if OVER_BUDGET in result.metadata:
-            is_told = result.metadata[OVER_BUDGET] == "told" and turn.answering is None
+            is_told = result.metadata[OVER_BUDGET] == "told" and turn.input.answering is None
             return sent(ReasonCode.OVER_BUDGET, () if is_told else result.for_chat(), detail, result.error.code)
         return sent(reason, result.for_chat(), detail, result.error.code)
-    if not result.handled and not result.messages and not turn.effects:
+    if not result.handled and not result.messages and not turn.memory.effects:
         return TurnOutcome(OutcomeKind.FALLBACK, ReasonCode.CHAT, detail=spec.name)
     messages = shown(result)
-    if not messages and turn.effects and turn.answering is not None:
-        messages = (Message(done_text([spec], turn.profile().texts)),)
+    if not messages and turn.memory.effects and turn.input.answering is not None:
+        messages = (Message(done_text([spec], turn.input.profile().texts)),)
     return sent(reason, messages, spec.name)

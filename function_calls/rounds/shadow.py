@@ -147,7 +147,7 @@ class Shadow:
     def _note(self, round_: Round, request: ModelRequest, acted: Decision) -> None:
         if len(self._pending) >= _MOST_PENDING:
             del self._pending[next(iter(self._pending))]
-        self._pending[round_.turn.id] = _Asked(round_.turn.id, round_.context.chat, request, acted)
+        self._pending[round_.turn.input.id] = _Asked(round_.turn.input.id, round_.context.chat, request, acted)
 
     def _go_on(self) -> None:
         if self._waiting and len(self._tasks) < self._settings.parallel:

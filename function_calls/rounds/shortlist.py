@@ -117,24 +117,24 @@ class Shortlist:
         everything = offered_here(context, turn)
         if not self._is_needed(len(everything.functions)):
             return Offered(everything, everything)
-        chat, head = self._chat(context.chat), self._head(turn.functions, everything)
-        if chat.turn_id != turn.id:
-            chat.turn_id = turn.id
-            self._begin_turn(chat, turn.functions, context.text, everything)
+        chat, head = self._chat(context.chat), self._head(turn.input.functions, everything)
+        if chat.turn_id != turn.input.id:
+            chat.turn_id = turn.input.id
+            self._begin_turn(chat, turn.input.functions, context.text, everything)
         permitted = everything.by_name
-        for name in (*turn.state.get(FOUND, ()), wanted):
+        for name in (*turn.memory.state.get(FOUND, ()), wanted):
             if name in permitted and name not in head and name not in chat.names:
                 chat.note_run(name)
         if chat.sent is None or chat.sent_of is None or chat.sent_of() is not everything or chat.sent_by is not head:
             listed = [permitted[name] for name in chat.names if name in permitted and name not in head]
-            chat.sent, chat.sent_of = turn.functions.offer_of((*head.values(), *listed)), ref(everything)
+            chat.sent, chat.sent_of = turn.input.functions.offer_of((*head.values(), *listed)), ref(everything)
             chat.sent_by = head
         return Offered(chat.sent, everything)
 
     def note_run(self, context: MessageContext, turn: Turn, spec: FunctionSpec) -> None:
         """Remember that `spec` ran in the chat, so that it stays on offer for what follows."""
-        if self._is_needed(len(turn.functions.specs)):
-            self._chat(context.chat).note_run(turn.functions.offered_name(spec.name))
+        if self._is_needed(len(turn.input.functions.specs)):
+            self._chat(context.chat).note_run(turn.input.functions.offered_name(spec.name))
 
     def prepare(self, functions: BotFunctions) -> None:
         """Make ready what the first message would have to wait for."""
@@ -186,12 +186,12 @@ class Shortlist:
 
 def _is_on_request(functions: BotFunctions, one: OfferedFunction) -> bool:
     spec = functions.find(one.original)
-    return spec is not None and spec.activation is Activation.ON_REQUEST
+    return spec is not None and spec.prompt.activation is Activation.ON_REQUEST
 
 
 def found_here(context: MessageContext, turn: Turn, text: str, most: int) -> list[OfferedFunction]:
     """At most so many functions that a model may call here for the sender and that fit `text`, best first."""
-    return [one for one, _ in _fitting(turn.functions, offered_here(context, turn), text, most)]
+    return [one for one, _ in _fitting(turn.input.functions, offered_here(context, turn), text, most)]
 
 
 def _fitting(functions: BotFunctions, permitted: Offer, text: str, most: int) -> list[tuple[OfferedFunction, float]]:

@@ -63,8 +63,8 @@ def plan_for(spec: FunctionSpec) -> CommandPlan:
     required = spec.parameters["required"]
     order = [name for name in properties if name in required] + [name for name in properties if name not in required]
     sole = order[0] if len(order) == 1 else ""
-    if spec.positional:
-        order = [name for name in order if name in spec.positional]
+    if spec.command.positional:
+        order = [name for name in order if name in spec.command.positional]
     takes_text = bool(sole) and _is_free_text(properties[sole])
     takes_word = bool(sole) and not takes_text and properties[sole].get("type") != "array"
     return CommandPlan(
@@ -72,7 +72,7 @@ def plan_for(spec: FunctionSpec) -> CommandPlan:
         schemas=properties,
         names=frozenset(properties),
         required=frozenset(required),
-        sole_text=spec.line or (sole if takes_text else ""),
+        sole_text=spec.command.line or (sole if takes_text else ""),
         sole_word=sole if takes_word else "",
     )
 
@@ -285,11 +285,11 @@ _JOINTS = re.compile(r"[._\s]+")
 def spoken_name(spec: FunctionSpec, language: str) -> str:
     """What people know the function as: its command, in the chat's language where there is one; else its name, as
     words."""
-    if not spec.commands:
+    if not spec.command.words:
         return plain_name(spec.name)
     is_chinese = language == "zh"
-    fitting = (word for word in spec.commands if is_unspaced(word) == is_chinese)
-    return f"/{next(fitting, spec.commands[0])}"
+    fitting = (word for word in spec.command.words if is_unspaced(word) == is_chinese)
+    return f"/{next(fitting, spec.command.words[0])}"
 
 
 def done_text(functions: Iterable[FunctionSpec | str], texts: Phrases) -> str:
@@ -308,15 +308,15 @@ def plain_name(name: str) -> str:
 def usage_line(spec: FunctionSpec) -> str:
     """`/weather <city> [days]`, in the order in which a command line fills the parameters; those that are only named
     come last, as `[days=…]`. What has no command is not typed: of that the name alone."""
-    if not spec.commands:
+    if not spec.command.words:
         return spec.name
     required = spec.parameters["required"]
-    properties = [spec.line] if spec.line else spec.parameters["properties"]
+    properties = [spec.command.line] if spec.command.line else spec.parameters["properties"]
     order = [name for name in properties if name in required] + [name for name in properties if name not in required]
-    by_name = [name for name in order if spec.positional and name not in spec.positional]
+    by_name = [name for name in order if spec.command.positional and name not in spec.command.positional]
     shown = [(name, name) for name in order if name not in by_name] + [(name, f"{name}=…") for name in by_name]
     parts = [f"<{text}>" if name in required else f"[{text}]" for name, text in shown]
-    return " ".join([f"/{spec.commands[0]}", *parts])
+    return " ".join([f"/{spec.command.words[0]}", *parts])
 
 
 KIND = "x-said-as"
@@ -351,7 +351,7 @@ def fault_text(spec: FunctionSpec, fault: ArgumentFault, texts: Phrases) -> str:
         if name
     ]
     lines += [texts.say("arguments.missing", name=name) for name in fault.missing]
-    usage = [texts.say("arguments.usage", usage=usage_line(spec))] if spec.commands else []
+    usage = [texts.say("arguments.usage", usage=usage_line(spec))] if spec.command.words else []
     return "\n".join([*lines, *usage])
 
 

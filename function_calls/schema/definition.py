@@ -11,7 +11,20 @@ from typing import Any
 from config.diagnostics import Diagnostic, Severity
 from function_calls.schema.arguments import SchemaArguments
 from function_calls.schema.schema import EMPTY, UnusableSchema, imported
-from function_calls.spec import Activation, ArgumentParser, FunctionSpec, Handler, OfferedTo, Retry, Touch
+from function_calls.spec import (
+    Access,
+    Activation,
+    ArgumentParser,
+    CommandForm,
+    Execution,
+    FunctionSpec,
+    Handler,
+    OfferedTo,
+    Origin,
+    Prompt,
+    Retry,
+    Touch,
+)
 from services.refs import Effect, JsonObject, Role
 
 _NAME = re.compile(r"[^\s\x00-\x1f]{1,128}")
@@ -45,6 +58,7 @@ def build_spec(
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         problems.append(f"name must be 1 to 128 characters without spaces, not {name!r}")
     fields: dict[str, Any] = {}
+    groups: dict[type, dict[str, Any]] = {group: {} for group in (Prompt, CommandForm, Access, Execution, Origin)}
     metadata = dict(options.get("metadata") or {})
     for key, value in options.items():
         if key == "metadata":
@@ -54,8 +68,8 @@ def build_spec(
             metadata[key] = value
             continue
         try:
-            field, read = reader
-            fields[field] = read(value)
+            group, field, read = reader
+            fields[field] = groups[group][field] = read(value)
         except (ValueError, TypeError) as error:
             problems.append(f"{key}: {error}")
     problems += _slot_problems(fields.get("examples", ()), parameters)
@@ -80,13 +94,18 @@ def build_spec(
         handler=handler,
         parameters=parameters,
         arguments=arguments,
-        result_schema=result_schema,
-        metadata=metadata,
-        source=source,
-        declared=frozenset(fields),
-        version=version,
+        prompt=Prompt(result_schema=result_schema, **groups[Prompt]),
+        command=CommandForm(**groups[CommandForm]),
+        access=Access(**groups[Access]),
+        execution=Execution(**groups[Execution]),
+        origin=Origin(
+            source=source,
+            version=version,
+            declared=frozenset(fields),
+            metadata=metadata,
+            **groups[Origin],
+        ),
         self_contained=self_contained,
-        **fields,
     )
 
 
@@ -211,39 +230,39 @@ def _texts_by_name(value: Any) -> dict[str, str]:
     return {str(name): _text(text) for name, text in dict(value).items()}
 
 
-_OPTIONS: dict[str, tuple[str, Callable[[Any], Any]]] = {
-    "bot": ("bot", _text),
-    "examples": ("examples", _words),
-    "commands": ("commands", _commands),
-    "offered_to": ("offered_to", _offered_to),
-    "activation": ("activation", Activation),
-    "scope": ("scope", _scope),
-    "require_at": ("require_at", _flag),
-    "roles": ("roles", _roles),
-    "auth": ("roles", _roles),
-    "tag": ("tags", _tags),
-    "tags": ("tags", _tags),
-    "touches": ("touches", _touches),
-    "effect": ("effect", Effect),
-    "timeout_seconds": ("timeout_seconds", _seconds),
-    "timeout": ("timeout_seconds", _milliseconds),
-    "retry": ("retry", _retry),
-    "ask": ("ask", _texts_by_name),
-    "confirmation_prompt": ("confirm", _text),
-    "confirm": ("confirm", _text),
-    "approval": ("approval", _approval),
-    "groups": ("groups", _tags),
-    "filters": ("filters", _words),
-    "serial": ("serial", _flag),
-    "return_direct": ("return_direct", _flag),
-    "sensitive": ("sensitive", _tags),
-    "status_text": ("status_text", _text),
-    "system_prompt": ("system_prompt", _text),
-    "line": ("line", _text),
-    "immediate": ("immediate", _flag),
-    "positional": ("positional", _words),
+_OPTIONS: dict[str, tuple[type, str, Callable[[Any], Any]]] = {
+    "bot": (Access, "bot", _text),
+    "examples": (Prompt, "examples", _words),
+    "commands": (CommandForm, "words", _commands),
+    "offered_to": (Access, "offered_to", _offered_to),
+    "activation": (Prompt, "activation", Activation),
+    "scope": (Access, "scope", _scope),
+    "require_at": (Access, "require_at", _flag),
+    "roles": (Access, "roles", _roles),
+    "auth": (Access, "roles", _roles),
+    "tag": (Origin, "tags", _tags),
+    "tags": (Origin, "tags", _tags),
+    "touches": (Execution, "touches", _touches),
+    "effect": (Execution, "effect", Effect),
+    "timeout_seconds": (Execution, "timeout_seconds", _seconds),
+    "timeout": (Execution, "timeout_seconds", _milliseconds),
+    "retry": (Execution, "retry", _retry),
+    "ask": (Execution, "ask", _texts_by_name),
+    "confirmation_prompt": (Access, "confirm", _text),
+    "confirm": (Access, "confirm", _text),
+    "approval": (Access, "approval", _approval),
+    "groups": (Prompt, "groups", _tags),
+    "filters": (Execution, "filters", _words),
+    "serial": (Execution, "serial", _flag),
+    "return_direct": (Execution, "return_direct", _flag),
+    "sensitive": (Execution, "sensitive", _tags),
+    "status_text": (Execution, "status_text", _text),
+    "system_prompt": (Prompt, "system_prompt", _text),
+    "line": (CommandForm, "line", _text),
+    "immediate": (CommandForm, "immediate", _flag),
+    "positional": (CommandForm, "positional", _words),
 }
-"""Option as it is written → the field of FunctionSpec and how its value is read."""
+"""Option as authors write it → the group and field of FunctionSpec, and the parser of its value."""
 
 
 SERVERS = "mcp.servers."

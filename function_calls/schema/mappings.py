@@ -83,10 +83,10 @@ class ModuleInfo:
 
     def lend(self, spec: FunctionSpec) -> FunctionSpec:
         """`spec` with what it lacks."""
-        description, tags = spec.description or self.description, spec.tags or self.tags
-        if description == spec.description and tags == spec.tags:
+        description, tags = spec.description or self.description, spec.origin.tags or self.tags
+        if description == spec.description and tags == spec.origin.tags:
             return spec
-        return replace(spec, description=description, tags=tags)
+        return replace(spec, description=description, origin=replace(spec.origin, tags=tags))
 
 
 def declares(module: ModuleType, name: str) -> bool:
@@ -134,7 +134,7 @@ def specs_given_by(
 def _spec_of(one: object, place: str, nameless: str, find: FindModule) -> FunctionSpec:
     """Raises DefinitionError."""
     if isinstance(one, FunctionSpec):
-        return one if one.source else replace(one, source=place)
+        return one if one.origin.source else replace(one, origin=replace(one.origin, source=place))
     if not isinstance(one, Mapping):
         raise DefinitionError(nameless, [f"it has to be a mapping or a FunctionSpec, not {type(one).__name__}"])
     source = _place_of_handler(one.get("handler")) or place

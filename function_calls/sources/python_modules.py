@@ -105,7 +105,7 @@ class _Named:
         reading = self._reader.modules(loaded, _file_of(loaded[0]), unread=failed)
         specs = reading.specs
         if self._named.bot is not None:
-            specs = tuple(replace(spec, bot=self._named.bot) for spec in specs)
+            specs = tuple(replace(spec, access=replace(spec.access, bot=self._named.bot)) for spec in specs)
         return replace(reading, specs=specs).of_version(_version_of(loaded))
 
     def free(self) -> None:

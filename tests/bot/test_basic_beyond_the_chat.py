@@ -198,8 +198,8 @@ async def test_a_tool_of_a_server_runs_where_the_operator_lets_the_script(tmp_pa
 async def test_a_script_that_sends_mail_is_one_whose_effect_happens_once(tmp_path: Path) -> None:
     async with a_group_with(tmp_path, pay=MAIL) as group:
         [spec] = [one for one in group.daemon.registry.specs if one.name == "pay"]
-    assert spec.effect == "once"
-    assert {"reaches_out", "sends_out"} <= spec.touches
+    assert spec.execution.effect == "once"
+    assert {"reaches_out", "sends_out"} <= spec.execution.touches
 
 
 async def test_what_the_operator_allows_counts_at_once(tmp_path: Path) -> None:

@@ -9,8 +9,7 @@ import pytest
 
 from config.texts import Texts
 from function_calls.context import Attachment
-from function_calls.registry import BEGINS_CHATS
-from function_calls.spec import Choice, FunctionResult, Message, Question
+from function_calls.spec import BEGINS_CHATS, Choice, FunctionResult, Message, Question
 from tests.bot.basic_group import a_group_with
 from tests.bot.test_reload import reload
 from tests.fakes.functions import CITY, Recorder

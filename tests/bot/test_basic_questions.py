@@ -10,8 +10,8 @@ from structlog.testing import capture_logs
 from bot.direct_calls import Caller
 from bot.testing import FAMILY, Group, call
 from config.texts import Texts
+from function_calls.call import Path as Path_
 from function_calls.context import Kind
-from function_calls.turn import Path as Path_
 from services.refs import MemberRef, Role
 from services.web.http import WebClient
 from tests.bot.basic_group import a_group_with, write_scripts

@@ -116,7 +116,7 @@ async def test_a_bot_has_the_scripts_of_its_own_folder(tmp_path: Path) -> None:
         shop, default = of("shop").find("stock"), of("default").find("stock")
         assert shop is not None
         assert default is not None
-        assert (shop.bot, default.bot) == ("shop", "default")
+        assert (shop.access.bot, default.access.bot) == ("shop", "default")
         assert faults(group) == []
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from bot.testing import a_group, call
 from config.texts import Texts
+from function_calls.call import Path as Way
 from function_calls.spec import FunctionResult
-from function_calls.turn import Path as Way
 from services.refs import ErrorCode, MemberRef, Role
 from services.store.turns.audit import AUDIT
 from tests.bot.test_approvals import ADMIN, code_in

@@ -110,7 +110,7 @@ async def a_bot(
 
 async def by_command(bot: Bot, name: str, arguments: dict[str, Any], facts: dict[str, Any]) -> list[str]:
     spec = bot.group.daemon.registry.of("default").find(name)
-    word = spec.commands[0] if spec is not None and spec.commands else name
+    word = spec.command.words[0] if spec is not None and spec.command.words else name
     line = " ".join(str(value) for value in arguments.values())
     return await bot.group.say("Ann", f"/{word} {line}", **facts)
 

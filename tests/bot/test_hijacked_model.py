@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 from bot.testing import Group, a_group, call
-from function_calls.turn import Path as Way
-from function_calls.turn import Turn
+from function_calls.call import CallRequest
+from function_calls.call import Path as Way
+from function_calls.turn import Turn, TurnInput
 from services.llm.model import ToolCall
 from services.refs import ChatRef, ErrorCode, MemberRef, Role
 from services.timers.timer import TimerKind
@@ -51,14 +52,14 @@ async def by_a_function(group: Group, wanted: ToolCall, facts: dict[str, Any]) -
 def by_hand(way: Way) -> Enter:
     async def enter(group: Group, wanted: ToolCall, facts: dict[str, Any]) -> list[str]:
         daemon, context = group.daemon, group.message("Ann", "", **facts)
-        turn = Turn(
+        given = TurnInput(
             id=context.key.native_id,
             functions=daemon.registry.of("default"),
             profile=lambda: daemon.chats.profile(context.chat),
-            deadline=group.clock.monotonic() + 60,
+            live_role=lambda member: group.platform.role(context.chat, member),
         )
-        turn.live_role = lambda member: group.platform.role(context.chat, member)
-        result = await daemon.invoker.invoke(context, wanted.name, wanted.arguments or {}, turn, way)
+        turn = Turn(given, group.clock.monotonic() + 60)
+        result = await daemon.invoker.invoke(CallRequest(context, wanted.name, wanted.arguments or {}, turn, way))
         if result.error is not None and result.error.code is ErrorCode.NOT_FOUND:
             return ["not found"]
         return [one.text for one in result.for_chat()] or [result.question.text if result.question else ""]

@@ -78,7 +78,7 @@ async def test_that_nobody_said_yes_is_told_where_the_run_cannot_be_ended_any_mo
             await expire(group, 4000)
         assert [one.text for one in group.platform.sent] == [EN.say("approvals.expired", function="fill")]
     noted = [(one["function"], one["source"]) for one in logs if one["event"] == "waiting_run_not_ended"]
-    assert noted == [("fill", changed.spec.source if is_there else "")]
+    assert noted == [("fill", changed.spec.origin.source if is_there else "")]
     assert (fill.runs, changed.runs) == ([BEGAN], [])
 
 

@@ -13,9 +13,9 @@ from bot.direct_calls import Caller
 from bot.mcp.callers import McpCaller
 from bot.mcp.questions import MOST_WAITING, Waiting, form_of, reply_of
 from config.texts import Texts
+from function_calls.call import Path
 from function_calls.resuming import Asked, Reply
 from function_calls.spec import Choice, Question
-from function_calls.turn import Path
 from services.refs import ChatRef, MemberRef, Role
 from tests.bot.test_mcp_questions import User, called
 from tests.fakes.asking import Asking

@@ -17,7 +17,7 @@ from mcp_types import AudioContent, EmbeddedResource, ImageContent, ResourceLink
 from bot.mcp.server import McpServer
 from function_calls.call import Call
 from function_calls.context import Attachment, MessageContext
-from function_calls.spec import Choice, FunctionResult, Message, ToolError
+from function_calls.spec import Choice, FunctionResult, Message, Prompt, ToolError
 from services.refs import ChatRef, ErrorCode, MemberRef
 from services.store.port import Store, StoreError, Write
 from services.store.turns import ledger
@@ -208,7 +208,9 @@ async def test_a_failure_says_nothing_of_strangers() -> None:
 @pytest.mark.parametrize("mode", ERAS)
 async def test_data_of_a_declared_type_is_structured_and_any_data_is_text(mode: str) -> None:
     schema = {"type": "object", "properties": {"low": {"type": "integer"}}, "required": ["low"]}
-    typed = replace(Recorder("typed", gives=FunctionResult.say("4", data={"low": 4})).spec, result_schema=schema)
+    typed = replace(
+        Recorder("typed", gives=FunctionResult.say("4", data={"low": 4})).spec, prompt=Prompt(result_schema=schema)
+    )
     plain = Recorder("plain", gives=FunctionResult(data=[1, "two"])).spec
     async with programs([typed, plain]) as served, served.client(mode=mode) as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
@@ -221,7 +223,7 @@ async def test_data_of_a_declared_type_is_structured_and_any_data_is_text(mode: 
 async def test_data_that_is_not_as_declared_is_not_passed_off_as_such() -> None:
     schema = {"type": "object", "properties": {"low": {"type": "integer"}}, "required": ["low"]}
     gives = FunctionResult.say("cold", data={"low": "four"})
-    typed = replace(Recorder("typed", gives=gives).spec, result_schema=schema)
+    typed = replace(Recorder("typed", gives=gives).spec, prompt=Prompt(result_schema=schema))
     async with programs([typed]) as served, served.http() as http:
         answer = await http.post("/mcp", json=call_of("typed"), headers=headers_of("typed"))
     result = result_in(answer.text)

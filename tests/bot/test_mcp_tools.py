@@ -121,17 +121,17 @@ async def test_the_settings_say_what_a_tool_is_here(tmp_path: Path) -> None:
     async with a_group(settings=servers(trusting, entry)) as group:
         await until(group, lambda: function(group, "mcp__one__drop") and function(group, "mcp__two__get"))
         specs = {spec.name: spec for spec in group.daemon.registry.specs if spec.name.startswith("mcp__")}
-    assert {name: spec.effect.value for name, spec in specs.items()} == {
+    assert {name: spec.execution.effect.value for name, spec in specs.items()} == {
         "mcp__one__get": "read",
         "mcp__one__put": "idempotent",
         "mcp__one__drop": "idempotent",
         "mcp__two__get": "once",
     }
     dropped = specs["mcp__one__drop"]
-    assert (dropped.description, dropped.commands, dropped.scope) == ("Ours.", ("drop it",), "private")
-    assert dropped.roles == frozenset({Role.OWNER})
-    assert dropped.tags == {"mcp", "files"}
-    assert specs["mcp__two__get"].roles == frozenset({Role.ADMIN, Role.OWNER})
+    assert (dropped.description, dropped.command.words, dropped.access.scope) == ("Ours.", ("drop it",), "private")
+    assert dropped.access.roles == frozenset({Role.OWNER})
+    assert dropped.origin.tags == {"mcp", "files"}
+    assert specs["mcp__two__get"].access.roles == frozenset({Role.ADMIN, Role.OWNER})
 
 
 async def test_a_tool_that_fails_is_said_in_our_words_and_told_the_model_in_its_own(tmp_path: Path) -> None:

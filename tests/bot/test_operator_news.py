@@ -15,6 +15,7 @@ from config.loader import SettingsInvalid
 from config.settings import Settings
 from config.texts import Texts
 from function_calls.schema.definition import fault
+from function_calls.spec import Origin
 from tests.fakes.functions import Recorder
 from tests.fakes.sources import Written
 
@@ -231,7 +232,7 @@ async def test_that_a_version_from_before_serves_on_is_said_only_where_one_does(
         await world.is_broken(broken())
         [told] = await world.told_after(2)
         assert EN.say("operators.serves_on") not in told
-    there = replace(Recorder("act", commands=["act"]).spec, source="tools.yaml:1")
+    there = replace(Recorder("act", commands=["act"]).spec, origin=Origin(source="tools.yaml:1"))
     async with a_world() as world:
         world.source.write(there, faults=[broken()])
         await world.source.read()

@@ -30,7 +30,7 @@ async def given_by(settings: Mapping[str, Any]) -> Snapshot:
 
 
 def of_bots(snapshot: Snapshot) -> Sequence[tuple[str, str | None]]:
-    return [(spec.name, spec.bot) for spec in snapshot.specs]
+    return [(spec.name, spec.access.bot) for spec in snapshot.specs]
 
 
 @pytest.mark.requirement("E46")

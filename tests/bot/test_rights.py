@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from bot.testing import Group, TestPlatform, a_group, call
-from function_calls.turn import Path, Turn
+from function_calls.call import CallRequest, Path
+from function_calls.turn import Turn, TurnInput
 from services.refs import ChatRef, MemberRef, Role
 from tests.fakes.functions import Recorder
 
@@ -40,13 +41,13 @@ async def by_a_function_of_the_model(group: Group, name: str, facts: dict[str, A
 def by_hand(path: Path) -> Way:
     async def invoke(group: Group, name: str, facts: dict[str, Any]) -> None:
         daemon, context = group.daemon, group.message("Ann", "", **facts)
-        turn = Turn(
+        given = TurnInput(
             id=context.key.native_id,
             functions=daemon.registry.of("default"),
             profile=lambda: daemon.chats.profile(context.chat),
-            deadline=group.clock.monotonic() + 60,
         )
-        await daemon.invoker.invoke(context, name, {}, turn, path)
+        turn = Turn(given, group.clock.monotonic() + 60)
+        await daemon.invoker.invoke(CallRequest(context, name, {}, turn, path))
 
     return invoke
 

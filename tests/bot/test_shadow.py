@@ -187,10 +187,10 @@ async def test_turns_that_never_end_do_not_pile_up() -> None:
     turns = [routing.a_turn() for _ in range(1001)]
     for turn in turns:
         await shadow.around(Round(a_message("hi"), turn, 0, ModelRequest(messages=[])), ask)
-    shadow.turn_ended(turns[0].id, WORK)
+    shadow.turn_ended(turns[0].input.id, WORK)
     await shadow.idle()
     assert shadow_model.requests == []
-    shadow.turn_ended(turns[-1].id, WORK)
+    shadow.turn_ended(turns[-1].input.id, WORK)
     await shadow.idle()
     assert len(shadow_model.requests) == 1
 

@@ -15,9 +15,9 @@ from sqlalchemy import select
 
 from bot.direct_calls import Caller
 from bot.testing import FAMILY, PLATFORM, call
+from function_calls.call import Path as Way
 from function_calls.declaration import parameters_of
 from function_calls.schema.mappings import spec_from_mapping
-from function_calls.turn import Path as Way
 from services.refs import MemberRef, Role
 from services.store.port import Statement
 from services.store.turns.ledger import LEDGER

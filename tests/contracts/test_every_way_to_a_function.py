@@ -137,8 +137,12 @@ async def test_a_function_behaves_the_same_whichever_way_it_is_written_and_found
         assert group.daemon.functions.faults == ()
         spec = group.daemon.registry.of("default").find("order")
         assert spec is not None
-        assert (spec.tags, dict(spec.metadata), spec.timeout_seconds) == ({"bar"}, {"team": "blue"}, 2.0)
-        assert spec.source.rpartition(":")[2].isdecimal()
+        assert (spec.origin.tags, dict(spec.origin.metadata), spec.execution.timeout_seconds) == (
+            {"bar"},
+            {"team": "blue"},
+            2.0,
+        )
+        assert spec.origin.source.rpartition(":")[2].isdecimal()
         assert await said(group, "/order tea 2") == ["2 x tea"]
         assert await said(group, "/order tea") == ["1 x tea"]
         assert await said(group, "/order now") == ["Say please."]

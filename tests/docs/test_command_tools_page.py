@@ -73,7 +73,7 @@ async def test_the_shipped_tools_are_good_and_wait_to_be_taken_to_hand() -> None
     async with a_group(settings={"sources": {"commands": [str(ROOT / "config/commands")]}}) as group:
         assert group.daemon.functions.faults == ()
         known = group.daemon.registry.of("default")
-        specs = [spec for spec in known.specs if spec.source.rpartition(":")[0].endswith(".yaml")]
-        assert {spec.activation for spec in specs} == {"on_request"}
+        specs = [spec for spec in known.specs if spec.origin.source.rpartition(":")[0].endswith(".yaml")]
+        assert {spec.prompt.activation for spec in specs} == {"on_request"}
         [machine] = known.groups.values()
         assert set(machine.functions) == {spec.name for spec in specs}

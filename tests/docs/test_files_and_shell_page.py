@@ -90,8 +90,8 @@ async def test_the_conversation_about_programs_goes_as_shown() -> None:
 async def test_the_table_of_functions_is_whole_and_true() -> None:
     rows = re.findall(r"^\| `(\w+)` \| ([^|]+) \|", PAGE.text, re.MULTILINE)
     async with a_group(FUNCTIONS) as group:
-        specs = {spec.name: spec for spec in group.daemon.registry.specs if spec.tags & {"files", "shell"}}
+        specs = {spec.name: spec for spec in group.daemon.registry.specs if spec.origin.tags & {"files", "shell"}}
     assert {name for name, _ in rows} == set(specs)
     for name, who in rows:
-        assert (Role.MEMBER in specs[name].roles) is who.startswith("everybody")
-        assert specs[name].scope == "private"
+        assert (Role.MEMBER in specs[name].access.roles) is who.startswith("everybody")
+        assert specs[name].access.scope == "private"

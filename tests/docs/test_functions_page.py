@@ -44,7 +44,7 @@ def example() -> Iterator[ModuleType]:
 
 def test_the_pages_function_is_loaded(example: ModuleType) -> None:
     [spec] = specs_of(example, {Clock: VirtualClock()})
-    assert (spec.name, spec.commands, spec.effect) == ("order_drink", ("order", "点单"), Effect.ONCE)
+    assert (spec.name, spec.command.words, spec.execution.effect) == ("order_drink", ("order", "点单"), Effect.ONCE)
     assert spec.parameters["required"] == ["drink"]
 
 

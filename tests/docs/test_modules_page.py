@@ -68,8 +68,8 @@ async def test_the_definitions_of_the_page_have_what_tool_info_lends_them(tmp_pa
         ounces, weigh = functions.find("to_ounces"), functions.find("weigh")
     assert ounces is not None
     assert weigh is not None
-    assert (ounces.tags, ounces.description) == ({"kitchen"}, "Turn grams into ounces")
-    assert (weigh.tags, weigh.description) == ({"scales"}, "Kitchen scales")
+    assert (ounces.origin.tags, ounces.description) == ({"kitchen"}, "Turn grams into ounces")
+    assert (weigh.origin.tags, weigh.description) == ({"scales"}, "Kitchen scales")
     async with a_group(settings={"sources": {"python": [str(tmp_path / "kitchen.py")]}}) as group:
         assert await group.say("Ann", "/ounces 100") == ["3.5 oz"]
 

@@ -41,7 +41,7 @@ async def test_every_command_of_the_page_is_one() -> None:
     commands = {"news", "search", "ask", "搜索", "summary", "总结", "clearmessages", "forget history", "清除历史"}
     assert [one for one in commands if f"`/{one}" not in PAGE.text] == []
     async with a_group() as group:
-        known = {one for spec in group.daemon.registry.specs for one in spec.commands}
+        known = {one for spec in group.daemon.registry.specs for one in spec.command.words}
     assert commands <= known
 
 

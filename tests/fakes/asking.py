@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from function_calls.call import Call, Resumed
+from function_calls.call import Call
 from function_calls.context import MessageContext
-from function_calls.spec import Choice, FunctionResult, Message
+from function_calls.spec import Choice, FunctionResult, Message, Resumed
 from tests.fakes.functions import Recorder
 
 

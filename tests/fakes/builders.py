@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from config.texts import Texts
-from function_calls.call import Call, Resumed
+from function_calls.call import Call, CallRequest, Path
 from function_calls.context import Kind, MessageContext, MessageKey, Sender
 from function_calls.profile import ChatProfile
-from function_calls.spec import FunctionResult, FunctionSpec, Takeable
+from function_calls.registry import BotFunctions
+from function_calls.spec import FunctionResult, FunctionSpec, Resumed
+from function_calls.turn import Turn, TurnInput
 from services.llm.model import OfferedFunction
 from services.refs import ChatRef, MemberRef, Role
 from services.threads import Threads
@@ -60,59 +63,37 @@ def a_profile(language: str = "en", timezone: str = "Europe/Oslo", **changes: An
     return replace(profile, **changes)
 
 
-def a_call(language: str = "en", key: str = "turn-1:0", state: dict[str, Any] | None = None, **profile: Any) -> Call:
-    """A run of a function, outside any turn: `invoke` fails, and status texts are dropped."""
-
+def a_call(
+    language: str = "en",
+    key: str = "turn-1:0",
+    state: dict[str, Any] | None = None,
+    resumed: Resumed | None = None,
+    **profile: Any,
+) -> Call:
+    """A run of a function in a turn without other functions: `invoke` fails, and status texts are dropped."""
     profile_ = a_profile(language, **profile)
-    return Call(key, 30.0, {} if state is None else state, profile_, _NoDoors())
+    turn = Turn(TurnInput("turn-1", BotFunctions(()), lambda: profile_), math.inf)
+    if state is not None:
+        turn.memory.state = state
+    if resumed is not None:
+        turn.memory.resume(key, resumed)
+    request = CallRequest(a_message(), "function", {}, turn, Path.COMMAND, key=key)
+    return Call(_NoOtherFunctions(), request, profile_, deadline=30.0)
 
 
-class _NoDoors:
-    """Leads to no other function, and to no chat."""
+class _NoOtherFunctions:
+    """Runs nothing."""
 
     threads = Threads()
-    asked_at = None
-    answered = ""
-    resumed = None
 
-    def count_from(self, at: datetime) -> None:
-        return None
+    async def invoke(self, request: CallRequest) -> FunctionResult:
+        raise AssertionError(f"the handler called {request.name!r} with {request.arguments!r}: not expected here")
 
-    def functions(self) -> Sequence[FunctionSpec]:
+    def callable_by(self, request: CallRequest) -> Sequence[FunctionSpec]:
         return ()
 
-    def on_request(self) -> Sequence[Takeable]:
+    def find(self, request: CallRequest, text: str, most: int) -> Sequence[OfferedFunction]:
         return ()
 
-    def is_at_hand(self, spec: FunctionSpec) -> bool:
-        return True
-
-    def find(self, text: str, most: int) -> Sequence[OfferedFunction]:
-        return ()
-
-    async def invoke(
-        self,
-        name: str,
-        arguments: Mapping[str, Any],
-        number: int,
-        *,
-        confirmed: bool = False,
-        goes_on: Resumed | None = None,
-        allowed: str = "",
-    ) -> FunctionResult:
-        raise AssertionError(f"the handler called {name!r} with {dict(arguments)!r}, which this test did not expect")
-
-    def has_read_outside(self) -> None:
-        return None
-
-    async def role_now(self) -> Role:
-        return Role.MEMBER
-
-    def would_ask(self, spec: FunctionSpec) -> bool:
+    def would_ask(self, request: CallRequest, spec: FunctionSpec) -> bool:
         return False
-
-    async def until_kept(self) -> None:
-        return None
-
-    async def status(self, text: str) -> None:
-        return None

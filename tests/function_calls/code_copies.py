@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import cache
 from types import CodeType, ModuleType
 
-from function_calls import invocation, llm, resuming, router, spec
+from function_calls import call, invocation, llm, resuming, router, spec
 from function_calls import turn as turns
 from function_calls.checks import approvals, permissions
 from function_calls.questions import questions
@@ -20,6 +20,7 @@ _IN_ORDER: Sequence[ModuleType] = (
     questions,
     approvals,
     progress,
+    call,
     invocation,
     llm,
     resuming,

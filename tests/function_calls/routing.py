@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import orjson
 
 from config.settings import RouterSettings
+from function_calls.call import CallRequest, Path
 from function_calls.checks.permissions import Open, Policies
 from function_calls.context import MessageContext
 from function_calls.filters.call import CallFilter
@@ -19,7 +20,7 @@ from function_calls.questions.questions import OpenQuestion, open_from_json, ope
 from function_calls.registry import FunctionRegistry
 from function_calls.router import FunctionCallRouter
 from function_calls.spec import FunctionResult, FunctionSpec
-from function_calls.turn import HistoryLine, KnownPast, Path, Run, Turn, TurnLog
+from function_calls.turn import HistoryLine, KnownPast, Run, Turn, TurnInput, TurnLog
 from services.clock import Deadlines, VirtualClock
 from services.llm.model import ChatModel
 from tests.fakes.builders import a_message, a_profile
@@ -77,17 +78,18 @@ class Routing:
         """A new turn, which lasts at most 120 seconds."""
 
         self._turns += 1
-        turn = Turn(
+        deadline = changes.pop("deadline", self.clock.monotonic() + 120)
+        known = {field.name for field in fields(TurnInput)}
+        given = {"past": KnownPast(self._history), **{name: changes.pop(name) for name in known & changes.keys()}}
+        turn_input = TurnInput(
             id=f"turn-{self._turns}",
             functions=self.registry.of("default"),
             profile=lambda: self.profile,
-            deadline=self.clock.monotonic() + 120,
-            past=KnownPast(self._history),
+            **given,
         )
-        if log is not None:
-            turn.log = log
+        turn = Turn(turn_input if log is None else replace(turn_input, log=log), deadline)
         for name, value in changes.items():
-            setattr(turn, name, value)
+            setattr(turn.memory, name, value)
         self.turn = turn
         return turn
 
@@ -105,7 +107,7 @@ class Routing:
         raw = options.pop("raw", {})
         path = options.pop("path", Path.COMMAND)
         turn = options.pop("turn", None) or self.a_turn()
-        return await self.invoker.invoke(message or a_message(), name, raw, turn, path, **options)
+        return await self.invoker.invoke(CallRequest(message or a_message(), name, raw, turn, path, **options))
 
     def set_profile(self, **changes: Any) -> None:
         """Change the chat's settings, from now on."""

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from config.texts import Texts
+from function_calls.call import Path
 from function_calls.context import Kind, TimerCall
 from function_calls.outcome import OutcomeKind
 from function_calls.spec import FunctionResult, Question, ToolError
-from function_calls.turn import Path
 from services.refs import ErrorCode
 from tests.fakes.asking import Asking
 from tests.fakes.builders import a_message

@@ -33,13 +33,23 @@ def nothing(args: dict[str, Any]) -> None:
 @pytest.mark.requirement("D9", "D18", "E3", "E6", "E25")
 def test_a_definition_of_a_name_and_a_handler_has_these_defaults() -> None:
     spec = spec_from_mapping({"name": "act", "handler": nothing})
-    assert (spec.name, spec.description, spec.bot, spec.result_schema) == ("act", "", None, None)
-    assert (spec.scope, spec.require_at, spec.roles) == ("both", False, frozenset(Role))
-    assert (spec.examples, spec.commands, spec.tags, spec.filters) == ((), (), frozenset(), ())
-    assert (spec.timeout_seconds, spec.retry, spec.effect) == (30.0, None, Effect.READ)
-    assert (spec.offered_to, spec.activation) == (frozenset(OfferedTo), Activation.ALWAYS)
-    assert (spec.serial, spec.return_direct, spec.immediate, spec.confirm) == (False, False, False, "")
-    assert (spec.parameters, dict(spec.metadata)) == ({"type": "object", "properties": {}, "required": []}, {})
+    assert (spec.name, spec.description, spec.access.bot, spec.prompt.result_schema) == ("act", "", None, None)
+    assert (spec.access.scope, spec.access.require_at, spec.access.roles) == ("both", False, frozenset(Role))
+    assert (spec.prompt.examples, spec.command.words, spec.origin.tags, spec.execution.filters) == (
+        (),
+        (),
+        frozenset(),
+        (),
+    )
+    assert (spec.execution.timeout_seconds, spec.execution.retry, spec.execution.effect) == (30.0, None, Effect.READ)
+    assert (spec.access.offered_to, spec.prompt.activation) == (frozenset(OfferedTo), Activation.ALWAYS)
+    assert (spec.execution.serial, spec.execution.return_direct, spec.command.immediate, spec.access.confirm) == (
+        False,
+        False,
+        False,
+        "",
+    )
+    assert (spec.parameters, dict(spec.origin.metadata)) == ({"type": "object", "properties": {}, "required": []}, {})
 
 
 @pytest.mark.requirement("D5", "D18", "E5", "E7", "E8", "E9")
@@ -71,23 +81,39 @@ def test_every_option_is_read() -> None:
         },
         "here:1",
     )
-    assert (spec.description, spec.examples, spec.commands) == (
+    assert (spec.description, spec.prompt.examples, spec.command.words) == (
         "Acts.",
         ("act in {city}",),
         ("act", "act now", "行动"),
     )
-    assert (spec.scope, spec.require_at, spec.roles) == ("group", True, frozenset({Role.ADMIN, Role.OWNER}))
-    assert (spec.tags, spec.sensitive, spec.filters) == (frozenset({"one"}), frozenset({"city"}), ("safe",))
-    assert (spec.timeout_seconds, spec.retry, spec.effect) == (1.5, Retry(3, 0.25), Effect.IDEMPOTENT)
-    assert (spec.confirm, dict(spec.ask), spec.status_text) == ("Sure?", {"city": "Where?"}, "…")
-    assert (spec.offered_to, spec.activation) == (frozenset({OfferedTo.MODEL}), Activation.ON_REQUEST)
-    assert (dict(spec.metadata), spec.source) == ({"team": "blue", "x-cost": 3}, "here:1")
+    assert (spec.access.scope, spec.access.require_at, spec.access.roles) == (
+        "group",
+        True,
+        frozenset({Role.ADMIN, Role.OWNER}),
+    )
+    assert (spec.origin.tags, spec.execution.sensitive, spec.execution.filters) == (
+        frozenset({"one"}),
+        frozenset({"city"}),
+        ("safe",),
+    )
+    assert (spec.execution.timeout_seconds, spec.execution.retry, spec.execution.effect) == (
+        1.5,
+        Retry(3, 0.25),
+        Effect.IDEMPOTENT,
+    )
+    assert (spec.access.confirm, dict(spec.execution.ask), spec.execution.status_text) == (
+        "Sure?",
+        {"city": "Where?"},
+        "…",
+    )
+    assert (spec.access.offered_to, spec.prompt.activation) == (frozenset({OfferedTo.MODEL}), Activation.ON_REQUEST)
+    assert (dict(spec.origin.metadata), spec.origin.source) == ({"team": "blue", "x-cost": 3}, "here:1")
 
 
 @pytest.mark.requirement("E5")
 @pytest.mark.parametrize(("key", "value"), [("tag", "a"), ("tag", ["a"]), ("tags", ("a",)), ("tags", {"a"})])
 def test_one_tag_or_several_become_a_set(key: str, value: Any) -> None:
-    assert spec_from_mapping({"name": "act", "handler": nothing, key: value}).tags == frozenset({"a"})
+    assert spec_from_mapping({"name": "act", "handler": nothing, key: value}).origin.tags == frozenset({"a"})
 
 
 @pytest.mark.requirement("E1", "E2")
@@ -209,7 +235,7 @@ def test_a_list_of_required_names_within_the_short_form_survives() -> None:
 @pytest.mark.requirement("E26", "E27", "E36")
 async def test_a_spec_is_built_from_a_name_a_handler_and_options() -> None:
     spec = new_spec("add", plain_tools.add, "Adds.", parameters=plain_tools.NUMBERS, tags=["math"])
-    assert (spec.description, spec.tags) == ("Adds.", frozenset({"math"}))
+    assert (spec.description, spec.origin.tags) == ("Adds.", frozenset({"math"}))
     assert plain_tools.add({"a": 1, "b": 2}) == 3
     assert (await Routing(spec).invoke("add", raw={"a": 1, "b": "2"})).data == 3
 
@@ -273,7 +299,7 @@ async def test_a_plain_handler_reads_who_asked_and_what_earlier_calls_left() -> 
     await routing.invoke("remember", turn=turn)
     assert (await routing.invoke("recall", turn=turn)).reply == "red"
     who = await routing.invoke("whoami", turn=turn)
-    assert who.data == {"member": "test:bot:ann", "run": turn.id, "agent": "default", "chat": "test:bot:family"}
+    assert who.data == {"member": "test:bot:ann", "run": turn.input.id, "agent": "default", "chat": "test:bot:family"}
 
 
 # -- modules
@@ -282,8 +308,11 @@ async def test_a_plain_handler_reads_who_asked_and_what_earlier_calls_left() -> 
 @pytest.mark.requirement("E28", "C27")
 def test_a_module_lends_its_tags_to_tools_that_have_none() -> None:
     specs = {spec.name: spec for spec in specs_of_module(plain_tools)}
-    assert (specs["add"].tags, specs["whoami"].tags) == (frozenset({"plain", "small"}), frozenset({"people"}))
-    assert specs["add"].source == "tests/function_calls/plain_tools.py:8"
+    assert (specs["add"].origin.tags, specs["whoami"].origin.tags) == (
+        frozenset({"plain", "small"}),
+        frozenset({"people"}),
+    )
+    assert specs["add"].origin.source == "tests/function_calls/plain_tools.py:8"
     assert specs["whoami"].description == "Small things"
 
 
@@ -300,9 +329,13 @@ def test_a_module_without_tools_is_refused_by_name() -> None:
 async def test_a_marked_function_is_read_from_its_signature_and_docstring() -> None:
     spec = as_spec(book, {})
     assert (spec.name, spec.description) == ("book", "Book a room or a desk.")
-    assert (spec.examples, spec.tags, spec.commands) == (("book {title}",), frozenset({"office"}), ("book",))
-    assert dict(spec.metadata) == {"x_color": "blue"}
-    assert spec.source.startswith("tests/function_calls/sample_functions.py:")
+    assert (spec.prompt.examples, spec.origin.tags, spec.command.words) == (
+        ("book {title}",),
+        frozenset({"office"}),
+        ("book",),
+    )
+    assert dict(spec.origin.metadata) == {"x_color": "blue"}
+    assert spec.origin.source.startswith("tests/function_calls/sample_functions.py:")
     assert spec.arguments.parse({"title": "Hall", "guests": "3"}) == Booking(title="Hall", guests=3)
     result = await Routing(spec).invoke("book", raw={"title": "Hall"})
     assert (result.data, result.messages) == ({"title": "Hall", "lines": ["turn-2:0"]}, ())
@@ -338,7 +371,7 @@ def test_an_option_that_is_nearly_a_known_one_is_an_error_and_loosens_nothing(wr
 
     with pytest.raises(DefinitionError, match=f"there is no option '{written}'; did you mean '{meant}'"):
         as_spec(tool_function(**{written: "admin"})(own), {})
-    assert as_spec(tool_function(colour="blue")(own), {}).metadata == {"colour": "blue"}
+    assert as_spec(tool_function(colour="blue")(own), {}).origin.metadata == {"colour": "blue"}
 
 
 @tool_function()

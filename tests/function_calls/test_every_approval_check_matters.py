@@ -98,7 +98,7 @@ async def a_yes_is_for_this_rule(code: Code) -> None:
 
 async def a_yes_is_for_this_form_of_the_function(code: Code) -> None:
     edited = act()
-    edited.spec = replace(edited.spec, version="another")
+    edited.spec = replace(edited.spec, origin=replace(edited.spec.origin, version="another"))
     for changed in (act(effect="idempotent"), act(touches="reaches_out"), edited):
         chat = Waiting(code, act(), **rule())
         question = (await chat.invoke(chat.a_turn())).question
@@ -250,8 +250,8 @@ async def a_changed_function_is_not_run_on_an_old_yes(code: Code) -> None:
 
 _ANY_ROLE = "        return role.rank >= self.role.rank and not (self.by_other and is_asker)\n"
 _RANK, _OTHERS = "role.rank >= self.role.rank and ", " and not (self.by_other and is_asker)"
-_CLAIM = "        if not await turn.approval.claim(allows):"
-_MAY = "        if not may and not await turn.approval.claimed():"
+_CLAIM = "        if not await turn.input.approval.claim(allows):"
+_MAY = "        if not may and not await turn.input.approval.claimed():"
 _GRANT = 'grant=grant if for_always and not rule.by_other else ""'
 _ALWAYS = "for_always and "
 _FACTS = '_digest("grant", context.chat, spec.name, fingerprint(spec), touches, values, rule.role, rule.by_other)'
@@ -265,18 +265,22 @@ REMOVALS = [
     ),
     Removal("no answer, no privilege", turns, "return Role.MEMBER", "return sender.role", a_lost_role_is_noticed),
     Removal(
-        "live role of effects", permissions, "(spec.effect is not Effect.READ or ", "(False or ", a_lost_role_is_noticed
+        "live role of effects",
+        permissions,
+        "(spec.execution.effect is not Effect.READ or ",
+        "(False or ",
+        a_lost_role_is_noticed,
     ),
     Removal(
         "live role of reads",
         permissions,
-        " or bool(spec.touches))",
+        " or bool(spec.execution.touches))",
         ")",
         a_lost_role_is_noticed_for_reads_that_touch_more,
     ),
     Removal("rule", approvals, "return ALLOWED if rule is None", "return ALLOWED if True", a_rule_makes_it_wait),
-    Removal("tags", approvals, "not spec.tags.isdisjoint(rule.tags)", "False", a_rule_makes_it_wait),
-    Removal("sensitive", approvals, "(rule.sensitive and spec.sensitive)", "False", a_rule_makes_it_wait),
+    Removal("tags", approvals, "not spec.origin.tags.isdisjoint(rule.tags)", "False", a_rule_makes_it_wait),
+    Removal("sensitive", approvals, "(rule.sensitive and spec.execution.sensitive)", "False", a_rule_makes_it_wait),
     Removal("names", approvals, "spec.name in rule.functions", "False", a_rule_makes_it_wait),
     Removal(
         "chats",
@@ -286,7 +290,7 @@ REMOVALS = [
         a_rule_for_another_chat_or_function_does_not,
     ),
     Removal("same run", approvals, "approved.digest == terms.digest", "True", a_yes_is_for_these_arguments),
-    Removal("single use", approvals, "            turn.approved = None\n", "", a_yes_is_for_one_run),
+    Removal("single use", approvals, "            turn.memory.approved = None\n", "", a_yes_is_for_one_run),
     Removal("arguments", approvals, _FACTS, _FACTS.replace(" values,", ""), a_yes_is_for_these_arguments),
     Removal("chat", approvals, _FACTS, _FACTS.replace(" context.chat,", ""), a_yes_is_for_this_chat),
     Removal("asker", approvals, '_digest("once", grant, context.sender.ref)', "grant", a_yes_is_for_this_asker),
@@ -406,11 +410,11 @@ REMOVALS = [
     Removal(
         "changed function",
         resuming,
-        """        turn.asker = asker
-        spec = turn.functions.find(question.function)
+        """        turn.memory.asker = asker
+        spec = turn.input.functions.find(question.function)
         if spec is None or fingerprint(spec) != on.fingerprint:""",
-        """        turn.asker = asker
-        spec = turn.functions.find(question.function)
+        """        turn.memory.asker = asker
+        spec = turn.input.functions.find(question.function)
         if spec is None:""",
         a_changed_function_is_not_run_on_an_old_yes,
     ),

@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 import pytest
 
 from config.chat_settings import ResolvedFunction
-from function_calls import invocation
-from function_calls import invocation as doors
+from function_calls import call, invocation
+from function_calls.call import Path
 from function_calls.checks import permissions
 from function_calls.checks.permissions import Open, Policies, Verdict
 from function_calls.invocation import Invoker
 from function_calls.spec import FunctionResult, Retry, ToolError
-from function_calls.turn import NoTurnLog, Path, Run, StoredRun
+from function_calls.turn import NoTurnLog, Run, StoredRun
 from services.refs import ErrorCode, Role
 from services.store.port import Write
 from tests.fakes.builders import a_member, a_message
@@ -77,7 +77,7 @@ async def is_refused(
     routing = Routing(act, invoker=invoker, **profile)
     turn = routing.a_turn(addressed=addressed)
     result = await routing.invoke("act", raw=OSLO, path=path, turn=turn)
-    assert (code_of(result), act.runs, turn.effects) == (ErrorCode.REFUSED, [], 0)
+    assert (code_of(result), act.runs, turn.memory.effects) == (ErrorCode.REFUSED, [], 0)
 
 
 async def only_known_functions_run(invoker: type[Invoker]) -> None:
@@ -141,7 +141,7 @@ async def a_policy_that_refuses_is_obeyed(invoker: type[Invoker], which: str) ->
     policies = Policies(**{name: Refuses() if name == which else Open() for name in ("budget", "taint", "approval")})
     routing = Routing(act, invoker=invoker, policies=policies)
     result = await routing.invoke("act", raw=OSLO)
-    assert (code_of(result), act.runs, routing.turn.effects) == (ErrorCode.REFUSED, [], 0)
+    assert (code_of(result), act.runs, routing.turn.memory.effects) == (ErrorCode.REFUSED, [], 0)
 
 
 async def the_budget_is_obeyed(invoker: type[Invoker]) -> None:
@@ -205,9 +205,9 @@ async def an_intent_stands_before_the_run_and_a_result_after_it(invoker: type[In
     routing = Routing(act, invoker=invoker, policies=Policies(Takes(), Takes(), Takes()))
     turn = routing.a_turn(log=Remembers(events))
     await routing.invoke("act", raw=OSLO, turn=turn)
-    key = f"{turn.id}:0"
+    key = f"{turn.input.id}:0"
     assert events == [("intent", key, 3), ("run", key), ("result", key)]
-    assert turn.effects == 1
+    assert turn.memory.effects == 1
 
 
 async def from_before(
@@ -224,13 +224,13 @@ async def a_stored_result_is_given_again_without_a_run(invoker: type[Invoker]) -
     kept = FunctionResult(data=7, context_updates={"seen": True})
     for effect in ("read", "idempotent", "once"):
         result, act, routing = await from_before(invoker, effect, StoredRun("act", kept))
-        assert (result, act.runs, routing.turn.state) == (kept, [], {"seen": True})
-        assert routing.turn.effects == (effect != "read")
+        assert (result, act.runs, routing.turn.memory.state) == (kept, [], {"seen": True})
+        assert routing.turn.memory.effects == (effect != "read")
 
 
 async def an_effect_of_unknown_outcome_is_never_run_again(invoker: type[Invoker]) -> None:
     result, act, routing = await from_before(invoker, "once", StoredRun("act", None))
-    assert (code_of(result), act.runs, routing.turn.effects) == (ErrorCode.UNKNOWN_OUTCOME, [], 1)
+    assert (code_of(result), act.runs, routing.turn.memory.effects) == (ErrorCode.UNKNOWN_OUTCOME, [], 1)
 
 
 async def a_stored_run_of_another_function_is_never_taken_for_this_one(invoker: type[Invoker]) -> None:
@@ -242,7 +242,7 @@ async def what_may_be_repeated_is_run_again_under_the_same_key(invoker: type[Inv
     for effect in ("read", "idempotent"):
         result, act, routing = await from_before(invoker, effect, StoredRun("act", None))
         assert (result.ok, act.runs) == (True, [OSLO])
-        assert act.calls[0].key == f"{routing.turn.id}:0"
+        assert act.calls[0].key == f"{routing.turn.input.id}:0"
 
 
 async def every_run_has_a_key_of_its_own(invoker: type[Invoker]) -> None:
@@ -251,7 +251,7 @@ async def every_run_has_a_key_of_its_own(invoker: type[Invoker]) -> None:
     turn = routing.a_turn()
     for _ in range(3):
         await routing.invoke("act", raw=OSLO, turn=turn)
-    assert [call.key for call in act.calls] == [f"{turn.id}:{n}" for n in range(3)]
+    assert [call.key for call in act.calls] == [f"{turn.input.id}:{n}" for n in range(3)]
 
 
 async def a_nested_run_has_no_more_rights(invoker: type[Invoker]) -> None:
@@ -274,22 +274,28 @@ async def nesting_ends(invoker: type[Invoker]) -> None:
 
     deep = Recorder("deep", does=again)
     await Routing(deep, invoker=invoker).invoke("deep")
-    assert len(deep.runs) == doors.DEEPEST_NESTING + 1
+    assert len(deep.runs) == call.DEEPEST_NESTING + 1
 
 
 async def nothing_repeats_an_effect_that_must_happen_once(invoker: type[Invoker]) -> None:
     act = Recorder("act", effect="once", gives=ToolError("not now", ErrorCode.TRANSIENT))
-    routing = Routing(replace(act.spec, retry=Retry(3, 0)), invoker=invoker)
+    routing = Routing(replace(act.spec, execution=replace(act.spec.execution, retry=Retry(3, 0))), invoker=invoker)
     await routing.invoke("act")
     assert len(act.runs) == 1
 
 
 _REFUSALS = "        (None if setting is None else enabled(setting))\n"
-_AT_HAND = "        or (None if spec.activation is _ALWAYS else at_hand(spec, turn, profile, path))\n"
+_AT_HAND = "        or (None if spec.prompt.activation is _ALWAYS else at_hand(spec, turn, profile, path))\n"
 _SWITCHED_ON = "        or (switched_on(profile) if path is _MODEL else None)\n"
-_POLICIES = "in self._policies[passed:] if passed else self._policies:"
+_POLICIES = "in self._policies[passed:]:"
 REMOVALS = [
-    Removal("known", invocation, "= turn.functions.find(name)", "= turn.functions.specs[0]", only_known_functions_run),
+    Removal(
+        "known",
+        invocation,
+        "= turn.input.functions.find(request.name)",
+        "= turn.input.functions.specs[0]",
+        only_known_functions_run,
+    ),
     Removal("enabled", permissions, _REFUSALS, "        None\n", a_disabled_function_is_refused),
     Removal("switched on", permissions, _SWITCHED_ON, "", switched_off_is_refused),
     Removal("path open", permissions, "        or open_to(spec, path)\n", "", a_closed_way_is_refused),
@@ -298,7 +304,7 @@ REMOVALS = [
     Removal(
         "mention",
         permissions,
-        "        or (None if turn.addressed else addressed(spec, setting, context))\n",
+        "        or (None if turn.input.addressed else addressed(spec, setting, context))\n",
         "",
         a_message_that_is_not_addressed_is_refused,
     ),
@@ -309,12 +315,14 @@ REMOVALS = [
         "",
         a_weaker_role_is_refused,
     ),
-    Removal("all rights", invocation, "        if refused is not None:", "        if False:", a_weaker_role_is_refused),
+    Removal(
+        "all rights", invocation, "        if refused is not None and", "        if False and", a_weaker_role_is_refused
+    ),
     Removal(
         "arguments",
         invocation,
-        "arguments = spec.arguments.parse(as_said(spec.arguments, raw, profile))",
-        "arguments = raw",
+        "arguments = spec.arguments.parse(as_said(spec.arguments, request.arguments, profile))",
+        "arguments = request.arguments",
         wrong_arguments_never_reach_the_handler,
     ),
     Removal("budget", invocation, _POLICIES, "in self._policies[1:]:", the_budget_is_obeyed),
@@ -322,12 +330,16 @@ REMOVALS = [
     Removal("approval", invocation, _POLICIES, "in self._policies[:2]:", the_approval_is_obeyed),
     Removal("refusals", invocation, "if verdict.refusal is not None:", "if False:", the_budget_is_obeyed),
     Removal("all policies", invocation, "        if decided is not None:", "        if False:", a_yes_is_asked_for),
-    Removal("confirm", invocation, "(spec.confirm or uncertain)", "(uncertain)", a_yes_is_asked_for),
-    Removal("guess", invocation, "(spec.confirm or uncertain)", "(spec.confirm)", a_guess_is_confirmed),
+    Removal(
+        "confirm", invocation, "(spec.access.confirm or request.uncertain)", "(request.uncertain)", a_yes_is_asked_for
+    ),
+    Removal(
+        "guess", invocation, "(spec.access.confirm or request.uncertain)", "(spec.access.confirm)", a_guess_is_confirmed
+    ),
     Removal(
         "intent",
         invocation,
-        "noted = turn.log.intend(run, writes)",
+        "noted = turn.input.log.intend(run, writes)",
         "noted = None",
         an_intent_stands_before_the_run_and_a_result_after_it,
     ),
@@ -341,14 +353,14 @@ REMOVALS = [
     Removal(
         "result",
         invocation,
-        "        turn.end(run, result)\n        turn.log.result(run, result)\n",
-        "        turn.end(run, result)\n",
+        "        turn.memory.end(run, result)\n        turn.input.log.result(run, result)\n",
+        "        turn.memory.end(run, result)\n",
         an_intent_stands_before_the_run_and_a_result_after_it,
     ),
     Removal(
         "count of effects",
         invocation,
-        "        turn.begin(run)\n",
+        "        turn.memory.begin(run)\n",
         "",
         an_intent_stands_before_the_run_and_a_result_after_it,
     ),
@@ -358,7 +370,7 @@ REMOVALS = [
     Removal(
         "unknown outcome",
         invocation,
-        "(known.result is not None or spec.effect is Effect.ONCE)",
+        "(known.result is not None or spec.execution.effect is Effect.ONCE)",
         "known.result is not None",
         an_effect_of_unknown_outcome_is_never_run_again,
     ),
@@ -372,23 +384,29 @@ REMOVALS = [
     Removal(
         "repeat after a crash",
         invocation,
-        "(known.result is not None or spec.effect is Effect.ONCE)",
+        "(known.result is not None or spec.execution.effect is Effect.ONCE)",
         "True",
         what_may_be_repeated_is_run_again_under_the_same_key,
     ),
-    Removal("keys", invocation, "key = key or turn.next_key()", 'key = f"{turn.id}:0"', every_run_has_a_key_of_its_own),
+    Removal(
+        "keys",
+        invocation,
+        "= request.key or turn.next_key(),",
+        '= f"{turn.input.id}:0",',
+        every_run_has_a_key_of_its_own,
+    ),
     Removal(
         "rights of nested runs",
         invocation,
-        "refused = refusal(context, spec, turn, profile, path)",
-        "refused = None if depth else refusal(context, spec, turn, profile, path)",
+        "refused = refusal(context, spec, turn, profile, request.path)",
+        "refused = None if request.depth else refusal(context, spec, turn, profile, request.path)",
         a_nested_run_has_no_more_rights,
     ),
-    Removal("depth", doors, "        if self._depth >= DEEPEST_NESTING:", "        if False:", nesting_ends),
+    Removal("depth", call, "        if self._request.depth >= DEEPEST_NESTING:", "        if False:", nesting_ends),
     Removal(
         "never twice",
         invocation,
-        "retry.attempts_after_first if run.spec.effect is not Effect.ONCE else 0",
+        "retry.attempts_after_first if run.spec.execution.effect is not Effect.ONCE else 0",
         "retry.attempts_after_first",
         nothing_repeats_an_effect_that_must_happen_once,
     ),

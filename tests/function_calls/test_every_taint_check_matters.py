@@ -102,12 +102,12 @@ async def taint_outlives_an_approval(code: Code) -> None:
         assert (outcome.question is not None, function.runs) == (True, [])
 
 
-_ONCE = "    return spec.effect is Effect.ONCE or Role.MEMBER not in spec.roles"
+_ONCE = "    return spec.execution.effect is Effect.ONCE or Role.MEMBER not in spec.access.roles"
 REMOVALS = [
     Removal(
         "taint",
         taint,
-        "if not turn.taint or not is_tainted(spec, turn) or ",
+        "if not turn.memory.taint or not is_tainted(spec, turn) or ",
         "if True or ",
         outside_words_make_it_ask,
     ),
@@ -126,59 +126,63 @@ REMOVALS = [
         "        if False:",
         words_that_only_a_result_confesses_make_it_ask,
     ),
-    Removal("once", permissions, _ONCE, "    return Role.MEMBER not in spec.roles", whatever_reaches_out_asks),
+    Removal("once", permissions, _ONCE, "    return Role.MEMBER not in spec.access.roles", whatever_reaches_out_asks),
     Removal(
-        "not for every member", permissions, _ONCE, "    return spec.effect is Effect.ONCE", whatever_reaches_out_asks
+        "not for every member",
+        permissions,
+        _ONCE,
+        "    return spec.execution.effect is Effect.ONCE",
+        whatever_reaches_out_asks,
     ),
     Removal(
         "said to reach out",
         permissions,
-        "    if Touch.REACHES_OUT in spec.touches:",
+        "    if Touch.REACHES_OUT in spec.execution.touches:",
         "    if False:",
         whatever_reaches_out_asks,
     ),
     Removal(
         "said to stay",
         permissions,
-        "spec.effect is Effect.READ or Touch.STAYS_HERE in spec.touches",
-        "spec.effect is Effect.READ",
+        "spec.execution.effect is Effect.READ or Touch.STAYS_HERE in spec.execution.touches",
+        "spec.execution.effect is Effect.READ",
         whatever_reaches_out_asks,
     ),
     Removal(
         "what goes out",
         permissions,
-        "Touch.SENDS_OUT in spec.touches and ",
+        "Touch.SENDS_OUT in spec.execution.touches and ",
         "False and ",
         what_is_private_asks_before_it_goes_out,
     ),
     Removal(
         "only what is private",
         permissions,
-        " and Touch.READS_PRIVATE in turn.taint",
+        " and Touch.READS_PRIVATE in turn.memory.taint",
         "",
         what_is_private_asks_before_it_goes_out,
     ),
     Removal(
         "quotation",
         llm,
-        "        turn.taint |= taint_of(context, turn.profile().notes)\n",
+        "        turn.memory.taint |= taint_of(context, turn.input.profile().notes)\n",
         "",
         a_quotation_makes_it_ask,
     ),
     Removal(
         "taint through an answer",
         resuming,
-        """    turn.state.update(on.state)
-    turn.taint |= _taint(on)
+        """    turn.memory.state.update(on.state)
+    turn.memory.taint |= _taint(on)
     path = Path(on.path)""",
-        """    turn.state.update(on.state)
+        """    turn.memory.state.update(on.state)
     path = Path(on.path)""",
         taint_outlives_a_question,
     ),
     Removal(
         "taint through a dropped question",
         resuming,
-        """            turn.taint |= _taint(on)
+        """            turn.memory.taint |= _taint(on)
             return await self._llm.resume(context, turn, on, refused, spec.name)""",
         """            return await self._llm.resume(context, turn, on, refused, spec.name)""",
         taint_outlives_a_question,
@@ -186,9 +190,9 @@ REMOVALS = [
     Removal(
         "taint through a no",
         resuming,
-        """        turn.taint |= _taint(on)
-        turn.said.append""",
-        """        turn.said.append""",
+        """        turn.memory.taint |= _taint(on)
+        turn.output.said.append""",
+        """        turn.output.said.append""",
         taint_outlives_an_approval,
     ),
 ]

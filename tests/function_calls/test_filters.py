@@ -86,7 +86,7 @@ async def test_filters_see_the_free_metadata_of_a_function() -> None:
     seen: list[Any] = []
 
     async def look(invocation: Invocation, proceed: Proceed) -> FunctionResult:
-        seen.append(dict(invocation.spec.metadata))
+        seen.append(dict(invocation.spec.origin.metadata))
         return await proceed(invocation)
 
     await Routing(Recorder("act", metadata={"team": "blue"}, x_cost=3), filters=[look]).invoke("act")

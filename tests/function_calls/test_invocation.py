@@ -11,11 +11,11 @@ import pytest
 from structlog.testing import capture_logs
 
 from config.texts import Texts
+from function_calls.call import Path
 from function_calls.filters.call import Invocation, Proceed
 from function_calls.loading.python_functions import as_spec
 from function_calls.schema.mappings import new_spec
 from function_calls.spec import FunctionResult, ToolError
-from function_calls.turn import Path
 from services.refs import ErrorCode, ReasonCode, Role
 from tests.fakes.builders import a_member, a_message
 from tests.fakes.functions import CITY, Recorder
@@ -104,7 +104,9 @@ async def test_every_form_of_result_becomes_one(gives: Any, ok: bool, texts: lis
     routing = Routing(Recorder("act", gives=gives))
     result = await routing.invoke("act")
     assert (result.ok, [message.text for message in result.for_chat()], result.data) == (ok, texts, data)
-    assert routing.turn.state == ({"seen": True} if isinstance(gives, tuple) and gives[-1] == {"seen": True} else {})
+    assert routing.turn.memory.state == (
+        {"seen": True} if isinstance(gives, tuple) and gives[-1] == {"seen": True} else {}
+    )
 
 
 async def test_what_is_no_result_at_all_is_a_failure_of_the_function() -> None:
@@ -331,15 +333,15 @@ async def test_an_effect_stays_in_flight_while_it_calls_other_functions() -> Non
     async def pay(context: Any, arguments: Any, call: Any) -> None:
         await call.invoke("look", {})
         await call.invoke("book", {})
-        seen.append(routing.turn.in_flight)
+        seen.append(routing.turn.memory.in_flight)
 
     async def look(*_: Any) -> None:
-        seen.append(routing.turn.in_flight)
+        seen.append(routing.turn.memory.in_flight)
 
     functions = [Recorder("pay", does=pay, effect="once"), Recorder("look", does=look)]
     routing = Routing(*functions, Recorder("book", does=look, effect="once"))
     await routing.invoke("pay", turn=routing.turn)
-    assert (seen, routing.turn.in_flight) == (["pay", "book", "pay"], "")
+    assert (seen, routing.turn.memory.in_flight) == (["pay", "book", "pay"], "")
 
 
 async def test_nested_runs_have_keys_of_their_own_run_and_leave_those_of_the_turn_alone() -> None:
@@ -353,10 +355,10 @@ async def test_nested_runs_have_keys_of_their_own_run_and_leave_those_of_the_tur
     turn = routing.a_turn()
     for name in ("outer", "outer", "inner"):
         await routing.invoke(name, turn=turn)
-    assert [call.key for call in outer_.calls] == [f"{turn.id}:0", f"{turn.id}:1"]
+    assert [call.key for call in outer_.calls] == [f"{turn.input.id}:0", f"{turn.input.id}:1"]
     assert [call.key for call in inner.calls] == [
-        *(f"{turn.id}:{key}" for key in ("0.0", "0.1", "1.0", "1.1")),
-        f"{turn.id}:2",
+        *(f"{turn.input.id}:{key}" for key in ("0.0", "0.1", "1.0", "1.1")),
+        f"{turn.input.id}:2",
     ]
 
 
@@ -444,7 +446,7 @@ async def test_an_effect_that_the_outer_function_did_not_see_end_is_an_unknown_o
     routing.deadlines.expire()
     outcome = await task
     assert said(outcome) == [EN.say("failures.unknown_outcome", name="/buy")]
-    assert (outcome.error, len(pay.runs), routing.turn.in_flight) == (ErrorCode.UNKNOWN_OUTCOME, 1, "")
+    assert (outcome.error, len(pay.runs), routing.turn.memory.in_flight) == (ErrorCode.UNKNOWN_OUTCOME, 1, "")
     for one in waiting:
         one.cancel()
     await asyncio.gather(*waiting, return_exceptions=True)
@@ -507,7 +509,7 @@ async def test_every_run_is_recorded_with_what_the_call_log_needs() -> None:
     await routing.hears("/act Oslo")
     ((run, result),) = routing.recorded
     assert (run.spec.name, run.arguments, run.path) == ("act", {"city": "Oslo"}, Path.COMMAND)
-    assert run.key == f"{routing.turn.id}:0"
+    assert run.key == f"{routing.turn.input.id}:0"
     assert result.ok
 
 
@@ -527,5 +529,5 @@ async def test_a_handler_knows_its_run_its_time_and_its_chat() -> None:
     turn = routing.a_turn(status=status)
     await routing.invoke("act", turn=turn)
     (call,) = recorder.calls
-    assert (call.key, call.deadline, call.profile) == (f"{turn.id}:0", 30.0, routing.profile)
+    assert (call.key, call.deadline, call.profile) == (f"{turn.input.id}:0", 30.0, routing.profile)
     assert (statuses, recorder.contexts[0].sender.name) == (["working"], "Ann")

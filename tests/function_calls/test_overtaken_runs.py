@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from function_calls.call import Resumed
 from function_calls.checks.permissions import ALLOWED, Open, Policies, Verdict
-from function_calls.spec import FunctionResult
+from function_calls.spec import FunctionResult, Resumed
 from function_calls.turn import NoTurnLog, Run, StoredRun
 from services.refs import ErrorCode
 from services.store.port import Conflict, Write
@@ -89,7 +88,7 @@ async def test_a_run_that_is_only_to_end_and_whose_arguments_fit_no_more_is_turn
     act = Recorder("act", CITY, effect="once")
     routing = Routing(act)
     turn = routing.a_turn()
-    turn.resume("asked", Resumed({}, "", kind))
+    turn.memory.resume("asked", Resumed({}, "", kind))
     result = await routing.invoke("act", raw={"city": 5}, turn=turn, key="asked")
     assert (result.error and result.error.code, act.runs) == (ErrorCode.BAD_ARGUMENTS, [])
     assert [run.key for run, _ in routing.recorded] == ["asked"]

@@ -9,9 +9,9 @@ import pytest
 
 from config.chat_settings import ResolvedFunction
 from config.texts import Texts
+from function_calls.call import Path
 from function_calls.checks.permissions import callable_here, refusal
 from function_calls.context import MessageContext
-from function_calls.turn import Path
 from services.refs import ErrorCode, MemberRef, ReasonCode, Role
 from tests.fakes.builders import a_member, a_message
 from tests.fakes.functions import Recorder
@@ -87,7 +87,7 @@ async def test_the_model_is_not_offered_what_it_is_refused_and_is_told_why() -> 
         await routing.hears(a_message("please act", is_group=is_group))
         offer = routing.model.requests[0].offer
         assert offer is not None
-        assert (offer.functions, act.runs, routing.turn.effects) == ((), [], 0)
+        assert (offer.functions, act.runs, routing.turn.memory.effects) == ((), [], 0)
         assert '"error":"refused"' in routing.model.requests[1].messages[-1].content
 
 

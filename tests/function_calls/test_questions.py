@@ -110,7 +110,7 @@ async def test_only_a_yes_runs_what_needs_a_yes(answer: str, runs: int) -> None:
     wipe = Recorder("wipe", CITY, commands=["wipe"], effect="once", confirm="Really wipe {city}?", gives="Wiped.")
     routing = Routing(wipe)
     asked = await routing.hears("/wipe Oslo")
-    assert (said(asked), wipe.runs, routing.turn.effects) == (["Really wipe Oslo?"], [], 0)
+    assert (said(asked), wipe.runs, routing.turn.memory.effects) == (["Really wipe Oslo?"], [], 0)
     assert [choice.value for choice in asked.messages[0].choices] == ["yes", "no"]
     answered = await routing.hears_answer(asked, answer)
     assert len(wipe.runs) == runs
@@ -254,7 +254,7 @@ async def test_a_function_that_changed_in_between_is_not_run_on_the_old_answer()
         Recorder("other", CITY),
     ):
         answered = await Routing(changed).hears_answer(asked, "yes")
-        known_as = "/wipe" if changed.spec.commands else "wipe"
+        known_as = "/wipe" if changed.spec.command.words else "wipe"
         assert said(answered) == [EN.say("questions.changed", name=known_as)]
         assert changed.runs == []
     same = Recorder("wipe", CITY, commands=["wipe"], confirm="Really?", description="Other words.")
@@ -273,7 +273,7 @@ async def test_rights_are_those_at_the_time_of_the_answer() -> None:
 async def test_a_policy_may_ask_instead_of_refusing() -> None:
     class AsksOnce:
         async def judge(self, context: Any, spec: Any, arguments: Any, turn: Turn) -> Verdict:
-            if turn.answering is not None:
+            if turn.input.answering is not None:
                 return Verdict()
             question = confirm_question(spec, dict(arguments), EN)
             return Verdict(FunctionResult(question=question))
@@ -331,9 +331,9 @@ async def test_what_effects_say_after_a_question_is_known_to_the_turn() -> None:
     order = Recorder("order", MEAL, effect="once", gives="Ordered.")
     routing = Routing(order, script=[calls(call("order", dish="soup")), says("Done.")])
     asked = await routing.hears("soup")
-    assert routing.turn.said == []
+    assert routing.turn.output.said == []
     await routing.hears_answer(asked, "large")
-    assert [message.text for message in routing.turn.said] == ["Ordered."]
+    assert [message.text for message in routing.turn.output.said] == ["Ordered."]
 
 
 @pytest.mark.parametrize("options", [{"confirm": "@nope.nope"}, {"ask": {"city": "@nope.nope"}}])

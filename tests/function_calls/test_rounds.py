@@ -65,7 +65,7 @@ async def test_several_calls_of_one_answer_run_in_order_and_each_reads_what_thos
     await routing.hears("note four cities")
     assert [one["city"] for one in note.runs] == ["Oslo", "Rome", "Bern", "Lima"]
     assert [result["result"] for _, result in told(routing.model.requests[2])] == [0, 1, 2, 3]
-    assert routing.turn.state == {"items": ["Oslo", "Rome", "Bern", "Lima"]}
+    assert routing.turn.memory.state == {"items": ["Oslo", "Rome", "Bern", "Lima"]}
 
 
 @not_over("json_text", "xml_text", because="where one call of a text cannot be read, none of them is")
@@ -215,7 +215,7 @@ async def test_a_second_faulty_call_ends_in_plain_words_and_nothing_runs() -> No
     outcome = await routing.hears("roll a die")
     assert said(outcome) == ["“sides” must be: a whole number, at least 2."]
     assert (outcome.reason, outcome.error) == (ReasonCode.MODEL_FAILED, ErrorCode.SCHEMA_MISMATCH)
-    assert (roll.runs, routing.turn.effects) == ([], 0)
+    assert (roll.runs, routing.turn.memory.effects) == ([], 0)
 
 
 FAULTS = {
@@ -478,7 +478,7 @@ async def test_what_effects_have_said_is_known_to_the_turn_as_soon_as_they_have_
     heard: list[list[str]] = []
 
     def look(request: ModelRequest) -> Any:
-        heard.append([message.text for message in routing.turn.said])
+        heard.append([message.text for message in routing.turn.output.said])
         return says("Done.")
 
     note = Recorder("note", CITY, effect="once", gives="Noted.")

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from function_calls.call import Path
 from function_calls.context import MessageContext
 from function_calls.outcome import OutcomeKind
 from function_calls.result import normalised
 from function_calls.spec import FunctionResult, Message
-from function_calls.turn import Path
 from services.refs import ErrorCode, MemberRef, ReasonCode, Role
 from tests.fakes.builders import a_member, a_message
 from tests.fakes.functions import CITY, Recorder

@@ -246,9 +246,9 @@ def test_extensions_of_a_schema_survive_untouched() -> None:
 def test_a_blocking_function_and_one_with_a_result_model_have_schemas_too() -> None:
     assert as_spec(travel, {}).parameters["required"] == ["to", "stops"]
     spec = as_spec(book, {})
-    assert spec.result_schema is not None
-    assert spec.result_schema["properties"]["title"] == {"type": "string"}
-    assert "title" in spec.result_schema["required"]
+    assert spec.prompt.result_schema is not None
+    assert spec.prompt.result_schema["properties"]["title"] == {"type": "string"}
+    assert "title" in spec.prompt.result_schema["required"]
 
 
 def test_a_recorder_without_parameters_has_the_empty_schema() -> None:

@@ -463,7 +463,7 @@ def test_whatever_is_said_and_runs_the_offer_is_short_permitted_and_holds_what_f
         assert set(names[2:]) <= {function.original for function in everything.functions}
         if text in WORDS:
             assert f"fetch_{text}" in names
-        spec = turn.functions.find(f"fetch_{ran}")
+        spec = turn.input.functions.find(f"fetch_{ran}")
         assert spec is not None
         shortlist.note_run(message, turn, spec)
         assert set(names) | {spec.name} == {one.original for one in shortlist.offer(message, turn).sent.functions}

@@ -38,7 +38,7 @@ async def test_what_a_stored_result_confesses_is_still_in_what_is_made_of_it() -
     for result, is_outside in ((FunctionResult(data="a page", outside=True), True), (FunctionResult(data=7), False)):
         turn = routing.a_turn(log=Remembers(inner=StoredRun("inner", result)))
         assert (await routing.invoke("outer", turn=turn)).outside is is_outside
-        assert (Touch.READS_OUTSIDE in turn.taint) is is_outside
+        assert (Touch.READS_OUTSIDE in turn.memory.taint) is is_outside
     assert (len(outer.runs), inner.runs) == (2, [])
 
 

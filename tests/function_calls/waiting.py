@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import fields
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -72,12 +73,12 @@ class Waiting(NoApproval):
     def a_turn(self, **changes: Any) -> Any:
         """A turn of the copied code, in which roles are asked and questions can be claimed once."""
         turn = self.routing.a_turn()
-        names = ("id", "functions", "profile", "deadline", "log", "past")
-        copied = self.code.turn.Turn(**{name: getattr(turn, name) for name in names})
-        copied.live_role = self._live_role
-        copied.approval = self
+        known = {field.name for field in fields(turn.input)}
+        given = {name: getattr(turn.input, name) for name in known} | {"live_role": self._live_role, "approval": self}
+        given |= {name: changes.pop(name) for name in known & changes.keys()}
+        copied = self.code.turn.Turn(self.code.turn.TurnInput(**given), turn.deadline)
         for name, value in changes.items():
-            setattr(copied, name, value)
+            setattr(copied.memory, name, value)
         return copied
 
     async def _live_role(self, member: MemberRef) -> Role | None:

@@ -35,28 +35,32 @@ GUARDING: Mapping[str, Guarding] = {
                 *_QUESTIONS,
                 *_bot("budgets", "hijacked_model", "rights", "taint", "timers"),
                 *_calls("every_approval_check_matters", "every_check_matters", "every_taint_check_matters", "filters"),
-                *_calls("invocation", "overtaken_runs", "permissions", "questions", "run_doors", "stored_runs"),
+                *_calls("invocation", "overtaken_runs", "permissions", "questions", "nested_calls", "stored_runs"),
                 *_calls("script_keywords/mcp"),
             ),
             *(
                 *_QUESTIONS,
                 *_bot("at_hand", "basic_calls", "mcp_words", "what_a_run_knows"),
-                *_calls("filters", "invocation", "run_doors"),
+                *_calls("filters", "invocation", "nested_calls"),
             ),
         ),
         {
             "Invoker.__init__: faults": "crashes are tested in processes of their own, which this does not reach",
             "Invoker.__init__: threads": "nobody gives others than its own so far",
-            "Invoker._asked: {}": "for the types alone: what a run asks in its midst has what it goes on from",
-            "Invoker.invoke: context.sender.role is not _MEMBER": (
+            "Invoker._once: self._chains.get(spec)": "a shortcut: the chain is rebuilt, and the first one is kept",
+            "Invoker.invoke: context.sender.role is not Role.MEMBER": (
                 "a shortcut: what is risky a mere member may not call, and was refused it already"
             ),
-            "Invoker._decided: turn.resuming": "a shortcut: nothing is found in what is empty",
             "Invoker._decided: judged is ALLOWED": "a shortcut: ALLOWED refuses nothing and writes nothing",
-            "Invoker._once: self._chains.get(spec)": "a shortcut: the chain is built again, and the first one is kept",
             "Invoker._run: abandoned (2)": "for the types alone: what was begun in this turn is found in it",
-            "Invoker._run: spec.touches or turn.outside": "a shortcut: is_from_outside looks at both itself",
         },
+    ),
+    "function_calls/call.py": Guarding(
+        (
+            *_QUESTIONS,
+            *_bot("at_hand", "basic_calls", "mcp_words", "what_a_run_knows"),
+            *_calls("every_check_matters", "filters", "invocation", "nested_calls"),
+        ),
     ),
     "function_calls/checks/permissions.py": Guarding(
         (
@@ -82,13 +86,13 @@ GUARDING: Mapping[str, Guarding] = {
             ),
         ),
         {
-            "Approvals.judge: turn.taint": "a shortcut: where nothing taints, is_tainted says no",
+            "Approvals.judge: turn.memory.taint": "a shortcut: where nothing taints, is_tainted says no",
             "Approvals.decide: terms.grant": "a shortcut: nothing is allowed for always under an empty key",
             "Approvals._no_room: one.question.terms is not None": (
                 "for the types alone: what waits for a yes says what for"
             ),
             "Approvals._ruled: len(self._known) >= _REMEMBERED": "it bounds the memory: what is gone is found again",
-            "Taint.judge: not turn.taint": "a shortcut: where nothing taints, is_tainted says no",
+            "Taint.judge: not turn.memory.taint": "a shortcut: where nothing taints, is_tainted says no",
         },
     ),
     "function_calls/spec.py": Guarding(
@@ -110,10 +114,10 @@ GUARDING: Mapping[str, Guarding] = {
     ),
     "function_calls/handler_questions.py": Guarding(
         (
-            *(*_QUESTIONS, *_bot("mcp_questions"), *_calls("handlers/reminders", "run_doors")),
+            *(*_QUESTIONS, *_bot("mcp_questions"), *_calls("handlers/reminders", "nested_calls")),
             *(
                 *_QUESTIONS,
-                *_calls("every_check_matters", "permissions", "run_doors", "tool_modules/human"),
+                *_calls("every_check_matters", "permissions", "nested_calls", "tool_modules/human"),
             ),
         ),
         {
@@ -144,11 +148,10 @@ GUARDING: Mapping[str, Guarding] = {
             *_QUESTIONS,
             *_bot("taint"),
             *_calls("every_check_matters", "every_taint_check_matters", "invocation", "overtaken_runs", "permissions"),
-            *_calls("questions", "run_doors", "stored_runs", "true_answers"),
+            *_calls("questions", "nested_calls", "stored_runs", "true_answers"),
         ),
         {
-            "Turn.begin: spec.touches": "a shortcut: what touches nothing has nothing that taints",
-            "Turn.is_from_outside: bool(self.outside)": "a shortcut: nothing is found in what is empty",
+            "TurnMemory.is_from_outside: bool(self.outside)": "a shortcut: nothing is found in what is empty",
         },
     ),
     "bot/intake/intake.py": Guarding(

@@ -8,13 +8,13 @@ import os
 
 from pydantic import BaseModel
 
-from function_calls.call import Call, Unwritten, WordsWanted
+from function_calls.call import Call
 from function_calls.context import Attachment, MessageContext
 from function_calls.declaration import tool_function
 from function_calls.failures import not_written
 from function_calls.ports import Words
 from function_calls.spec import FunctionResult, Message, ToolError
-from services.llm.model import ModelMessage
+from services.llm.model import ModelMessage, Unwritten, WordsWanted
 
 PIXEL = (
     "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJg"

@@ -6,13 +6,13 @@ import asyncio
 
 from pydantic import BaseModel
 
-from function_calls.call import Call, Unwritten, WordsWanted
+from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
 from function_calls.failures import not_written
 from function_calls.ports import Words
 from function_calls.spec import FunctionResult
-from services.llm.model import ModelMessage
+from services.llm.model import ModelMessage, Unwritten, WordsWanted
 
 
 class About(BaseModel, frozen=True, extra="forbid"):

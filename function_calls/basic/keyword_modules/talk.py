@@ -234,7 +234,7 @@ async def clear_suggestions(run: ScriptRun) -> Value:
 
 def _is_command(run: ScriptRun, line: str) -> bool:
     """Whether a line that is typed leads somewhere for who is here."""
-    words = [word for spec in run.call.functions() for word in spec.commands]
+    words = [word for spec in run.call.functions() for word in spec.command.words]
     return any(line == word or line.startswith(f"{word} ") for word in words)
 
 

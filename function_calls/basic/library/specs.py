@@ -12,11 +12,10 @@ from function_calls.basic.library.compiled_tools import LibraryTool
 from function_calls.basic.machine.program import Program
 from function_calls.basic.tool_definition import ParamDecl
 from function_calls.profile import ChatProfile
-from function_calls.registry import BEGINS_CHATS
 from function_calls.schema.arguments import SchemaArguments
 from function_calls.schema.commands import KIND
 from function_calls.schema.definition import build_spec
-from function_calls.spec import ArgumentFault, FunctionSpec, Handler, Touch
+from function_calls.spec import BEGINS_CHATS, ArgumentFault, FunctionSpec, Handler, Touch
 from services.refs import Effect, JsonObject, JsonValue
 
 _KINDS: Mapping[str, str] = {
@@ -145,5 +144,5 @@ def spec_of(tool: LibraryTool, load: LoadProgram, source: BasicSource, runs: Run
     )
     if len(definition.parameters) == 1 and kind_of(definition.parameters[0]):
         # `3 pm` and `12,50 €` are more than one word.
-        return replace(spec, line=definition.parameters[0].name)
+        return replace(spec, command=replace(spec.command, line=definition.parameters[0].name))
     return spec

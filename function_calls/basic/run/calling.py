@@ -12,11 +12,10 @@ from typing import NamedTuple
 from function_calls.basic.codes import RunCode, RunFault
 from function_calls.basic.keywords import Asks, Grants, ScriptRun, Value
 from function_calls.basic.run.session import HeldUpWithin, count_up
-from function_calls.call import Call, Resumed, ResumedKind
+from function_calls.call import Call
 from function_calls.checks.permissions import reaches_out
 from function_calls.handler_questions import unknown_end
 from function_calls.questions.questions import Answered, fingerprint, read_yes_or_no
-from function_calls.registry import begins_chats
 from function_calls.schema.commands import arguments_of, fault_text, plan_for, value_of
 from function_calls.spec import (
     ArgumentFault,
@@ -26,6 +25,8 @@ from function_calls.spec import (
     Message,
     OfferedTo,
     Question,
+    Resumed,
+    ResumedKind,
 )
 from services.refs import ErrorCode, JsonObject
 from services.storage import name_matches
@@ -89,7 +90,7 @@ class Meant(NamedTuple):
 def function_called(run: ScriptRun, text: str) -> Meant:
     """The function that a script names, by its name or by a command word of it, as far as its caller may call it here
     and the script may call it at all. Raises RunFault."""
-    functions = [one for one in run.call.functions() if not begins_chats(one)]
+    functions = [one for one in run.call.functions() if not one.begins_chats]
     found = _meant(functions, text)
     if found is None:
         raise RunFault(RunCode.NO_SUCH_THING, _unknown(run, functions, tool_name(text)))
@@ -101,10 +102,10 @@ def function_called(run: ScriptRun, text: str) -> Meant:
 def _meant(functions: Sequence[FunctionSpec], text: str) -> Meant | None:
     names = dict.fromkeys((text.strip(), tool_name(text), tool_name(text).casefold()))
     # What only the clock runs has nothing to do for a script, and its name may be the word for something that has.
-    called = [spec for spec in functions if spec.offered_to != {OfferedTo.TIMER}]
+    called = [spec for spec in functions if spec.access.offered_to != {OfferedTo.TIMER}]
     exact = {spec.name: spec for spec in called}
     folded = {spec.name.casefold(): spec for spec in called}
-    words = {word: spec for spec in called for word in spec.commands}
+    words = {word: spec for spec in called for word in spec.command.words}
     for known in (exact, folded, words):
         for name in names:
             if name in known:
@@ -115,7 +116,7 @@ def _meant(functions: Sequence[FunctionSpec], text: str) -> Meant | None:
 def _unknown(run: ScriptRun, functions: Sequence[FunctionSpec], name: str) -> str:
     """That nothing has this name, and what may be meant."""
     told = run.call.say("basic.call.unknown", name=name[:100])
-    by_word = {word: spec.name for spec in functions for word in (spec.name.casefold(), *spec.commands)}
+    by_word = {word: spec.name for spec in functions for word in (spec.name.casefold(), *spec.command.words)}
     near = get_close_matches(name[:100].casefold(), by_word, 1, _NEAR)
     return f"{told} {run.call.say('commands.did_you_mean', commands=by_word[near[0]])}" if near else told
 

@@ -32,14 +32,13 @@ from function_calls.basic.run.session import (
 )
 from function_calls.basic.tool_definition import ToolDefinition
 from function_calls.basic.world import Limits
-from function_calls.call import Call, Resumed
+from function_calls.call import Call
 from function_calls.context import Kind, MessageContext
 from function_calls.failures import noted
 from function_calls.handler_questions import is_too_much
-from function_calls.registry import BEGINS_CHATS
 from function_calls.rounds.progress import SAID_ALL
 from function_calls.schema.commands import plain_name
-from function_calls.spec import FunctionResult, Message, Question
+from function_calls.spec import BEGINS_CHATS, FunctionResult, Message, Question, Resumed
 from services.clock import Clock
 from services.refs import ErrorCode, JsonObject
 

@@ -13,11 +13,10 @@ from function_calls.basic.codes import RunCode
 from function_calls.basic.keywords import ScriptRun
 from function_calls.basic.run.session import count_up, worded
 from function_calls.basic.values import text_of
-from function_calls.call import Unwritten
 from function_calls.ports import ChatWriter
 from function_calls.rounds.conversation import fenced
 from services.clock import Clock
-from services.llm.model import ModelMessage
+from services.llm.model import ModelMessage, Unwritten
 from services.refs import JsonObject, JsonValue
 
 MOST_REQUESTS = 10

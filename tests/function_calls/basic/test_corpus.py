@@ -84,7 +84,7 @@ async def test_clean_scripts_do_what_they_say() -> None:
     wrong = []
     async with scratch_daemon(settings, Given(clock=clock, web=no_web("nothing is asked"))) as daemon:
         # Rows and memory are those of a chat, so each case has a chat of its own.
-        specs = {Path(spec.source.rpartition(":")[0]).stem: spec for spec in daemon.registry.of("default").specs}
+        specs = {Path(spec.origin.source.rpartition(":")[0]).stem: spec for spec in daemon.registry.of("default").specs}
         for name, cases in expected(CLEAN).items():
             for number, case in enumerate(cases):
                 if not case.get("runs", True):

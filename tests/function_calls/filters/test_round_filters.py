@@ -95,7 +95,7 @@ async def invented(round_: Round, ask: Ask) -> ModelAnswer:
 
 async def offered(round_: Round, ask: Ask) -> ModelAnswer:
     """Offers everything there is."""
-    functions = round_.turn.functions
+    functions = round_.turn.input.functions
     round_.request = replace(round_.request, offer=Offer(functions.offer(functions.specs).functions))
     return await ask(round_)
 
@@ -121,7 +121,7 @@ async def test_an_answer_is_noted_as_the_filters_left_it() -> None:
     noted: list[str] = []
     turn = routing.a_turn()
     note: Callable[[int, ModelAnswer], None] = lambda number, answer, writes=(): noted.append(answer.text)  # noqa: E731
-    turn.log.answer = note  # type: ignore[method-assign]
+    turn.input.log.answer = note  # type: ignore[method-assign]
     outcome = await routing.router.dispatch(_message(), turn)
     assert (said(outcome), outcome.reason, noted) == (["changed"], ReasonCode.CHAT, ["changed"])
 

@@ -51,7 +51,7 @@ class Functions:
         return [
             (spec.name, slot)
             for spec in self.specs.values()
-            for example in spec.examples
+            for example in spec.prompt.examples
             for slot in _SLOT.findall(example)
             if slot not in spec.parameters["properties"]
         ]

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from config.texts import Texts
+from function_calls.call import Path
 from function_calls.checks.permissions import callable_here
 from function_calls.context import Quoted
 from function_calls.handlers import chat_control
 from function_calls.loading.python_functions import specs_of
 from function_calls.outcome import OutcomeKind
 from function_calls.ports import ChatActions, Explanation, Explanations
-from function_calls.turn import Path
 from services.refs import ChatRef, MemberRef, ReasonCode, Role
 from tests.fakes.builders import FAMILY, a_member, a_message
 from tests.function_calls.routing import Routing, said

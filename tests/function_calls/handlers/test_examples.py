@@ -46,10 +46,12 @@ async def test_every_slot_of_an_example_is_a_parameter_and_both_languages_have_e
     assert [slot for functions in loaded for slot in functions.unknown_slots()] == []
     for functions in loaded:
         for spec in functions.specs.values():
-            if OfferedTo.MODEL not in spec.offered_to:
+            if OfferedTo.MODEL not in spec.access.offered_to:
                 continue
-            chinese = [example for example in spec.examples if any("\u4e00" <= sign <= "\u9fff" for sign in example)]
-            assert len(spec.examples) - len(chinese) >= 5, spec.name
+            chinese = [
+                example for example in spec.prompt.examples if any("\u4e00" <= sign <= "\u9fff" for sign in example)
+            ]
+            assert len(spec.prompt.examples) - len(chinese) >= 5, spec.name
             assert len(chinese) >= 2, spec.name
-            assert any(word.isascii() for word in spec.commands), spec.name
-            assert any(not word.isascii() for word in spec.commands), spec.name
+            assert any(word.isascii() for word in spec.command.words), spec.name
+            assert any(not word.isascii() for word in spec.command.words), spec.name

@@ -58,7 +58,7 @@ async def test_every_option_is_a_button_that_is_a_command_line_of_this_poll(func
     assert [choice.label for choice in choices] == ["pizza", "pasta", "sushi"]
     command, _, line = choices[1].value.partition(" ")
     spec = functions.specs["poll_vote"]
-    assert command.removeprefix("/") in spec.commands
+    assert command.removeprefix("/") in spec.command.words
     await functions.run("poll_create", question="Later?", options=["a", "b"])
     voted = await functions.run("poll_vote", **arguments_of(plan_for(spec), line))
     assert voted.data["question"] == "Lunch?"
@@ -155,4 +155,4 @@ async def test_closed_polls_and_their_votes_are_forgotten_after_ninety_days(
 
 
 async def test_polls_are_for_groups(functions: Functions) -> None:
-    assert {spec.scope for spec in functions.specs.values()} == {"group"}
+    assert {spec.access.scope for spec in functions.specs.values()} == {"group"}

@@ -170,7 +170,7 @@ async def test_a_reminder_is_one_line_whatever_was_written() -> None:
 
 async def test_nobody_but_a_timer_can_let_a_reminder_speak() -> None:
     async with a_family() as group:
-        assert "remind" not in {spec.name for spec in group.daemon.registry.of("default").specs if spec.commands}
+        assert "remind" not in {spec.name for spec in group.daemon.registry.of("default").specs if spec.command.words}
         group.model.says("Well.")
         await group.say("Ann", "@Rollcall hello")
         offer = group.model.requests[0].everything or group.model.requests[0].offer

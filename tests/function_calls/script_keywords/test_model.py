@@ -10,11 +10,10 @@ import pytest
 from function_calls.basic.codes import RunCode, RunFault
 from function_calls.basic.keyword_modules import web as keywords
 from function_calls.basic.run.model import MOST_CHARS, MOST_REQUESTS, ModelOfScripts
-from function_calls.call import Unwritten
 from function_calls.context import MessageContext
 from function_calls.profile import ChatProfile
 from services.clock import VirtualClock
-from services.llm.model import ModelMessage
+from services.llm.model import ModelMessage, Unwritten
 from services.refs import ChatRef
 from tests.fakes.builders import a_call
 from tests.fakes.script_runs import a_run

@@ -104,7 +104,7 @@ async def test_scripts_lie_in_the_folders_of_bots_or_at_the_top_and_other_files_
         (drive / path).write_text(says(path), encoding="utf-8")
     async with scripts(tmp_path / "var") as world:
         snapshot = await world.once(BasicSource(path=drive))
-        assert [(one.bot, one.name) for one in snapshot.specs] == [("crm", "lead"), ("default", "top")]
+        assert [(one.access.bot, one.name) for one in snapshot.specs] == [("crm", "lead"), ("default", "top")]
         assert snapshot.faults == ()
         assert (world.folder("crm") / "lead.bas").read_text() == says("crm.gbai/crm.gbdialog/lead.bas")
 
@@ -117,7 +117,7 @@ async def test_a_path_may_lead_to_one_bot_one_folder_or_one_script(tmp_path: Pat
     file.write_text(says("x"), encoding="utf-8")
     async with scripts(tmp_path / "var") as world:
         snapshot = await world.once(BasicSource(path=tmp_path / "drive" / path, bot="crm"))
-        assert [(one.bot, one.name) for one in snapshot.specs] == [("crm", "lead")]
+        assert [(one.access.bot, one.name) for one in snapshot.specs] == [("crm", "lead")]
 
 
 async def test_scripts_of_a_bot_that_is_not_in_the_settings_serve_nobody_and_that_is_said(tmp_path: Path) -> None:
@@ -150,9 +150,9 @@ async def test_a_script_is_a_function_with_its_parameters_and_its_place(tmp_path
         one = spec(await world.once(), "user_registration")
         assert one.description == "Processes user registration"
         assert list(one.parameters["properties"]) == one.parameters["required"] == ["name", "age"]
-        assert one.source == "user_registration.bas:1"
-        assert one.commands == ("user_registration",)
-        assert one.offered_to == frozenset(OfferedTo)
+        assert one.origin.source == "user_registration.bas:1"
+        assert one.command.words == ("user_registration",)
+        assert one.access.offered_to == frozenset(OfferedTo)
         assert one.arguments.parse({"name": "Ann", "age": "33"}) == {"name": "Ann", "age": 33}
 
 
@@ -188,9 +188,12 @@ async def test_what_a_script_does_to_the_world_is_what_its_keywords_do(tmp_path:
     mail = 'DESCRIPTION "Writes to somebody"\nSEND MAIL "a@b.c", "Hi", GET "https://example.org"\n'
     async with scripts(tmp_path, storage=files(mail=mail, hello=says("x"))) as world:
         snapshot = await world.once()
-        assert (spec(snapshot, "hello").effect, spec(snapshot, "hello").touches) == (Effect.READ, frozenset())
-        assert spec(snapshot, "mail").effect is Effect.ONCE
-        assert spec(snapshot, "mail").touches == {Touch.REACHES_OUT, Touch.SENDS_OUT, Touch.READS_OUTSIDE}
+        assert (spec(snapshot, "hello").execution.effect, spec(snapshot, "hello").execution.touches) == (
+            Effect.READ,
+            frozenset(),
+        )
+        assert spec(snapshot, "mail").execution.effect is Effect.ONCE
+        assert spec(snapshot, "mail").execution.touches == {Touch.REACHES_OUT, Touch.SENDS_OUT, Touch.READS_OUTSIDE}
 
 
 async def test_the_script_that_begins_conversations_is_offered_to_nobody_and_needs_no_description(
@@ -201,7 +204,7 @@ async def test_the_script_that_begins_conversations_is_offered_to_nobody_and_nee
             BasicSource(path=Path("drive"), profile="strict"): world.storage
         })  # fmt: skip
         one = spec(snapshot, "start")
-        assert (one.offered_to, one.commands, one.metadata["session"]) == (frozenset(), (), True)
+        assert (one.access.offered_to, one.command.words, one.origin.metadata["session"]) == (frozenset(), (), True)
         assert snapshot.faults == ()
 
 
@@ -280,12 +283,12 @@ async def test_a_script_that_an_edit_broke_serves_on_as_it_was_until_it_is_mende
         assert "until it is mended, as before: a" in faults(snapshot)[0]
         # A new start knows it, too.
         again = await world.once()
-        assert await digest_of(world, "a", again) == before.version
+        assert await digest_of(world, "a", again) == before.origin.version
         assert "until it is mended, as before: a" in faults(again)[0]
         storage.write("a.bas", says("second"))
         mended = await world.look()
         assert mended.faults == ()
-        assert spec(mended, "a").version != before.version
+        assert spec(mended, "a").origin.version != before.origin.version
 
 
 @pytest.mark.requirement("B31")
@@ -294,7 +297,7 @@ async def test_two_files_cannot_be_the_same_tool_of_a_bot_and_both_are_named(tmp
     storage.write("x.bas", says("3"))  # of another bot
     async with scripts(tmp_path, storage=storage) as world, world.running():
         snapshot = world.snapshots[-1]
-        assert [(one.bot, one.name) for one in snapshot.specs] == [("crm", "x"), ("default", "x")]
+        assert [(one.access.bot, one.name) for one in snapshot.specs] == [("crm", "x"), ("default", "x")]
         [fault] = snapshot.faults
         assert fault.code == "basic.duplicate_tool"
         assert "crm.gbai/a.gbdialog/x.bas" in fault.message
@@ -302,7 +305,7 @@ async def test_two_files_cannot_be_the_same_tool_of_a_bot_and_both_are_named(tmp
         storage.delete("crm.gbai/a.gbdialog/x.bas")
         after = await world.look()
         assert after.faults == ()
-        assert spec(after, "x").source.startswith("crm.gbai/b.gbdialog/x.bas")
+        assert spec(after, "x").origin.source.startswith("crm.gbai/b.gbdialog/x.bas")
 
 
 @pytest.mark.requirement("B31")
@@ -313,7 +316,7 @@ async def test_a_second_file_never_displaces_the_tool_that_serves(tmp_path: Path
         storage.write("crm.gbai/a.gbdialog/x.bas", says("2"))
         assert spec(await world.look(), "x") is before
         # Nor at the next start.
-        assert await digest_of(world, "x", await world.once()) == before.version
+        assert await digest_of(world, "x", await world.once()) == before.origin.version
 
 
 # What is kept
@@ -431,7 +434,7 @@ async def test_scripts_serve_where_the_work_folder_cannot_be_written(tmp_path: P
         snapshot = await world.once()
         assert names(snapshot) == ["a"]
         assert "cannot be written" in faults(snapshot)[0]
-        assert await digest_of(world, "a", snapshot) == spec(snapshot, "a").version
+        assert await digest_of(world, "a", snapshot) == spec(snapshot, "a").origin.version
 
 
 @pytest.mark.requirement("A31")

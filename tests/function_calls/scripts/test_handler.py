@@ -21,9 +21,8 @@ from function_calls.basic.keywords import Asks, Grants, ScriptRun, Value, basic_
 from function_calls.basic.machine.program import Program
 from function_calls.basic.run.handler import ScriptHandler, script_seconds
 from function_calls.basic.run.keyword_table import KeywordTable
-from function_calls.call import Call, Resumed
 from function_calls.loading.module_loading import Services
-from function_calls.spec import FunctionResult, Message, ToolError
+from function_calls.spec import FunctionResult, Message, Resumed, ToolError
 from services.clock import Clock, VirtualClock
 from tests.fakes.builders import a_call, a_message
 from tests.function_calls.scripts.keyword_modules import a_module
@@ -87,10 +86,7 @@ class Script:
 
     async def run(self, resumed: Resumed | None = None, arguments: Mapping[str, Any] | None = None) -> FunctionResult:
         """A run, from its beginning or from a question."""
-        call = a_call()
-        if resumed is not None:
-            call = Call(call.key, call.deadline, call.state, call.profile, _Resuming(resumed))  # type: ignore[arg-type]
-        return await self.handler.handle(a_message(), arguments or {}, call)
+        return await self.handler.handle(a_message(), arguments or {}, a_call(resumed=resumed))
 
     async def answer(self, asked: FunctionResult, text: str) -> FunctionResult:
         """The run that goes on from `asked`, through what a store keeps."""
@@ -103,16 +99,6 @@ class Script:
 
     async def _pause(self) -> None:
         self.pauses += 1
-
-
-class _Resuming:
-    """Doors that know nothing but what the run goes on from."""
-
-    def __init__(self, resumed: Resumed) -> None:
-        self.resumed = resumed
-
-    def has_read_outside(self) -> None:
-        return None
 
 
 async def test_a_short_run_never_pauses_and_a_long_one_does_so_often() -> None:

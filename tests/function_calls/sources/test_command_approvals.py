@@ -9,12 +9,10 @@ import pytest
 
 from bot.testing import Group, call
 from config.texts import Texts
-from function_calls.call import Call, Resumed
 from function_calls.context import Kind, Quoted
-from function_calls.spec import FunctionResult
+from function_calls.spec import FunctionResult, Resumed
 from services.refs import ErrorCode, JsonObject, Role
-from services.threads import Threads
-from tests.fakes.builders import a_call, a_message, a_profile
+from tests.fakes.builders import a_call, a_message
 from tests.fakes.command_tools import a_group_with, data_of, faults_of
 from tests.fakes.kept import last_reason
 
@@ -255,18 +253,6 @@ async def test_a_tool_that_has_changed_is_not_filled_with_the_old_variables(log:
         assert await group.say("Ann", "yes") == [EN.say("questions.changed", name="/steps")]
 
 
-class Answering:
-    """The doors of a run that goes on with a yes."""
-
-    threads = Threads()
-
-    def __init__(self, state: JsonObject) -> None:
-        self.resumed = Resumed(state, "yes")
-
-    async def status(self, text: str) -> None:
-        return None
-
-
 @pytest.mark.requirement("C25")
 async def test_a_yes_is_for_exactly_the_words_that_were_shown(log: Log, tmp_path: Path) -> None:
     async with a_group_with(tmp_path, log.tools, log.python) as group:
@@ -274,7 +260,7 @@ async def test_a_yes_is_for_exactly_the_words_that_were_shown(log: Log, tmp_path
         assert spec is not None
 
         async def goes_on(state: JsonObject, word: str) -> FunctionResult:
-            own = Call("turn-1:0", 30.0, {}, a_profile(), Answering(state))  # type: ignore[arg-type] # no others are used
+            own = a_call(resumed=Resumed(state, "yes"))
             return await spec.handler(a_message(), spec.arguments.parse({"word": word}), own)
 
         asks = await spec.handler(a_message(), spec.arguments.parse({"word": "x"}), a_call())

@@ -33,7 +33,7 @@ GOOD = "  - {name: good, commands: [good], cmds: [[echo, good]]}\n"
 def names(group: Group) -> list[str]:
     """The tools of the file."""
     specs = group.daemon.registry.of("default").specs
-    return [spec.name for spec in specs if "commands/" in spec.source]
+    return [spec.name for spec in specs if "commands/" in spec.origin.source]
 
 
 async def test_every_fault_is_told_at_its_place_and_hides_no_good_tool(tmp_path: Path) -> None:
@@ -299,10 +299,21 @@ async def test_all_options_of_functions_may_be_set(tmp_path: Path) -> None:
     async with a_group_with(tmp_path, tools) as group:
         spec = group.daemon.registry.of("default").find("full")
         assert spec is not None
-        assert (spec.effect, spec.commands, spec.scope) == (Effect.IDEMPOTENT, ("full", "全部"), "group")
-        assert (spec.roles, spec.touches) == (Role.at_least(Role.ADMIN), frozenset({Touch.READS_PRIVATE}))
-        assert (spec.timeout_seconds, spec.confirm, spec.metadata) == (7, "Really {word}?", {"own": 1})
-        assert (spec.require_at, spec.serial, spec.return_direct) == (True, True, True)
+        assert (spec.execution.effect, spec.command.words, spec.access.scope) == (
+            Effect.IDEMPOTENT,
+            ("full", "全部"),
+            "group",
+        )
+        assert (spec.access.roles, spec.execution.touches) == (
+            Role.at_least(Role.ADMIN),
+            frozenset({Touch.READS_PRIVATE}),
+        )
+        assert (spec.execution.timeout_seconds, spec.access.confirm, spec.origin.metadata) == (
+            7,
+            "Really {word}?",
+            {"own": 1},
+        )
+        assert (spec.access.require_at, spec.execution.serial, spec.execution.return_direct) == (True, True, True)
 
 
 async def test_without_a_word_a_tool_is_not_repeated_and_taints(tmp_path: Path) -> None:
@@ -316,12 +327,12 @@ async def test_without_a_word_a_tool_is_not_repeated_and_taints(tmp_path: Path) 
         a, b, c = (group.daemon.registry.of("default").find(name) for name in "abc")
         assert a is not None
         assert b is not None
-        assert (a.effect, a.timeout_seconds) == (Effect.ONCE, 55)
-        assert a.touches == {Touch.READS_OUTSIDE, Touch.REACHES_OUT}
+        assert (a.execution.effect, a.execution.timeout_seconds) == (Effect.ONCE, 55)
+        assert a.execution.touches == {Touch.READS_OUTSIDE, Touch.REACHES_OUT}
         assert c is not None
-        assert c.touches == {Touch.READS_OUTSIDE, Touch.SENDS_OUT}
+        assert c.execution.touches == {Touch.READS_OUTSIDE, Touch.SENDS_OUT}
         # Nobody is there to answer on the other ways.
-        assert sorted(b.offered_to) == ["command", "model"]
+        assert sorted(b.access.offered_to) == ["command", "model"]
 
 
 def test_every_option_of_functions_is_one_of_tools() -> None:

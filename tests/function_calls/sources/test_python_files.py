@@ -28,7 +28,7 @@ async def test_the_files_of_a_folder_are_read_in_the_order_of_their_names(tmp_pa
     write(tmp_path, "plain/inner.py", marked("inner"))
     snapshot = await given_by(tmp_path)
     assert (names(snapshot), snapshot.faults) == (["a", "b"], ())
-    assert snapshot.specs[0].source == f"{tmp_path / 'a.py'}:4"
+    assert snapshot.specs[0].origin.source == f"{tmp_path / 'a.py'}:4"
 
 
 async def test_paths_keep_their_order_and_count_once(tmp_path: Path) -> None:
@@ -74,10 +74,10 @@ def tool_info():
     )
     snapshot = await given_by(tmp_path)
     greet, add, ready = snapshot.specs
-    assert [spec.tags for spec in snapshot.specs] == [{"small"}, {"small"}, {"own"}]
+    assert [spec.origin.tags for spec in snapshot.specs] == [{"small"}, {"small"}, {"own"}]
     assert [spec.description for spec in snapshot.specs] == ["Does greet.", "Small things", "Is ready."]
-    assert add.source == f"{tmp_path / 'both.py'}:10"
-    assert ready.source == f"{tmp_path / 'both.py'}:13"
+    assert add.origin.source == f"{tmp_path / 'both.py'}:10"
+    assert ready.origin.source == f"{tmp_path / 'both.py'}:13"
     assert [await said_by(greet), await said_by(add, a=1, b=2), await said_by(ready)] == ["Hi", "", "done"]
 
 

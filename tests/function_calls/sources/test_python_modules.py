@@ -66,7 +66,7 @@ async def test_modules_are_named_by_their_dotted_names() -> None:
     snapshot = await given_by(PLAIN, SAMPLES)
     assert names(snapshot) == ["add", "whoami", "convert", "book", "travel", "hello", "keep"]
     assert snapshot.faults == ()
-    assert snapshot.specs[0].source == "tests/function_calls/plain_tools.py:8"
+    assert snapshot.specs[0].origin.source == "tests/function_calls/plain_tools.py:8"
 
 
 async def test_a_package_gives_what_its_modules_give_but_for_private_ones_and_tests(installed: Path) -> None:

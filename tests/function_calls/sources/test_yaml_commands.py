@@ -95,7 +95,7 @@ async def test_a_tool_is_a_function_of_its_name(tmp_path: Path) -> None:
         spec = group.daemon.registry.of("default").find("echo_it")
         assert spec is not None
         assert (spec.name, spec.description) == ("echo_it", "Say it again")
-        assert spec.source.endswith("tools.yaml:2")
+        assert spec.origin.source.endswith("tools.yaml:2")
         assert await group.say("Ann", "/echo hello there") == ["hello there|"]
 
 
@@ -554,7 +554,7 @@ async def test_a_tool_may_stand_in_python(tmp_path: Path) -> None:
         assert await group.say("Ann", "/welcome Bob") == ["Hello Bob"]
         spec = group.daemon.registry.of("default").find("welcome")
         assert spec is not None
-        assert spec.system_prompt == "Greet like this: {schema}"
+        assert spec.prompt.system_prompt == "Greet like this: {schema}"
 
 
 async def test_what_a_tool_gives_is_from_outside_unless_it_says_otherwise(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ async def read(functions: Functions, path: str = "a.txt", **lines: int) -> str:
 @pytest.mark.requirement("E42")
 async def test_the_module_has_these_functions_and_they_are_off_in_groups(functions: Functions) -> None:
     assert set(functions.specs) == {"file_read", "file_write", "file_list", "file_glob"}
-    assert {spec.scope for spec in functions.specs.values()} == {"private"}
+    assert {spec.access.scope for spec in functions.specs.values()} == {"private"}
     async with a_group() as group:
         assert not {spec.name for spec in group.daemon.registry.specs} & set(functions.specs)
 
@@ -170,9 +170,9 @@ async def test_a_long_list_says_that_there_is_more(functions: Functions) -> None
 def test_examples_speak_of_parameters_in_both_languages(functions: Functions) -> None:
     assert functions.unknown_slots() == []
     for spec in functions.specs.values():
-        english = [example for example in spec.examples if example.isascii()]
+        english = [example for example in spec.prompt.examples if example.isascii()]
         assert len(english) >= 5, spec.name
-        assert len(spec.examples) - len(english) >= 2, spec.name
+        assert len(spec.prompt.examples) - len(english) >= 2, spec.name
 
 
 @pytest.mark.requirement("E42")

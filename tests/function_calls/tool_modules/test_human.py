@@ -10,9 +10,9 @@ import pytest
 
 from bot.testing import Group, a_group, call
 from config.texts import Texts
+from function_calls.call import Path as Way
 from function_calls.spec import FunctionResult
 from function_calls.tool_modules import human
-from function_calls.turn import Path as Way
 from services.refs import ErrorCode
 from tests.fakes.functions import Recorder
 from tests.fakes.kept import last_reason
@@ -82,7 +82,7 @@ async def test_it_is_off_unless_an_operator_wants_it_and_no_command() -> None:
     async with a_group([ASK]) as group:
         spec = group.daemon.registry.of("default").find("human_input")
         assert spec is not None
-        assert spec.commands == ()
+        assert spec.command.words == ()
 
 
 async def test_another_function_may_ask_through_it() -> None:

@@ -43,11 +43,16 @@ def functions_of(workspaces: Workspaces, **settings: Any) -> Functions:
 @pytest.mark.requirement("E43")
 def test_it_is_for_admins_in_private_and_says_what_it_touches(workspaces: Workspaces) -> None:
     [spec] = functions_of(workspaces).specs.values()
-    assert (spec.name, spec.scope, spec.effect, spec.tags) == ("shell_exec", "private", "once", {"shell"})
-    assert spec.roles == {Role.ADMIN, Role.OWNER}
-    assert spec.touches == {"reaches_out", "reads_outside"}
+    assert (spec.name, spec.access.scope, spec.execution.effect, spec.origin.tags) == (
+        "shell_exec",
+        "private",
+        "once",
+        {"shell"},
+    )
+    assert spec.access.roles == {Role.ADMIN, Role.OWNER}
+    assert spec.execution.touches == {"reaches_out", "reads_outside"}
     with pytest.raises(ValueError, match="less than"):  # or a run would be cut off before its own time is over
-        ShellSettings(timeout_seconds=spec.timeout_seconds)
+        ShellSettings(timeout_seconds=spec.execution.timeout_seconds)
 
 
 @needs_bubblewrap
@@ -221,6 +226,6 @@ async def test_programs_that_look_further_find_nothing(tmp_path: Path) -> None:
 def test_examples_speak_of_parameters_in_both_languages(workspaces: Workspaces) -> None:
     functions = functions_of(workspaces)
     assert functions.unknown_slots() == []
-    examples = functions.specs["shell_exec"].examples
+    examples = functions.specs["shell_exec"].prompt.examples
     assert len([example for example in examples if example.isascii()]) >= 5
     assert len([example for example in examples if not example.isascii()]) >= 2

@@ -9,11 +9,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from config.texts import Texts
-from function_calls.call import Resumed
+from function_calls.call import Path
 from function_calls.checks.permissions import Open, Policies, Verdict
-from function_calls.registry import BEGINS_CHATS
-from function_calls.spec import Approved, FunctionResult, Message
-from function_calls.turn import Path
+from function_calls.spec import BEGINS_CHATS, Approved, FunctionResult, Message, Resumed
 from services.refs import ErrorCode
 from tests.fakes.asking import Asking
 from tests.fakes.builders import a_member
