@@ -18,7 +18,16 @@ from function_calls.schema.commands import CommandPlan, is_command_word, is_spee
 from function_calls.schema.definition import Code, DefinitionError, build_spec, fault
 from function_calls.schema.mappings import specs_of_module
 from function_calls.schema.model_schema import told
-from function_calls.spec import Activation, FunctionResult, FunctionSpec, OfferedTo, Takeable, ToolGroup, Touch
+from function_calls.spec import (
+    Activation,
+    FunctionResult,
+    FunctionSpec,
+    OfferedTo,
+    Takeable,
+    ToolGroup,
+    Touch,
+    source_of,
+)
 from services.llm.model import Offer, OfferedFunction
 from services.llm.offline.function_search import FunctionSearch, search_of
 from services.refs import Effect
@@ -58,12 +67,8 @@ def _bot(one: FunctionSpec | ToolGroup) -> str | None:
     return one.access.bot if isinstance(one, FunctionSpec) else one.bot
 
 
-def _source(one: FunctionSpec | ToolGroup) -> str:
-    return one.origin.source if isinstance(one, FunctionSpec) else one.source
-
-
 def _place(one: FunctionSpec | ToolGroup) -> str:
-    source = _source(one)
+    source = source_of(one)
     return f"{one.name} ({source})" if source else one.name
 
 
@@ -395,7 +400,7 @@ class FunctionRegistry:
                         left_out += [replace(problem, severity="warning") for problem in told]
                         one, clashes = without, []
                 if clashes:
-                    left_out += [fault(_source(one), clash, Code.TAKEN) for clash in clashes]
+                    left_out += [fault(source_of(one), clash, Code.TAKEN) for clash in clashes]
                     continue
                 taken.take(one)
                 if isinstance(one, FunctionSpec):

@@ -494,6 +494,11 @@ class ToolGroup:
     """`file:line` of the definition."""
 
 
+def source_of(definition: FunctionSpec | ToolGroup) -> str:
+    """`file:line` of the definition, or empty."""
+    return definition.origin.source if isinstance(definition, FunctionSpec) else definition.source
+
+
 @dataclass(frozen=True, slots=True)
 class Takeable:
     """One name that a chat may take to hand, and what comes with it."""

@@ -18,7 +18,7 @@ from function_calls.command_tools.callables import BadReference, PythonNames
 from function_calls.command_tools.machine import Machine
 from function_calls.loading.source import Changes, Publish, Snapshot
 from function_calls.schema.definition import fault
-from function_calls.spec import FunctionSpec, ToolGroup
+from function_calls.spec import FunctionSpec, ToolGroup, source_of
 from services.storage import LocalFile, Storage, StorageError, storage_at
 from services.threads import Threads
 
@@ -171,7 +171,7 @@ class _Reading:
         if made is not None:
             name = made.name
             if name in found:
-                first = found[name].source.rpartition(":")[2]
+                first = source_of(found[name]).rpartition(":")[2]
                 entry.complain(["name"], Code.DUPLICATE_NAME, f"{name!r} stands in line {first} already; keep one")
                 return
             found[name] = made
