@@ -219,12 +219,7 @@ class Call:
         """Whether a run of `spec` would need an approval now because the turn has read text from outside."""
         return self._runs.would_ask(self._request, spec)
 
-    async def until_kept(self) -> None:
-        """Return when the message of this run is durable. Raises StoreError if it could not be stored."""
-        await self._turn.input.log.until_kept()
-
     async def status(self, text: str) -> None:
         """Show a progress text in the chat; never stored in history."""
         if self.key not in self._turn.memory.ending:
-            await self.until_kept()
             await self._turn.input.status(text)

@@ -119,7 +119,6 @@ class FunctionCallLLM:
 
     async def answer(self, context: MessageContext, turn: Turn) -> TurnOutcome:
         """Answer a message from the beginning."""
-        await turn.input.log.until_kept()
         messages = await opened(context, turn, self._settings)
         turn.memory.taint |= taint_of(context, turn.input.profile().notes)
         progress = Progress(messages, turn.output.said, told_before=told_before(context.text, messages))
@@ -127,7 +126,6 @@ class FunctionCallLLM:
 
     async def chat(self, context: MessageContext, turn: Turn) -> TurnOutcome:
         """Answer in words alone: no function is offered."""
-        await turn.input.log.until_kept()
         messages = await opened(context, turn, self._settings)
         past = told_before(context.text, messages)
         progress = Progress(messages, turn.output.said, self._settings.max_rounds + 1, told_before=past)

@@ -44,7 +44,6 @@ class FunctionCallRouter:
         self._timer_ends = timer_ends
         self._resuming = Resuming(invoker, llm)
         self._filtered = turn_chain(self._routed, filters)
-        self.has_filters = bool(filters)
 
     def prepare(self, functions: BotFunctions) -> None:
         """Make ready what the first message would have to wait for."""

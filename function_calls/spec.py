@@ -460,23 +460,11 @@ class FunctionSpec:
     access: Access = Access()
     execution: Execution = Execution()
     origin: Origin = Origin()
-    self_contained: bool = False
-    """Its handler is given no service: what it says depends on the message and its arguments alone, so that as a read
-    it need not wait until the message is written down."""
 
     @property
     def begins_chats(self) -> bool:
         """Whether the bot runs it once, when a chat begins."""
         return self.origin.metadata.get(BEGINS_CHATS) is True
-
-    @property
-    def is_quick(self) -> bool:
-        """Whether it may be begun with while the message is being written down: it needs nothing of what is written, or
-        has an effect whose intent is written behind the message."""
-        if self.command.immediate or self.execution.status_text:
-            return False
-        effect = self.execution.effect
-        return effect is Effect.ONCE or (effect is Effect.READ and self.self_contained)
 
 
 @dataclass(frozen=True, slots=True)

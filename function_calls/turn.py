@@ -52,10 +52,6 @@ class TurnLog(Protocol):
     def answer(self, round_number: int, answer: ModelAnswer, writes: Sequence[Write] = ()) -> None:
         """Note an answer, together with `writes`; durable with the next intent, or with the end of the turn."""
 
-    async def until_kept(self) -> None:
-        """Return when the message that the turn answers is durable: before that, nothing is done that costs or that
-        others notice. Raises StoreError when there is no such message: then the turn is none."""
-
     def intend(self, run: Run, writes: Sequence[Write] = ()) -> Awaitable[None] | None:
         """Note that `run` is about to happen, together with `writes`. It happens when what is returned has come to its
         end: a run with an effect is durable then. None: there is nothing to wait for. Raises Conflict, on the way or
@@ -78,9 +74,6 @@ class NoTurnLog:
         return None
 
     def answer(self, round_number: int, answer: ModelAnswer, writes: Sequence[Write] = ()) -> None:
-        return None
-
-    async def until_kept(self) -> None:
         return None
 
     def intend(self, run: Run, writes: Sequence[Write] = ()) -> None:

@@ -225,10 +225,11 @@ class Beginnings:
             if before is not None and before != spec.origin.version:
                 _log.warning("beginning_changed", bot=bot, script=spec.name, chats_begun_before=chats, hint=_HINT)
 
-    def is_due(self, context: MessageContext, turn: Turn, *, is_aside: bool) -> bool:
-        """Whether this may be the first message of its chat that the bot answers, and it has something for that.
-        `is_aside`: the turn runs beside those of its chat, and so begins nothing."""
-        return (
+    def claim(self, context: MessageContext, turn: Turn, *, is_aside: bool) -> bool:
+        """Whether this turn begins the chat: its message is the first that the bot answers there, and a beginning is
+        defined. No other turn begins it then; a repeated attempt still does. `is_aside`: the turn runs outside the
+        chat's queue and begins nothing."""
+        is_due = (
             turn.input.functions.beginning is not None
             and not is_aside
             and context.kind is Kind.MESSAGE
@@ -236,13 +237,7 @@ class Beginnings:
             and turn.input.answering is None
             and (context.chat.key, context.bot) not in self._begun
         )
-
-    def claim(self, context: MessageContext, turn: Turn, *, is_aside: bool) -> bool:
-        """Whether it is due and this turn does it: no other one begins the chat then. One that is tried again has it
-        still."""
-        if not self.is_due(context, turn, is_aside=is_aside):
-            return False
-        return self._claims.setdefault((context.chat.key, context.bot), turn.input.id) == turn.input.id
+        return is_due and self._claims.setdefault((context.chat.key, context.bot), turn.input.id) == turn.input.id
 
     async def begin(self, context: MessageContext, turn: Turn, router: FunctionCallRouter) -> TurnOutcome | None:
         """How it ended. Why it failed tells the log alone, since whoever speaks first has asked for none of it; what it

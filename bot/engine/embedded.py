@@ -14,41 +14,6 @@ from config.settings import LimitsSettings
 from function_calls.context import Kind, MessageContext
 from function_calls.questions.questions import OpenQuestion
 from services.refs import ChatRef, MemberRef, Role
-from services.store.port import Store, StoreError
-from services.store.turns import inbox
-
-
-class Keeping:
-    """Whether the unit that takes a message in was done. The turn may look and think meanwhile; what others would
-    notice waits for it, or stands in a unit behind it that is undone with it."""
-
-    __slots__ = ("_store", "_turn_id", "_unit")
-
-    def __init__(self, store: Store, turn_id: int) -> None:
-        self._store = store
-        self._turn_id = turn_id
-        self._unit: asyncio.Future[list[int]] | None = None
-
-    def begin(self, unit: Awaitable[list[int]]) -> asyncio.Future[list[int]]:
-        """`unit` is being written, and its first write takes the message in. What it gives, for whoever acknowledges
-        the message."""
-        self._unit = asyncio.ensure_future(unit)
-        return self._unit
-
-    async def succeeds(self) -> bool:
-        """Wait for its end: True when the message was taken in, False when it was known before or not kept."""
-        unit = self._unit
-        assert unit is not None, "a turn begins after its message is given to the store"
-        if not unit.done():
-            await asyncio.wait([unit])
-        if not unit.cancelled():
-            return unit.exception() is None and unit.result()[0] > 0
-        # Whoever was to acknowledge it waits no longer; the store does the unit all the same.
-        try:
-            await self._store.commit([inbox.waits(self._turn_id)])
-        except StoreError:
-            return False
-        return True
 
 
 @dataclass(slots=True, eq=False)
@@ -72,14 +37,10 @@ class Job:
     begun: bool = False
     begun_ms: int = 0
     """When the attempt that runs began."""
-    abandoned: bool = False
-    """It turned out not to be one: nothing is done for it."""
     stopped: bool = False
     """Somebody ended it with /stop."""
     answered: bool = False
     """Its answer is being kept, or waits for room to be: it can be stopped no more."""
-    keeping: Keeping | None = None
-    """Its message is being written down while it runs; None where it was written before."""
     withdrawn: bool = False
     """Its message was deleted before it was queued."""
     edited: bool = False
@@ -168,12 +129,6 @@ class EmbeddedEngine:
             self._places_total -= 1
         _give_back(self._immediate_places if immediate else self._places, chat)
 
-    def is_free(self, chat: ChatRef) -> bool:
-        """Whether the message of `chat` that a place is kept for would be begun with at once: nothing of the chat runs,
-        waits, or is being written down."""
-        is_idle = chat not in self._running and chat not in self._queues and self._places.get(chat) == 1
-        return is_idle and self._has_room()
-
     def submit(self, job: Job) -> None:
         """Run `job` when its chat's turn comes; at once when it is immediate. Submit suspects before all others: until
         the last of them has ended, one turn runs at a time."""
@@ -233,13 +188,6 @@ class EmbeddedEngine:
         job.stopped = True
         # A task that is cancelled before its first step never runs, and then nobody would end the turn.
         return task.cancel() if job.begun else True
-
-    def abandon(self, job: Job) -> None:
-        """End `job`, which turned out not to be one, wherever it is by now."""
-        job.abandoned = True
-        running = self._running.get(job.context.chat)
-        if running is not None and running[0] is job and job.begun:
-            running[1].cancel()
 
     async def drain(self, seconds: float) -> None:
         """Start nothing new, and wait up to `seconds` for what runs; what is left is taken up at the next start."""
@@ -301,8 +249,7 @@ class EmbeddedEngine:
     async def _guarded(self, job: Job) -> None:
         job.begun = True
         try:
-            if not job.abandoned:
-                await self._run(job)
+            await self._run(job)
         except asyncio.CancelledError:
             raise
         except Exception as error:  # noqa: BLE001 - what a turn could not turn into a value ends the process, loudly

@@ -47,8 +47,6 @@ class Verdict:
     immediate: bool = False
     """It controls the queue, so it does not wait in it."""
     is_command: bool = False
-    quick: bool = False
-    """It is a command that may be begun with while the message is being written down."""
 
     @property
     def is_for_us(self) -> bool:
@@ -81,7 +79,7 @@ def judge(
     line = functions.command_line(context.text, bare=is_called)
     if line is not None:
         spec = line.spec
-        return Verdict(addressed=True, is_command=True, immediate=spec.command.immediate, quick=spec.is_quick)
+        return Verdict(addressed=True, is_command=True, immediate=spec.command.immediate)
     if context.kind is Kind.CHOICE:
         # A button under a question to somebody else, or to nobody any more.
         return Verdict(ReasonCode.NOT_ADDRESSED, context.kind.value)

@@ -16,7 +16,7 @@ import structlog
 
 from bot.chats.chats import Chats, ServedChat
 from bot.chats.open_questions import OpenQuestions, Pointed
-from bot.engine.embedded import EmbeddedEngine, Job, Keeping
+from bot.engine.embedded import EmbeddedEngine, Job
 from bot.intake.gate import Decisions, Verdict, judge, meant, pointed_out, quoted_id
 from bot.intake.notices import Alternations, Notices
 from bot.platforms.base import Accepted, QueueFull
@@ -393,8 +393,6 @@ class Intake:
             verdict = await self._decisions.told(context, verdict)
         job = Job(self._ids.next(), context, verdict.addressed, verdict.question, immediate=verdict.immediate)
         # Until the first await nobody else is judged: the question and the place in the queue are this message's.
-        if verdict.quick and self._engine.is_free(context.chat):
-            return await self._begun(job, verdict, also)
         return await self._queued(job, verdict, also)
 
     async def _refused(self, context: MessageContext, verdict: Verdict, also: Sequence[Write]) -> Accepted:
@@ -431,25 +429,6 @@ class Intake:
             self._prune(context.chat.key)
         return _NEW
 
-    async def _begun(self, job: Job, verdict: Verdict, also: Sequence[Write]) -> Accepted:
-        """Take in a command while its turn runs: what the turn writes follows in the order of units, most often in the
-        same commit."""
-        chat = job.context.chat
-        job.keeping = Keeping(self._store, job.turn_id)
-        self._chats.heard(chat, job.turn_id)
-        self._engine.free_place(chat, immediate=False)
-        try:
-            is_new = await self._keep(job, verdict, also)
-        except StoreError:
-            self._engine.abandon(job)
-            raise
-        if not is_new:
-            self._engine.abandon(job)
-            return Accepted.DUPLICATE
-        self._reach("dedupe.after_insert")
-        self._prune(chat.key)
-        return _NEW
-
     async def _keep(self, job: Job, verdict: Verdict, also: Sequence[Write]) -> bool:
         """Make it durable; whether it was new. Its question is taken before the first await, so that two answers
         cannot both have it."""
@@ -464,12 +443,7 @@ class Intake:
         try:
             if also:
                 writes += also
-            unit = self._store.commit(writes)
-            if job.keeping is not None:
-                unit = job.keeping.begin(unit)
-                # The store waits for the turn's first step before it begins to write.
-                self._engine.submit(job)
-            touched = await unit
+            touched = await self._store.commit(writes)
         except StoreError:
             # The platform delivers the answer again, and then it has to find its question.
             self._questions.put_back(chat, member, taken)

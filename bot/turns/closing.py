@@ -247,7 +247,6 @@ class Closing:
         try:
             await self._store.commit(writes)
         except Conflict:
-            await log.until_kept()
             _log.warning("turn_ended_elsewhere", turn=job.turn_id)
             return
         if question is not None:

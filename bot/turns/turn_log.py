@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import orjson
 
-from bot.engine.embedded import Keeping
 from function_calls.context import MessageContext
 from function_calls.ports import Explanation
 from function_calls.result import ended_as, result_from_json, result_to_json
@@ -20,15 +19,11 @@ from services.llm.model import ModelAnswer, answer_from_json, answer_to_json
 from services.redaction import HIDDEN
 from services.refs import ChatRef, Effect, MemberRef, ReasonCode
 from services.store.chats import outcomes
-from services.store.port import Conflict, Row, Store, StoreError, StoreFull, Write
-from services.store.turns import inbox, ledger, outbox, turn_state
+from services.store.port import Conflict, Row, Store, StoreFull, Write
+from services.store.turns import ledger, outbox, turn_state
 
 _NOTHING_READ: frozenset[Touch] = frozenset()
 _READ, _ONCE = Effect.READ, Effect.ONCE  # a module's name is found faster than a member of an enumeration
-
-
-class NotKept(StoreError):
-    """The message that the turn answers was known before or could not be written: the turn is none."""
 
 
 class _Answer(NamedTuple):
@@ -40,17 +35,7 @@ class StoreTurnLog:
     """Collects writes and commits them no more often than the promises need: an answer goes with the first intent that
     follows from it, a result with whatever comes next, and only an effect waits for the disk."""
 
-    def __init__(
-        self,
-        store: Store,
-        context: MessageContext,
-        turn_id: int,
-        clock: Clock,
-        faults: FaultPoints,
-        keeping: Keeping | None = None,
-    ) -> None:
-        """`keeping`: the message is being written down meanwhile, and nothing is done before it is."""
-        self._keeping = keeping
+    def __init__(self, store: Store, context: MessageContext, turn_id: int, clock: Clock, faults: FaultPoints) -> None:
         self._store = store
         self._context = context
         self._turn_id = turn_id
@@ -124,20 +109,9 @@ class StoreTurnLog:
             # What it costs is settled with it, and is not to be lost where a disk is full for a moment.
             self._must_be_durable = True
 
-    async def until_kept(self) -> None:
-        if self._keeping is None:
-            return
-        if not await self._keeping.succeeds():
-            raise NotKept("the message was not taken in")
-        self._keeping = None
-
     def intend(self, run: Run, writes: Sequence[Write] = ()) -> Awaitable[None] | None:
         spec = run.spec
-        if (
-            spec.execution.effect is _READ
-            and spec.is_quick
-            and not (writes or self._collected or run.key in self._runs)
-        ):
+        if spec.execution.effect is _READ and not (writes or self._collected or run.key in self._runs):
             self._begun[run.key] = self._clock.now_ms()
             return None
         return self._intend(run, writes)
@@ -153,8 +127,6 @@ class StoreTurnLog:
         self._collected += writes
         if spec.execution.effect is _ONCE or writes or (self._is_answer_new and spec.execution.effect is not _READ):
             self._must_be_durable = True
-        elif not spec.is_quick:
-            await self.until_kept()
         try:
             await self.settle()
         except Conflict:
@@ -210,31 +182,18 @@ class StoreTurnLog:
     async def settle(self) -> None:
         if not self._collected:
             return
-        keeping = self._keeping
-        if keeping is not None and not self._must_be_durable:
-            # Nothing follows a message that is not there: it goes with the next unit.
-            return
         writes, self._collected = self._collected, []
         if not self._must_be_durable:
             self._store.post(writes)
             return
         try:
-            await self._store.commit(writes if keeping is None else self._behind_its_message(writes))
-        except Conflict:
-            await self.until_kept()
-            raise
+            await self._store.commit(writes)
         except StoreFull:
             # They go with the next unit, once there is room.
             self._collected = [*writes, *self._collected]
             raise
-        self._keeping = None
         self._is_answer_new = False
         self._reach("llm.after_persist")
-
-    def _behind_its_message(self, writes: list[Write]) -> list[Write]:
-        """`writes`, all of which are undone when the message turns out not to be there."""
-        intent = ledger.of_waiting(writes[0])
-        return [inbox.waits(self._turn_id), *writes] if intent is None else [intent, *writes[1:]]
 
     def drop(self) -> None:
         """Forget what is not in the store yet: something of it cannot be kept."""

@@ -253,17 +253,15 @@ class Turns:
         self._attempts = attempts
 
     async def run(self, job: Job) -> None:
-        """Answer the message of `job`, unless that turns out to be none. Raises StoreError when nothing can be
+        """Answer the message of `job`. Raises StoreError when nothing can be
         kept. Where only the end of this turn cannot, it is said that something went wrong, unless that cannot be kept
         either: then it raises why."""
         # One log for all attempts: what is known and could not be written yet is known to the next one.
-        log = StoreTurnLog(self._store, job.runs_for, job.turn_id, self._clock, self._faults, job.keeping)
+        log = StoreTurnLog(self._store, job.runs_for, job.turn_id, self._clock, self._faults)
         while True:
             try:
                 await self._attempt(job, log)
             except StoreError as problem:
-                if job.keeping is not None and not await job.keeping.succeeds():
-                    return
                 if isinstance(problem, BadUnit) and not job.unfit:
                     _end_otherwise(job, log, problem)
                     continue
@@ -395,9 +393,6 @@ class Turns:
         role = self._chats.role(context.sender.ref.key, context.sender.role)
         if role is not context.sender.role:
             context = replace(context, sender=replace(context.sender, role=role))
-        if router.has_filters or self._beginnings.is_due(context, turn, is_aside=job.immediate):
-            # Filters, and what begins a chat, may do what a message that turns out to be known must not.
-            await turn.input.log.until_kept()
         if turn.input.functions.beginning is None or not self._beginnings.claim(context, turn, is_aside=job.immediate):
             return await self._answered(context, turn, router)
         begun = await self._beginnings.begin(context, turn, router)

@@ -108,7 +108,6 @@ class Limits:
         if invocation.spec.command.immediate:
             # Whoever was too fast can still stop what runs.
             return await proceed(invocation)
-        await invocation.call.until_kept()
         context, key = invocation.context, invocation.call.key
         runs = self._of(context.sender.ref.key if self._by_member else context.chat.key)
         now = self._clock.monotonic()

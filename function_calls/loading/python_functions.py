@@ -75,10 +75,9 @@ def as_spec(function: Callable[..., Any], services: Services, declaration: Decla
             options={"examples": declared.examples, **declared.meta},
             source=where,
             result_schema=signature.result_schema,
-            self_contained=all(kind is Call for kind in signature.wanted.values()),
         )
         declared.read["spec"] = spec
-    return replace(spec, handler=handler, source=where)
+    return replace(spec, handler=handler, origin=replace(spec.origin, source=where))
 
 
 async def _unbound(context: MessageContext, arguments: Any, call: Call) -> FunctionResult:

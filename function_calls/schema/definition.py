@@ -51,7 +51,6 @@ def build_spec(
     source: str = "",
     result_schema: JsonObject | None = None,
     version: str = "",
-    self_contained: bool = False,
 ) -> FunctionSpec:
     """The spec with `options` read as in YAML; unknown options become metadata. Raises DefinitionError."""
     problems: list[str] = []
@@ -105,7 +104,6 @@ def build_spec(
             metadata=metadata,
             **groups[Origin],
         ),
-        self_contained=self_contained,
     )
 
 

@@ -26,7 +26,6 @@ class Recorder:
         *,
         gives: Any = "done",
         does: Behaviour | None = None,
-        self_contained: bool = False,
         **options: Any,
     ) -> None:
         self.runs: list[dict[str, Any]] = []
@@ -43,7 +42,6 @@ class Recorder:
             parameters=schema,
             options=options,
             source=f"tests/{name}.py:1",
-            self_contained=self_contained,
         )
 
     async def _handle(self, context: MessageContext, arguments: Any, call: Call) -> FunctionResult:

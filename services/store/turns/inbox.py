@@ -84,11 +84,6 @@ _TAKE_UP = Statement(
     .where(INBOX.c.id == bindparam("row_id"), INBOX.c.reason == WAITING)
     .values(epoch=bindparam("new_epoch"), attempts=bindparam("new_attempts")),
 )
-_WAITS = Statement(
-    "inbox.waits",
-    update(INBOX).where(INBOX.c.id == bindparam("row_id"), INBOX.c.reason == WAITING).values(attempts=INBOX.c.attempts),
-    takes=("row_id",),
-)
 _END = Statement(
     "inbox.end",
     update(INBOX)
@@ -176,11 +171,6 @@ def note(id: int, event: Event, *, received_ms: int, reason: str, detail: str = 
 def take_up(id: int, epoch: int, attempts: int) -> Write:
     """The process `epoch` runs a turn that an earlier one left. `attempts`: its runs, this one included."""
     return _TAKE_UP.write(row_id=id, new_epoch=epoch, new_attempts=attempts)
-
-
-def waits(id: int) -> Write:
-    """Changes nothing; the unit is undone when the turn of that id is not there, or over."""
-    return _WAITS.write_row((id,), 1)
 
 
 def end(id: int, reason: str, detail: str, at_ms: int) -> Write:

@@ -10,7 +10,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from services.store.port import Query, Statement, Write
 from services.store.schema import delete_batch, integer, table, text
-from services.store.turns.inbox import INBOX, MAY_RUN, WAITING
+from services.store.turns.inbox import INBOX, MAY_RUN
 
 LEDGER = table(
     "ledger",
@@ -47,10 +47,6 @@ def _once(name: str, values: Mapping[str, ColumnElement[Any]], *more: str) -> St
 
 _INTEND = _once("ledger.intend", _BEGUN)
 _NOTE = _once("ledger.note", {name: _BINDS[name] for name in (*_RUN, *_ENDS, "taint")}, *_ENDS)
-_OF_WAITING = select(*_BEGUN.values()).where(exists().where(INBOX.c.id == _BINDS["turn_id"], INBOX.c.reason == WAITING))
-_INTEND_OF_WAITING = Statement(
-    "ledger.intend_of_waiting", insert(LEDGER).from_select(list(_BEGUN), _OF_WAITING), takes=(*_RUN, "taint")
-)
 _RESULT = Statement(
     "ledger.result",
     update(LEDGER)
@@ -98,15 +94,6 @@ def begun(
     read by then."""
     run = (turn_id, key, chat, member, function, arguments, effect, path, round_number, at_ms)
     return _INTEND.write_row((*run, taint)) if ended_ms is None else _NOTE.write_row((*run, ended_ms, code, taint))
-
-
-def of_waiting(begun: Write) -> Write | None:
-    """The intent `begun` of a turn that has noted nothing yet; the unit is undone when that turn is not there, or over.
-    None where it is none."""
-    if begun.statement is not _INTEND:
-        return None
-    assert isinstance(begun.values, tuple), "every intent is written as a row"
-    return _INTEND_OF_WAITING.write_row(begun.values, 1)
 
 
 def result(turn_id: int, key: str, code: str, body: str | None, at_ms: int, taint: str) -> Write:

@@ -33,7 +33,6 @@ def begun(**more: object) -> Write:
             {**KNOWN, "received_ms": 5, "reason": "from_bot", "detail": "why", "ended_ms": 5},
         ),
         (inbox.end(1, "command", "f", 5), {"row_id": 1, "new_reason": "command", "new_detail": "f", "at_ms": 5}),
-        (inbox.waits(1), {"row_id": 1}),
         (
             history.heard(id=1, said="t", at_ms=5, reply_to=None, reply_to_name=""),
             {"id": 1, "text": "t", "at_ms": 5},
@@ -53,7 +52,6 @@ def begun(**more: object) -> Write:
             begun(code="ok", ended_ms=6),
             {"turn_id": 1, "key": "k", **RUN, "round": 4, "taint": "web", "code": "ok", "ended_ms": 6},
         ),
-        (ledger.of_waiting(begun()), {"turn_id": 1, "key": "k", **RUN, "round": 4, "taint": "web"}),
         (
             ledger.result(1, "k", "ok", "{}", 6, "web"),
             {
