@@ -24,7 +24,6 @@ class Kind(StrEnum):
     EXPIRY = "expiry"  # nobody answered what a function asked, which is told so
 
 
-_MESSAGE = Kind.MESSAGE
 _FOR_THE_BOT = frozenset({Kind.CHOICE, Kind.TIMER, Kind.EXPIRY})
 
 
@@ -41,7 +40,7 @@ class MessageKey(NamedTuple):
         """The key as one string, unique over all platforms. The native id stands first: most networks count upwards, so
         the keys of one moment lie together in an index, whatever their chats."""
         chat, native_id, kind, revision = self
-        if kind is _MESSAGE:
+        if kind is Kind.MESSAGE:
             return f"{native_id}\n{chat.platform}:{chat.account}:{chat.native}"
         return f"{native_id}\n{chat.platform}:{chat.account}:{chat.native}\n{kind}\n{revision}"
 
@@ -153,9 +152,9 @@ def context_to_json(context: MessageContext) -> JsonObject:
         "group": context.is_group,
         "bot": context.bot,
     }
-    if context.kind is not _MESSAGE:
+    if context.kind is not Kind.MESSAGE:
         data["kind"] = context.kind.value
-    if context.key.kind is not _MESSAGE:
+    if context.key.kind is not Kind.MESSAGE:
         data["key"] = [context.key.kind.value, context.key.revision]
     if context.mentions_bot:
         data["mentions_bot"] = True

@@ -22,9 +22,6 @@ class OutcomeKind(StrEnum):
     FALLBACK = "fallback"  # not handled: answer as chat
 
 
-_SENT = OutcomeKind.SENT  # a module's name is found faster than a member of an enumeration
-
-
 @dataclass(frozen=True, slots=True)
 class TurnOutcome:
     """The end of a turn. True when it was handled."""
@@ -48,7 +45,7 @@ def sent(
     """Messages to send; without any, handled in silence."""
     if not messages:
         return TurnOutcome(OutcomeKind.SILENT, reason, detail=detail, error=error)
-    return TurnOutcome(_SENT, reason, tuple(messages), detail=detail, error=error)
+    return TurnOutcome(OutcomeKind.SENT, reason, tuple(messages), detail=detail, error=error)
 
 
 Dispatch = Callable[[MessageContext, Turn], Awaitable[TurnOutcome]]

@@ -252,7 +252,7 @@ class BotFunctions:
         spec, plan = found
         if is_bare and _is_said(spec, rest, is_clear=False):
             return None
-        return tuple.__new__(CommandLine, (spec, plan, folded, rest, is_bare))  # twice as fast as its own way
+        return CommandLine(spec, plan, folded, rest, is_bare)
 
     @property
     def command_words(self) -> Sequence[str]:

@@ -44,7 +44,6 @@ from function_calls.spec import (
 from function_calls.turn import Turn
 from services.refs import ErrorCode, JsonObject, ReasonCode, Role
 
-_EXPIRY = Kind.EXPIRY
 _log = structlog.get_logger("questions")
 
 
@@ -60,7 +59,7 @@ class Resuming:
         turn.memory.resumed = True
         asked_at = open_question.continuation.asked_at
         turn.memory.asked_at = context.sent_at if asked_at is None else datetime.fromtimestamp(asked_at, UTC)
-        if context.kind is _EXPIRY:
+        if context.kind is Kind.EXPIRY:
             return await self._unanswered(context, turn, open_question)
         if open_question.question.terms is not None:
             return await self._decided(context, turn, open_question, open_question.question.terms, text)
@@ -93,7 +92,7 @@ class Resuming:
         """Let the run that waits for the answer come to its end, since it may not go on; what the chat has to hear of
         that. Without effect for a question of no run, and for one that somebody may still decide."""
         question, on = open_question.question, open_question.continuation
-        is_open = question.terms is not None and context.kind is not _EXPIRY
+        is_open = question.terms is not None and context.kind is not Kind.EXPIRY
         spec = turn.input.functions.find(question.function)
         if not question.is_of_a_run or is_open:
             return []

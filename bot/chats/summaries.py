@@ -59,7 +59,6 @@ class PaidRequests:
 
 
 _log = structlog.get_logger("summaries")
-_new = tuple.__new__  # half of what a NamedTuple's own way takes, and each turn reads thirty lines
 _AT_ONCE = 2
 _MOST_WAITING = 100
 _TOKENS_OF_A_TURN = 50
@@ -223,7 +222,7 @@ def line_of(row: Row) -> HistoryLine:
     """A row of history as a model is told of it."""
     from_bot = bool(row["from_bot"])
     outside = from_bot and row["sender"] == history.OUTSIDE
-    return _new(HistoryLine, (row["sender_name"], row["text"], row["at_ms"], from_bot, row["reply_to_name"], outside))
+    return HistoryLine(row["sender_name"], row["text"], row["at_ms"], from_bot, row["reply_to_name"], outside)
 
 
 def _as_many_as_fit(rows: Sequence[Row]) -> list[Row]:

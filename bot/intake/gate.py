@@ -23,15 +23,13 @@ from services.store.turns import pending
 _OF_THE_QUOTED = frozenset({"questions.closed", "approvals.closed"})
 """What is said of the question that a message points to."""
 _RECORDED_ONLY = frozenset({Kind.JOIN, Kind.LEAVE})
-# To look a member up in its enumeration costs three times a module's name, for each message of a busy chat.
-_WAITING, _REACTION, _EXPIRY = ReasonCode.WAITING, Kind.REACTION, Kind.EXPIRY
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """What the gate says of one message."""
 
-    reason: ReasonCode = _WAITING
+    reason: ReasonCode = ReasonCode.WAITING
     """Why it is not for us; WAITING: it is, and a turn answers it."""
     detail: str = ""
     """The settings key that decided."""
@@ -51,7 +49,7 @@ class Verdict:
     @property
     def is_for_us(self) -> bool:
         """Whether a turn answers it."""
-        return self.reason is _WAITING
+        return self.reason is ReasonCode.WAITING
 
 
 def judge(
@@ -64,11 +62,11 @@ def judge(
     """The verdict on one message. `question` is what the sender was asked in this chat and has not answered, or what
     waits for somebody's yes and is meant here. `closed`: what is said to it where it answers none that is open."""
     # A run that waits is told also where nobody is served any more, so that it can put things away.
-    refused = None if context.kind is _EXPIRY else _not_served(context, chat)
-    if refused is not None or context.timer is not None or context.kind is _EXPIRY:
+    refused = None if context.kind is Kind.EXPIRY else _not_served(context, chat)
+    if refused is not None or context.timer is not None or context.kind is Kind.EXPIRY:
         return refused or Verdict(addressed=True)
     is_called = context.calls_bot
-    is_reaction = context.kind is _REACTION
+    is_reaction = context.kind is Kind.REACTION
     if not is_reaction and not context.text.strip() and not context.attachments and not context.takes:
         return Verdict(ReasonCode.EMPTY)
     answering = _answering(context, chat, question, closed)
@@ -132,9 +130,6 @@ def _not_served(context: MessageContext, chat: ServedChat) -> Verdict | None:
     return None
 
 
-_APPROVAL_ANSWERS_REACTION = Kind.REACTION  # a module's name is found faster than a member of an enumeration
-
-
 def pointed_out(context: MessageContext, waiting: Sequence[OpenQuestion], asked_by_quoted: int) -> OpenQuestion | None:
     """The one that the message names by its code, else that the message asked which it quotes or reacts to."""
     named = codes_in(context.text)
@@ -159,7 +154,7 @@ def meant(context: MessageContext, waiting: Sequence[OpenQuestion], role: Role, 
 
 def quoted_id(context: MessageContext) -> str:
     """The id of the message that it reacts to, or of the bot's that it quotes; empty where there is none."""
-    if context.kind is _APPROVAL_ANSWERS_REACTION:
+    if context.kind is Kind.REACTION:
         return context.key.native_id
     return context.reply_to.native_id if context.reply_to is not None and context.reply_to.from_bot else ""
 

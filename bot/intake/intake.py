@@ -244,7 +244,6 @@ _CHATS_COUNTED = 10_000
 _NOT_SAID = frozenset({ReasonCode.CHAT_NOT_ALLOWED, ReasonCode.NOT_A_MESSAGE, ReasonCode.DELETED})
 """What ends so is no part of the conversation."""
 _CHANGES = frozenset({Kind.EDIT, Kind.DELETE})
-_NEW = Accepted.NEW  # a module's name is found faster than a member of an enumeration
 _NEVER_SAID = frozenset({Kind.REACTION, Kind.TIMER, Kind.EXPIRY})
 Claim = Callable[[Verdict, int], Sequence[Write]]
 """What is written with the verdict on something that is due and the id that its turn would have."""
@@ -427,7 +426,7 @@ class Intake:
             self._engine.submit(job)
         if _is_history(context, verdict):
             self._prune(context.chat.key)
-        return _NEW
+        return Accepted.NEW
 
     async def _keep(self, job: Job, verdict: Verdict, also: Sequence[Write]) -> bool:
         """Make it durable; whether it was new. Its question is taken before the first await, so that two answers
@@ -554,7 +553,7 @@ class Intake:
             running.edited = True
         if touched[len(writes)] == 0:
             self._arrivals.remember_early((chat, native_id), None if deletes else context.text)
-        return _NEW if touched[0] else Accepted.DUPLICATE
+        return Accepted.NEW if touched[0] else Accepted.DUPLICATE
 
     def _prune(self, chat: str) -> None:
         """Now and then, and with the first message since the start, which does not know what there was before."""

@@ -180,7 +180,6 @@ def recorded(job: Job, turn: Turn, runs: Runs) -> list[Message]:
 
 
 _log = structlog.get_logger("turns")
-_STOPPED, _GAVE_UP, _EXPIRY = ReasonCode.STOPPED, ReasonCode.GAVE_UP, Kind.EXPIRY
 
 
 class Closing:
@@ -220,7 +219,7 @@ class Closing:
         """Keep `outcome` as the end of `turn`, and hand over what it says. Raises StoreError when it cannot be kept."""
         now_ms = self._clock.now_ms()
         writes = log.rest()
-        due = _due(job, now_ms) if outcome.reason is not _STOPPED else None
+        due = _due(job, now_ms) if outcome.reason is not ReasonCode.STOPPED else None
         given_back = unheeded(job, turn, outcome)
         asker, question, question_id = turn.memory.asker or job.context, outcome.question, 0
         chat, member = asker.chat.key, asker.sender.ref.key
@@ -258,7 +257,7 @@ class Closing:
     def _ended(self, job: Job, turn: Turn, outcome: TurnOutcome, parcels: Sequence[Parcel]) -> None:
         """The end of the turn is durable: hand over what it says, and tell everybody who counts ends."""
         self._metrics.turn_ended(outcome.reason)
-        if outcome.reason is _GAVE_UP:
+        if outcome.reason is ReasonCode.GAVE_UP:
             for call in self.on_given_up:
                 call(job)
         if turn.output.begins:
@@ -342,13 +341,13 @@ class Closing:
 
     def _needs_quote(self, job: Job) -> bool:
         """In a group where others have spoken meanwhile, an answer says whom it answers."""
-        if job.context.timer is not None or job.context.kind is _EXPIRY:
+        if job.context.timer is not None or job.context.kind is Kind.EXPIRY:
             return False
         return job.context.is_group and not self._chats.is_latest(job.context.chat, job.turn_id)
 
 
 def _end(job: Job, outcome: TurnOutcome, now_ms: int) -> Write:
-    if outcome.reason is _GAVE_UP:
+    if outcome.reason is ReasonCode.GAVE_UP:
         return inbox.give_up(job.turn_id, outcome.detail, now_ms)
     return inbox.end(job.turn_id, str(outcome.reason), outcome.detail, now_ms)
 

@@ -23,7 +23,6 @@ from services.store.port import Conflict, Row, Store, StoreFull, Write
 from services.store.turns import ledger, outbox, turn_state
 
 _NOTHING_READ: frozenset[Touch] = frozenset()
-_READ, _ONCE = Effect.READ, Effect.ONCE  # a module's name is found faster than a member of an enumeration
 
 
 class _Answer(NamedTuple):
@@ -111,7 +110,7 @@ class StoreTurnLog:
 
     def intend(self, run: Run, writes: Sequence[Write] = ()) -> Awaitable[None] | None:
         spec = run.spec
-        if spec.execution.effect is _READ and not (writes or self._collected or run.key in self._runs):
+        if spec.execution.effect is Effect.READ and not (writes or self._collected or run.key in self._runs):
             self._begun[run.key] = self._clock.now_ms()
             return None
         return self._intend(run, writes)
@@ -119,13 +118,17 @@ class StoreTurnLog:
     async def _intend(self, run: Run, writes: Sequence[Write]) -> None:
         spec = run.spec
         before, must_be_durable = list(self._collected) if writes else [], self._must_be_durable
-        if spec.execution.effect is _READ and not writes and run.key not in self._runs:
+        if spec.execution.effect is Effect.READ and not writes and run.key not in self._runs:
             self._begun[run.key] = self._clock.now_ms()
         else:
             # A read that costs something as well: it is paid for once, however often it is begun.
             self._collected.append(self._row(run, self._clock.now_ms()))
         self._collected += writes
-        if spec.execution.effect is _ONCE or writes or (self._is_answer_new and spec.execution.effect is not _READ):
+        if (
+            spec.execution.effect is Effect.ONCE
+            or writes
+            or (self._is_answer_new and spec.execution.effect is not Effect.READ)
+        ):
             self._must_be_durable = True
         try:
             await self.settle()
@@ -166,7 +169,7 @@ class StoreTurnLog:
         self._runs[run.key] = StoredRun(run.spec.name, result, run.spec.execution.effect)
         self._read_by_runs[run.key] = taint
         code = ended_as(result)
-        now_ms, is_read = self._clock.now_ms(), run.spec.execution.effect is _READ
+        now_ms, is_read = self._clock.now_ms(), run.spec.execution.effect is Effect.READ
         # After a crash a read is simply run again, so its result is not kept.
         body = None if is_read else orjson.dumps(result_to_json(result), default=str).decode()
         begun_ms = self._begun.pop(run.key, None)
@@ -175,7 +178,7 @@ class StoreTurnLog:
             self._collected.append(self._row(run, begun_ms, code=code, ended_ms=now_ms))
         else:
             self._collected.append(ledger.result(self._turn_id, run.key, code, body, now_ms, _as_text(taint)))
-        if run.spec.execution.effect is _ONCE:
+        if run.spec.execution.effect is Effect.ONCE:
             self._must_be_durable = True
         self._reach("tool.after_result_record")
 

@@ -198,7 +198,6 @@ class Past:
 _log = structlog.get_logger("turns")
 _GRACE_SECONDS = 5.0
 _FULL_DISK_SECONDS = 5.0
-_EXPIRY, _SENT = Kind.EXPIRY, OutcomeKind.SENT  # a module's name is found faster than a member of an enumeration
 _KEPT_REASONS = frozenset({ReasonCode.NOT_ADDRESSED, ReasonCode.EXPIRED})
 """Of turns that say nothing: why says more than that."""
 
@@ -311,7 +310,7 @@ class Turns:
         context = job.context
         chat = context.chat
         profiles = self._chats
-        is_silent = context.private or job.runs_for.private or context.kind is _EXPIRY
+        is_silent = context.private or job.runs_for.private or context.kind is Kind.EXPIRY
 
         given = TurnInput(
             id=str(job.turn_id),
@@ -403,7 +402,7 @@ class Turns:
 
     async def _answered(self, context: MessageContext, turn: Turn, router: FunctionCallRouter) -> TurnOutcome:
         outcome = await router.dispatch(context, turn)
-        if outcome.kind is _SENT:
+        if outcome.kind is OutcomeKind.SENT:
             return outcome
         if outcome.kind is OutcomeKind.FALLBACK and not turn.memory.effects:
             return explained(await router.run_chat_fallback(context, turn), outcome, turn)

@@ -17,7 +17,6 @@ from services.llm.model import Offer
 from services.refs import Effect, Role
 from services.store.port import Write
 
-_MODEL, _ALWAYS = Path.MODEL, Activation.ALWAYS  # a module's name is found faster than a member of an enumeration
 _DOORS = {
     Path.COMMAND: OfferedTo.COMMAND,
     Path.MODEL: OfferedTo.MODEL,
@@ -51,7 +50,7 @@ def open_to(spec: FunctionSpec, path: Path) -> Refusal | None:
 
 def at_hand(spec: FunctionSpec, turn: Turn, profile: ChatProfile, path: Path) -> Refusal | None:
     """Has the chat taken to hand what a model may call only then?"""
-    if path is not _MODEL or turn.input.functions.on_request.is_at_hand(spec, profile.at_hand):
+    if path is not Path.MODEL or turn.input.functions.on_request.is_at_hand(spec, profile.at_hand):
         return None
     return Refusal("refusals.not_at_hand", spec.name, f"/use {spec.name}")
 
@@ -135,9 +134,9 @@ def refusal(
     # This stands before every run: a check that does not concern it is not asked.
     refused = (
         (None if setting is None else enabled(setting))
-        or (switched_on(profile) if path is _MODEL else None)
+        or (switched_on(profile) if path is Path.MODEL else None)
         or open_to(spec, path)
-        or (None if spec.prompt.activation is _ALWAYS else at_hand(spec, turn, profile, path))
+        or (None if spec.prompt.activation is Activation.ALWAYS else at_hand(spec, turn, profile, path))
         or in_scope(spec, setting, context)
         or (None if turn.input.addressed else addressed(spec, setting, context))
     )

@@ -143,7 +143,6 @@ def _grown(before: Mapping[str, Any] | None, now: Mapping[str, Any]) -> bool:
 
 SAID_ALL = "said_all"
 """In the metadata of a result whose data are for models and callers alone: the run has told the chat all before."""
-_READ = Effect.READ  # a module's name is found faster than a member of an enumeration
 _log = structlog.get_logger("llm")
 
 
@@ -194,7 +193,7 @@ class Progress:
     ) -> bool:
         """Tell the model how the call went, keep what is to be said. `before`: what was said when it asked something.
         True when the call itself was faulty."""
-        is_read = spec is not None and spec.execution.effect is _READ
+        is_read = spec is not None and spec.execution.effect is Effect.READ
         said = spec is not None and not is_read
         self.loops.note(call.name, call.arguments or {}, result)
         text = result_text(result, settings, said=said, before=before)

@@ -11,7 +11,6 @@ from sqlalchemy.sql import Executable
 Row = Mapping[str, Any]
 Values = Mapping[str, Any] | tuple[Any, ...]
 """The values of a statement's binds, by their names; or in the order of the names that it `takes`."""
-_new = tuple.__new__  # half of what a NamedTuple's own way takes
 
 
 class Statement:
@@ -30,16 +29,16 @@ class Statement:
 
     def write(self, **values: Any) -> Write:
         """This statement with `values` for its binds (int, str, bytes or None), touching any number of rows."""
-        return _new(Write, (self, values, None))
+        return Write(self, values)
 
     def write_row(self, values: tuple[Any, ...], expect: int | None = None) -> Write:
         """The same with the values in the order that it `takes`, for what is written in every turn: to name ten values
         and to look each of them up takes longer than all else that is done with them. `expect` as below."""
-        return _new(Write, (self, values, expect))
+        return Write(self, values, expect)
 
     def write_expecting(self, rows: int, **values: Any) -> Write:
         """The same, but the whole unit is undone and Conflict raised unless exactly `rows` rows are touched."""
-        return _new(Write, (self, values, rows))
+        return Write(self, values, rows)
 
     def query(self, **values: Any) -> Query:
         """This statement as a read."""

@@ -285,8 +285,8 @@ async def nothing_repeats_an_effect_that_must_happen_once(invoker: type[Invoker]
 
 
 _REFUSALS = "        (None if setting is None else enabled(setting))\n"
-_AT_HAND = "        or (None if spec.prompt.activation is _ALWAYS else at_hand(spec, turn, profile, path))\n"
-_SWITCHED_ON = "        or (switched_on(profile) if path is _MODEL else None)\n"
+_AT_HAND = "        or (None if spec.prompt.activation is Activation.ALWAYS else at_hand(spec, turn, profile, path))\n"
+_SWITCHED_ON = "        or (switched_on(profile) if path is Path.MODEL else None)\n"
 _POLICIES = "in self._policies[passed:]:"
 REMOVALS = [
     Removal(

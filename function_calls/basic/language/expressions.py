@@ -30,7 +30,6 @@ from function_calls.basic.nodes import (
     Unary,
 )
 
-_WORD, _NUMBER, _TEXT, _SYMBOL = Kind.WORD, Kind.NUMBER, Kind.TEXT, Kind.SYMBOL
 _CONSTANTS = {"TRUE": True, "FALSE": False, "NULL": None, "NOTHING": None}
 _NO_OPERANDS = frozenset(["THEN", "ELSE", "ELSEIF", "AND", "OR", "MOD", "LIKE", "IS"])
 _NO_OPERANDS_UNLESS_VARIABLES = frozenset(["IN", "TO", "STEP", "AS"])
@@ -99,7 +98,7 @@ class WordValues:
         reading = self._reading
         name = token.text.lower()
         following = cursor.ahead()
-        calls = following.kind is _SYMBOL and following.text == "("
+        calls = following.kind is Kind.SYMBOL and following.text == "("
         if calls and reading.knows(name) and not (value in self._words.first and _goes_on_with_as(cursor)):
             return self._call(cursor, token)
         if value in self._special and (special := self._special[value](cursor, following)) is not None:
@@ -138,7 +137,8 @@ class WordValues:
         """The keyword that begins at the cursor; None where the word is a variable."""
         needs_nothing = not _begins_value(token, following)
         if token.text.lower() in self._reading.variables and (
-            needs_nothing or not (following.kind is _TEXT or f"{token.value} {following.value}" in self._words.pairs)
+            needs_nothing
+            or not (following.kind is Kind.TEXT or f"{token.value} {following.value}" in self._words.pairs)
         ):
             return None
         index, highest = cursor.index, self._read.highest
@@ -172,7 +172,7 @@ class WordValues:
 
     def _new(self, cursor: Cursor, following: Token) -> Expression | None:
         """`NEW OBJECT`, `CREATE ARRAY`."""
-        made = _EMPTY.get(following.value) if following.kind is _WORD else None
+        made = _EMPTY.get(following.value) if following.kind is Kind.WORD else None
         if made is None:
             return None
         at = cursor.take().at
@@ -183,10 +183,10 @@ class WordValues:
 
     def _called(self, cursor: Cursor, following: Token) -> Expression | None:
         """`CALL name(…)` of what the script or the language has; all other CALLs are a keyword."""
-        if following.kind is not _WORD or not self._reading.knows(following.text.lower()):
+        if following.kind is not Kind.WORD or not self._reading.knows(following.text.lower()):
             return None
         cursor.index += 1
-        if cursor.ahead().kind is _SYMBOL and cursor.ahead().text == "(":
+        if cursor.ahead().kind is Kind.SYMBOL and cursor.ahead().text == "(":
             return self._call(cursor, following)
         cursor.index += 1
         self._reading.check_call(following.at, following.text.lower(), 0)
@@ -194,7 +194,7 @@ class WordValues:
 
     def _error(self, cursor: Cursor, following: Token) -> Expression | None:
         """`ERROR MESSAGE`, what the last error said."""
-        if following.kind is not _WORD or following.value != "MESSAGE":
+        if following.kind is not Kind.WORD or following.value != "MESSAGE":
             return None
         at = cursor.take().at
         cursor.index += 1
@@ -205,25 +205,25 @@ def _goes_on_with_as(cursor: Cursor) -> bool:
     """Whether AS stands behind the parentheses, as in `FORMAT (a + b) AS "0.00"`: that is a keyword, no call."""
     depth, count = 0, 1
     while (token := cursor.ahead(count)).kind not in (Kind.LINE, Kind.END):
-        if token.kind is _SYMBOL and token.text == "(":
+        if token.kind is Kind.SYMBOL and token.text == "(":
             depth += 1
-        elif token.kind is _SYMBOL and token.text == ")":
+        elif token.kind is Kind.SYMBOL and token.text == ")":
             depth -= 1
             if not depth:
                 following = cursor.ahead(count + 1)
-                return following.kind is _WORD and following.value == "AS"
+                return following.kind is Kind.WORD and following.value == "AS"
         count += 1
     return False
 
 
 def _begins_value(word: Token, following: Token) -> bool:
     """Whether a value could begin with the token behind a word, so that the word rather is a keyword."""
-    if following.kind is _SYMBOL:
+    if following.kind is Kind.SYMBOL:
         touches = following.at == (word.at.line, word.at.column + len(word.text))
         return following.text in ("(", "{", "#{") or (following.text == "[" and not touches)
-    if following.kind is _WORD:
+    if following.kind is Kind.WORD:
         return following.value not in _ENDS_OPERAND
-    return following.kind in (_TEXT, _NUMBER, Kind.BLOCK)
+    return following.kind in (Kind.TEXT, Kind.NUMBER, Kind.BLOCK)
 
 
 Read = Callable[[Cursor], Expression]
@@ -323,7 +323,6 @@ def _no_colon(cursor: Cursor, opener: Token, name: str) -> NoReturn:
     cursor.fail(f"`:` is missing behind the key {name}, {cursor.found()}{hint}")
 
 
-_WORD, _NUMBER, _TEXT, _SYMBOL = Kind.WORD, Kind.NUMBER, Kind.TEXT, Kind.SYMBOL
 _LOOSEST, _COMPARISON, _SIGN, _POWER, _CLOSEST = 1, 4, 10, 11, 12
 _SYMBOL_RANKS = {
     "=": 4, "<>": 4, "<": 4, "<=": 4, ">": 4, ">=": 4, "&": 5, "+": 6, "-": 6, "\\": 8, "*": 9, "/": 9, "^": _POWER,
@@ -367,12 +366,12 @@ class Expressions:
     def target(self, cursor: Cursor) -> Target:
         """What can be assigned to: a variable, a member, an item; `a(1)` is `a[1]`."""
         token = cursor.now
-        if token.kind is not _WORD:
+        if token.kind is not Kind.WORD:
             cursor.fail(f"the name of a variable is missing, {cursor.found()}")
         cursor.index += 1
         found: Target = Name(token.at, token.text.lower())
         count = 0
-        while cursor.now.kind is _SYMBOL:
+        while cursor.now.kind is Kind.SYMBOL:
             symbol = cursor.now
             if symbol.text == ".":
                 cursor.index += 1
@@ -422,28 +421,28 @@ class Expressions:
         left = self._operand(cursor)
         while True:
             token = cursor.now
-            if token.kind is _SYMBOL:
+            if token.kind is Kind.SYMBOL:
                 rank = _SYMBOL_RANKS.get(token.text, 0)
-            elif token.kind is _WORD:
+            elif token.kind is Kind.WORD:
                 rank = _WORD_RANKS.get(token.value, 0)
             else:
                 return left
             if rank < least or not rank:
                 return left
             height = self.height
-            if rank == _COMPARISON and token.kind is _WORD:
+            if rank == _COMPARISON and token.kind is Kind.WORD:
                 left = self._comparison(cursor, token, left)
             else:
                 cursor.index += 1
                 right = self._right(cursor, token, rank)
-                operator = token.text if token.kind is _SYMBOL else token.value.lower()
+                operator = token.text if token.kind is Kind.SYMBOL else token.value.lower()
                 left = Binary(token.at, cast("Operator", operator), left, right)
             self.height = (height if height > self.height else self.height) + 1
             if self.height > HIGHEST:
                 self.check_height(self.height, token.at)
 
     def _right(self, cursor: Cursor, operator: Token, rank: int) -> Expression:
-        if cursor.is_line_end or (cursor.now.kind is _SYMBOL and cursor.now.text in (")", "]", "}", ",")):
+        if cursor.is_line_end or (cursor.now.kind is Kind.SYMBOL and cursor.now.text in (")", "]", "}", ",")):
             cursor.fail(f"a value is missing behind `{operator.text}`, {cursor.found()}")
         if rank != _POWER:
             return self._climb(cursor, rank + 1)
@@ -479,22 +478,22 @@ class Expressions:
         token = cursor.now
         kind = token.kind
         self.height = 0
-        if kind is _WORD:
+        if kind is Kind.WORD:
             found = self._words.value(cursor, token)
-        elif kind is _TEXT:
+        elif kind is Kind.TEXT:
             cursor.index += 1
             found = self.text(token)
-        elif kind is _NUMBER:
+        elif kind is Kind.NUMBER:
             cursor.index += 1
             found = Literal(token.at, token.value)
-        elif kind is _SYMBOL and token.text in self._brackets:
+        elif kind is Kind.SYMBOL and token.text in self._brackets:
             found = self._brackets[token.text](cursor)
-        elif kind is _SYMBOL and token.text in ("-", "+"):
+        elif kind is Kind.SYMBOL and token.text in ("-", "+"):
             return self._signed(cursor, token)
         else:
             cursor.fail(f"a value is missing, {cursor.found()}")
         following = cursor.now
-        if following.kind is _SYMBOL and following.text in (".", "["):
+        if following.kind is Kind.SYMBOL and following.text in (".", "["):
             return self._members(cursor, found)
         return found
 
@@ -510,7 +509,7 @@ class Expressions:
         return Unary(token.at, "-", operand)
 
     def _members(self, cursor: Cursor, found: Expression) -> Expression:
-        while cursor.now.kind is _SYMBOL and cursor.now.text in (".", "["):
+        while cursor.now.kind is Kind.SYMBOL and cursor.now.text in (".", "["):
             symbol, height, links = cursor.now, self.height, 1
             if symbol.text == ".":
                 cursor.index += 1
@@ -571,7 +570,7 @@ class Expressions:
         return tuple(found)
 
     def _name(self, cursor: Cursor) -> str:
-        if cursor.now.kind is not _WORD:
+        if cursor.now.kind is not Kind.WORD:
             cursor.fail(f"a name is missing behind `.`, {cursor.found()}")
         return cursor.take().text
 

@@ -196,7 +196,6 @@ _TOKEN = re.compile(
     )""",
     re.VERBOSE,
 )
-_WORD, _NUMBER, _TEXT, _SYMBOL, _LINE = Kind.WORD, Kind.NUMBER, Kind.TEXT, Kind.SYMBOL, Kind.LINE
 _ONE_SPELLING = {"!=": "<>", "==": "=", "?.": "."}
 _CLOSES = {")": "(", "]": "[", "}": "{"}
 _SPECIAL = frozenset(
@@ -262,7 +261,6 @@ class _Lexer:
 
     def run(self) -> None:
         text, append, match, rare = self._text, self._tokens.append, _TOKEN.match, self._rare
-        new = tuple.__new__  # what NamedTuple would call: a third of the time goes into making tokens
         typed = {name.upper() for name in _TYPED.findall(text)}
         position, line, base = 0, self._made.line, self._made.base
         while True:
@@ -280,13 +278,13 @@ class _Lexer:
                 if value in _SPECIAL and (moved := self._special(piece, value, start)) >= 0:
                     position, line, base = moved, self._made.line, self._made.base
                 else:
-                    append(new(Token, (_WORD, piece, value, new(At, (line, start - base)))))
+                    append(Token(Kind.WORD, piece, value, At(line, start - base)))
             elif kind == "symbol":
-                at = new(At, (line, position - len(piece) - base))
-                append(new(Token, (_SYMBOL, _ONE_SPELLING.get(piece, piece), None, at)))
+                at = At(line, position - len(piece) - base)
+                append(Token(Kind.SYMBOL, _ONE_SPELLING.get(piece, piece), None, at))
             elif kind == "plain":
-                at = new(At, (line, position - len(piece) - base))
-                append(new(Token, (_TEXT, piece, (piece[1:-1],), at)))
+                at = At(line, position - len(piece) - base)
+                append(Token(Kind.TEXT, piece, (piece[1:-1],), at))
             elif kind == "end":
                 break
             elif kind != "comment":
@@ -300,9 +298,9 @@ class _Lexer:
 
     def _begins_statement(self) -> bool:
         tokens = self._tokens
-        if not tokens or tokens[-1].kind is _LINE:
+        if not tokens or tokens[-1].kind is Kind.LINE:
             return True
-        return tokens[-1].kind is _NUMBER and (len(tokens) == 1 or tokens[-2].kind is _LINE)
+        return tokens[-1].kind is Kind.NUMBER and (len(tokens) == 1 or tokens[-2].kind is Kind.LINE)
 
     def _special(self, piece: str, value: str, start: int) -> int:
         """What a word begins that is not read as others: where to go on, or -1 if it is a word like any other."""
@@ -353,8 +351,8 @@ class _Lexer:
         if raw is None:
             return -1
         if piece:
-            self._made.put(_WORD, piece, value, start)
-        self._tokens.append(Token(_TEXT, raw.text, (raw.text,), self._made.at(raw.start)))
+            self._made.put(Kind.WORD, piece, value, start)
+        self._tokens.append(Token(Kind.TEXT, raw.text, (raw.text,), self._made.at(raw.start)))
         return self._made.go(start, raw.end)
 
     # Everything but words
@@ -363,14 +361,14 @@ class _Lexer:
         if self._block:
             return self._read_block(start)
         last = self._tokens[-1] if self._tokens else None
-        if last is None or last.kind is _LINE:
+        if last is None or last.kind is Kind.LINE:
             if last and last.text == ":":
                 self._tokens[-1] = last._replace(text=":\n")
         elif not (
             goes_on(last, self._text, end, self._brackets, piece.count("\n") > 1)
             or (not self._brackets and goes_on_with_rows(self._tokens, self._text, end))
         ):
-            self._made.put(_LINE, "\n", None, start)
+            self._made.put(Kind.LINE, "\n", None, start)
             self._brackets.clear()
             self._param = False
         return self._made.go(start, end)
@@ -394,7 +392,7 @@ class _Lexer:
         return self._made.go(start, found.end() if found else len(self._text))
 
     def _bracket(self, piece: str, start: int, end: int) -> int:
-        self._made.put(_SYMBOL, piece, None, start)
+        self._made.put(Kind.SYMBOL, piece, None, start)
         opener = _CLOSES.get(piece)
         if opener is None:
             self._brackets.append(piece.removeprefix("#"))
@@ -412,11 +410,11 @@ class _Lexer:
                 self._made.at(start), Code.SYNTAX, "the number that begins here is too long; put it in quotes"
             )
             value = 0
-        self._made.put(_NUMBER, piece, value, start)
+        self._made.put(Kind.NUMBER, piece, value, start)
         return end
 
     def _quote(self, piece: str, start: int, end: int) -> int:
-        if piece == "'" and (not self._tokens or self._tokens[-1].kind is _LINE):
+        if piece == "'" and (not self._tokens or self._tokens[-1].kind is Kind.LINE):
             return self._made.line_end(end)
         found = quoted(self._text, start, self._made.at, self._no_inner_before)
         if piece == "'":
@@ -430,33 +428,33 @@ class _Lexer:
             self._made.fault(self._made.at(found.wrong_at), Code.OPEN_TEXT, found.wrong)
             if found.wrong_at != start:
                 self._no_inner_before = len(self._text) if quote == "`" else self._made.line_end(start)
-        self._made.put(_TEXT, self._text[start : found.end], found.parts, start)
+        self._made.put(Kind.TEXT, self._text[start : found.end], found.parts, start)
         return self._made.go(start, found.end)
 
     def _mark(self, piece: str, start: int, end: int) -> int:
         if piece == "%":
-            self._made.put(_WORD, piece, "MOD", start)
+            self._made.put(Kind.WORD, piece, "MOD", start)
         elif piece == ":" and not self._brackets and self._text.startswith("=", end):
             pass  # `x := 1` gives a value as `x = 1` does
         elif piece == ":" and not self._brackets:
-            if self._tokens and self._tokens[-1].kind is not _LINE:
-                self._made.put(_LINE, piece, None, start)
+            if self._tokens and self._tokens[-1].kind is not Kind.LINE:
+                self._made.put(Kind.LINE, piece, None, start)
                 self._param = False
         elif piece in (":", "&"):
-            self._made.put(_SYMBOL, piece, None, start)
+            self._made.put(Kind.SYMBOL, piece, None, start)
         elif piece == ";":
             if self._brackets or not _NOTHING_MORE.match(self._text, end) or self._is_print():
-                self._made.put(_SYMBOL, piece, None, start)
+                self._made.put(Kind.SYMBOL, piece, None, start)
         else:
             self._made.fault(self._made.at(start), Code.BAD_CHARACTER, out_of_place(piece))
             if piece in _FOREIGN:
-                self._made.put(_WORD, piece, _FOREIGN[piece], start)
+                self._made.put(Kind.WORD, piece, _FOREIGN[piece], start)
         return end
 
     def _is_print(self) -> bool:
         """Whether the statement is a PRINT, of which `;` at its end says that the next one goes on in its line."""
         for token in reversed(self._tokens):
-            if token.kind is _LINE:
+            if token.kind is Kind.LINE:
                 return False
             if token.value == "PRINT":
                 return True
@@ -471,7 +469,7 @@ class _Lexer:
         if piece in QUOTES:
             closing = _TYPOGRAPHIC_ENDS[meant].match(self._text, end)
             last = closing.end() if closing else end
-            self._made.put(_TEXT, self._text[start:last], (self._text[end:last],), start)
+            self._made.put(Kind.TEXT, self._text[start:last], (self._text[end:last],), start)
             return min(last + 1, self._made.line_end(end))
         if meant == "#":
             return self._made.line_end(end)
@@ -481,7 +479,7 @@ class _Lexer:
             return self._mark(meant, start, end)
         digit = decimal(piece, None)
         if meant or digit is not None:
-            self._made.put(_SYMBOL if meant else _NUMBER, meant or piece, digit, start)
+            self._made.put(Kind.SYMBOL if meant else Kind.NUMBER, meant or piece, digit, start)
         return end
 
     def _longer_word(self, end: int) -> int:
@@ -494,7 +492,7 @@ class _Lexer:
         ):
             end += 1
         whole = normalize("NFC", self._text[start:end])
-        self._made.put(_WORD, whole, whole.upper(), start)
+        self._made.put(Kind.WORD, whole, whole.upper(), start)
         return end
 
     # With the class, since a lexer that held its own methods would be garbage that counting references does not find,

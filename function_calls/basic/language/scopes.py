@@ -30,7 +30,6 @@ from function_calls.basic.nodes import (
 )
 from function_calls.basic.world import ERROR_NAMES
 
-_WORD, _NUMBER, _SYMBOL, _LINE = Kind.WORD, Kind.NUMBER, Kind.SYMBOL, Kind.LINE
 _DECLARES = frozenset(["EACH", "DIM", "REDIM", "PRESERVE", "PARAM"])
 _GIVES = frozenset(["FOR", "HEAR", "INPUT", "GOTO", "GOSUB"]) | _DECLARES
 """What stands behind these receives a value, or is gone to; behind FOR, HEAR and INPUT only where no other words
@@ -76,24 +75,24 @@ class _Looking:
         for index in range(1, len(self._tokens)):
             token, following = following, self._tokens[index]
             kind = token.kind
-            if kind is _WORD:
+            if kind is Kind.WORD:
                 if begins:
                     self._begins(token, following, index)
-                if token.value in _GIVES and following.kind is _WORD:
+                if token.value in _GIVES and following.kind is Kind.WORD:
                     self._gives(token, following, index)
                 begins = token.value in _BEFORE_ASSIGNMENT
             else:
-                begins = kind is _LINE or (begins and kind is _NUMBER)
+                begins = kind is Kind.LINE or (begins and kind is Kind.NUMBER)
 
     def _begins(self, token: Token, following: Token, index: int) -> None:
         """A statement begins with these two; `index` is that of the second one."""
         value = token.value
-        if following.kind is _SYMBOL:
+        if following.kind is Kind.SYMBOL:
             if not self._withs and (following.text == "=" or is_assignment(self._tokens, index - 1)):
                 self.variables.add(token.text.lower())
         elif value == "ENDWITH":
             self._withs -= 1
-        elif following.kind is not _WORD:
+        elif following.kind is not Kind.WORD:
             return
         elif value == "WITH":
             self._withs += 1
@@ -110,7 +109,7 @@ class _Looking:
             self.goals.add(following.text.lower())
         elif following.value not in _DECLARES:
             behind = self._tokens[index + 1]
-            if token.value in _DECLARES or behind.kind is not _WORD or behind.value in ("IN", "AS"):
+            if token.value in _DECLARES or behind.kind is not Kind.WORD or behind.value in ("IN", "AS"):
                 self.variables.add(following.text.lower())
 
 
