@@ -49,7 +49,6 @@ from function_calls.spec import (
     FunctionResult,
     FunctionSpec,
     Resumed,
-    Retry,
     ToolError,
 )
 from function_calls.turn import Run, Turn
@@ -57,6 +56,7 @@ from services.clock import Clock, Deadlines
 from services.fault_points import FaultPoints
 from services.llm.model import OfferedFunction
 from services.refs import Effect, ErrorCode, Role
+from services.retry import RetryPolicy
 from services.store.port import Conflict, Write
 from services.threads import StillRunning, Threads, still_running
 
@@ -281,18 +281,19 @@ class Invoker:
         return result
 
     async def _attempts(
-        self, retry: Retry, context: MessageContext, run: Run, turn: Turn, call: Call, begun: float
+        self, retry: RetryPolicy, context: MessageContext, run: Run, turn: Turn, call: Call, begun: float
     ) -> FunctionResult:
         """Run, and again after transient failures."""
-        left = retry.attempts_after_first if run.spec.execution.effect is not Effect.ONCE else 0
+        attempts = retry.attempts if run.spec.execution.effect is not Effect.ONCE else 1
+        attempt = 1
         while True:
             result = await self._once(context, run, turn, call, begun)
-            if left <= 0 or result.error is None or result.error.code is not ErrorCode.TRANSIENT:
+            if attempt >= attempts or result.error is None or result.error.code is not ErrorCode.TRANSIENT:
                 return result
             if turn.memory.abandoned_by(run.key):
                 return result
-            left -= 1
-            await self._clock.sleep(retry.delay_seconds)
+            await self._clock.sleep(retry.wait_after(attempt))
+            attempt += 1
             begun = self._clock.monotonic()
 
     async def _once(self, context: MessageContext, run: Run, turn: Turn, call: Call, begun: float) -> FunctionResult:

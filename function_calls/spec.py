@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from function_calls.context import Attachment, MessageContext, Sender
 from services.refs import ChatRef, Effect, ErrorCode, JsonObject, JsonValue, MemberRef, Role
+from services.retry import RetryPolicy
 
 if TYPE_CHECKING:
     from function_calls.call import Call
@@ -355,14 +356,6 @@ BEGINS_CHATS = "session"
 
 
 @dataclass(frozen=True, slots=True)
-class Retry:
-    """Repeat a run after a transient failure; never for effect `once`."""
-
-    attempts_after_first: int
-    delay_seconds: float
-
-
-@dataclass(frozen=True, slots=True)
 class Prompt:
     """What a model sees of a function beside its name, description and parameters."""
 
@@ -415,7 +408,8 @@ class Execution:
     effect: Effect = Effect.READ
     touches: frozenset[Touch] = frozenset()
     timeout_seconds: float = 30.0
-    retry: Retry | None = None
+    retry: RetryPolicy | None = None
+    """After transient failures; never for effect `once`."""
     filters: tuple[str, ...] = ()
     ask: Mapping[str, str] = field(default_factory=dict)
     """Question for a missing argument, as text or as a key of `texts/` in the form `@todo.ask_text`."""

@@ -35,6 +35,11 @@ class RetryPolicy:
     longest_wait_seconds: float = 20.0
     """The upper bound of any wait that the other side did not ask for."""
 
+    def wait_after(self, failures: int) -> float:
+        """The longest wait in seconds after so many failures in a row."""
+        # Bounded, since a float overflows.
+        return min(self.first_wait_seconds * 2.0 ** min(failures - 1, 60), self.longest_wait_seconds)
+
 
 class Retry:
     """Runs something again while its errors may pass and time is left."""
@@ -89,8 +94,7 @@ class Retry:
     def _wait(self, state: RetryCallState, on: type[E], judge: Callable[[E], Verdict]) -> float:
         error = state.outcome.exception() if state.outcome else None
         asked = judge(error).after_seconds if isinstance(error, on) else None
-        bound = self._policy.first_wait_seconds * 2.0 ** (state.attempt_number - 1)
-        drawn = self._jitter(0.0, min(bound, self._policy.longest_wait_seconds))
+        drawn = self._jitter(0.0, self._policy.wait_after(state.attempt_number))
         # What the other side asks for is the least, never the exact moment: all its callers were told the same.
         return drawn if asked is None else asked + min(drawn, self._policy.first_wait_seconds)
 

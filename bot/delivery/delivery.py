@@ -19,6 +19,7 @@ from config.settings import DeliverySettings
 from services.clock import Clock
 from services.fault_points import FaultPoints
 from services.refs import ChatRef, MemberRef, ReasonCode
+from services.retry import RetryPolicy
 from services.store.chats import history
 from services.store.port import Row, Store, StoreError, StoreFull, Write
 from services.store.turns import inbox, outbox
@@ -328,8 +329,9 @@ class Delivery:
             return
         linked = self._linked.get((chat.platform, chat.account))
         is_claimed, outgoing = parcel.claimed, parcel.outgoing
-        delay = self._settings.first_delay_seconds
-        for attempt in range(1, self._settings.attempts + 1):
+        settings = self._settings
+        policy = RetryPolicy(settings.attempts, settings.first_delay_seconds, settings.longest_delay_seconds)
+        for attempt in range(1, policy.attempts + 1):
             if linked is not None or not is_claimed:
                 await self._make_ready(parcel, outgoing, linked, is_claimed=is_claimed)
                 is_claimed = True
@@ -342,15 +344,14 @@ class Delivery:
                 # What waited for its turn or for the network may have become late only there.
                 receipt = await platform.send(self._said_late(outgoing, parcel.due))
             except SendFailed as failure:
-                if not failure.retryable or attempt == self._settings.attempts:
+                if not failure.retryable or attempt == policy.attempts:
                     self._give_up(parcel, str(failure))
                     return
                 _log.info("send_failed", chat=chat.key, attempt=attempt, problem=str(failure))
                 if failure.unknown_outcome and outgoing is parcel.outgoing:
                     # Shown twice is better than lost, where the second says that it may be the second.
                     outgoing = self._marked(outgoing)
-                await self._clock.sleep(failure.retry_after_seconds or delay)
-                delay = min(delay * 2, self._settings.longest_delay_seconds)
+                await self._clock.sleep(failure.retry_after_seconds or policy.wait_after(attempt))
                 continue
             self._reach("reply.after_send_before_mark")
             writes = _sent(parcel, receipt.native_id)

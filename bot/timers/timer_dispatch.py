@@ -24,6 +24,7 @@ from function_calls.context import Kind, MessageContext, MessageKey, Sender, Tim
 from services.clock import Clock
 from services.fault_points import FaultPoints
 from services.refs import ChatRef, MemberRef, ReasonCode
+from services.retry import RetryPolicy
 from services.store.ids import Ids
 from services.store.port import Conflict, Row, Store, StoreError, Write
 from services.store.turns import due, occurrences, timers
@@ -60,8 +61,7 @@ def timer_context(row: Row, moment: Moment, now: datetime, *, was_away: bool) ->
     )
 
 
-_ASIDE_SECONDS = 60.0
-_LONGEST_ASIDE_SECONDS = 900.0
+_ASIDE = RetryPolicy(first_wait_seconds=60.0, longest_wait_seconds=900.0)
 
 
 class Line(NamedTuple):
@@ -135,10 +135,10 @@ class DueQueue:
     def put_aside(self, line: Line, one: int) -> None:
         """What was taken failed by a fault of its own: it stands at the end of its line again after a minute, and each
         time that it fails once more after twice as long, up to a quarter of an hour."""
-        failures = self._failures.get(one, 0)
-        self._failures[one] = failures + 1
-        seconds = min(_ASIDE_SECONDS * 2**failures, _LONGEST_ASIDE_SECONDS)
-        heapq.heappush(self._aside, (self._clock.monotonic() + seconds, next(self._order), line, one))
+        failures = self._failures[one] = self._failures.get(one, 0) + 1
+        heapq.heappush(
+            self._aside, (self._clock.monotonic() + _ASIDE.wait_after(failures), next(self._order), line, one)
+        )
         self.waiting += 1
 
     def forget(self, one: int) -> None:

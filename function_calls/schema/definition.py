@@ -22,10 +22,10 @@ from function_calls.spec import (
     OfferedTo,
     Origin,
     Prompt,
-    Retry,
     Touch,
 )
 from services.refs import Effect, JsonObject, Role
+from services.retry import RetryPolicy
 
 _NAME = re.compile(r"[^\s\x00-\x1f]{1,128}")
 _SLOT = re.compile(r"\{([^{}]+)\}")
@@ -189,15 +189,15 @@ def _milliseconds(value: Any) -> float:
     return _seconds(value / 1000)
 
 
-def _retry(value: Any) -> Retry | None:
-    if value is None or isinstance(value, Retry):
+def _retry(value: Any) -> RetryPolicy | None:
+    if value is None or isinstance(value, RetryPolicy):
         return value
     if not isinstance(value, Mapping):
         raise TypeError(f"must be {{max: attempts, delay: milliseconds}}, not {value!r}")
     attempts, delay_ms = int(value.get("max", 0)), float(value.get("delay", 0))
     if not 0 <= attempts <= 10 or not 0 <= delay_ms <= 60_000:
         raise ValueError("max must be 0 to 10 and delay 0 to 60000 milliseconds")
-    return Retry(attempts, delay_ms / 1000) if attempts else None
+    return RetryPolicy(attempts + 1, delay_ms / 1000, delay_ms / 1000) if attempts else None
 
 
 def _scope(value: Any) -> str:

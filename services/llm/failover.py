@@ -12,6 +12,7 @@ from config.sections.models import FailoverSettings
 from services.clock import Clock, Deadlines
 from services.llm.model import ChatModel, ModelAnswer, ModelError, ModelRequest
 from services.refs import ErrorCode, Trouble
+from services.retry import RetryPolicy
 
 _TO_BE_MENDED = frozenset({Trouble.KEY, Trouble.QUOTA, Trouble.MISSING})
 """What does not pass by itself: the next question would meet the same."""
@@ -79,10 +80,9 @@ class Breaker:
         if not trial and self._failures < self._settings.failures:
             return 0.0
         longest = max(self._settings.cooldown_seconds, self._settings.longest_cooldown_seconds)
-        # Bounded, since a float ends somewhere.
-        pause = self._settings.cooldown_seconds * 2.0 ** min(self._pauses, 16)
         self._pauses += 1
-        return min(pause, longest)
+        policy = RetryPolicy(first_wait_seconds=self._settings.cooldown_seconds, longest_wait_seconds=longest)
+        return policy.wait_after(self._pauses)
 
 
 _log = structlog.get_logger("models")

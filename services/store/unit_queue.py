@@ -13,6 +13,7 @@ from typing import Any
 import structlog
 
 from services.clock import Clock
+from services.retry import RetryPolicy
 from services.store.port import BadUnit, Statement, StoreBroken, StoreClosed, StoreError, Values, Write
 from services.store.statements import Committer, CompiledStatement, StatementCompiler, Step, Unit
 
@@ -108,8 +109,7 @@ class Nudge:
 
 
 _POST_SECONDS = 0.05
-_FIRST_WAIT_SECONDS = 0.1
-_LONGEST_WAIT_SECONDS = 2.0
+_WAITS = RetryPolicy(first_wait_seconds=0.1, longest_wait_seconds=2.0)
 
 
 class UnitQueue:
@@ -320,9 +320,8 @@ class UnitQueue:
         return now - self._unreachable_since < self._patience_seconds
 
     async def _run_again(self, left: Sequence[Unit]) -> None:
-        wait = min(_FIRST_WAIT_SECONDS * 2**self._attempts, _LONGEST_WAIT_SECONDS)
         self._attempts += 1
-        await self._clock.sleep(wait)
+        await self._clock.sleep(_WAITS.wait_after(self._attempts))
         self._hand_over(left)
 
     def _give_up(self, left: Sequence[Unit]) -> None:

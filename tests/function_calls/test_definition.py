@@ -14,8 +14,9 @@ from function_calls.declaration import tool_function
 from function_calls.loading.python_functions import PythonFunctions, as_spec
 from function_calls.schema.definition import DefinitionError
 from function_calls.schema.mappings import new_spec, spec_from_mapping, specs_of_module
-from function_calls.spec import Activation, FunctionResult, OfferedTo, Retry
+from function_calls.spec import Activation, FunctionResult, OfferedTo
 from services.refs import Effect, Role
+from services.retry import RetryPolicy
 from tests.fakes.builders import a_member, a_message
 from tests.fakes.sources import published_by
 from tests.function_calls import plain_tools, sample_functions
@@ -98,7 +99,7 @@ def test_every_option_is_read() -> None:
     )
     assert (spec.execution.timeout_seconds, spec.execution.retry, spec.execution.effect) == (
         1.5,
-        Retry(3, 0.25),
+        RetryPolicy(4, 0.25, 0.25),
         Effect.IDEMPOTENT,
     )
     assert (spec.access.confirm, dict(spec.execution.ask), spec.execution.status_text) == (

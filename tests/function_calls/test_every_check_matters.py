@@ -18,9 +18,10 @@ from function_calls.call import Path
 from function_calls.checks import permissions
 from function_calls.checks.permissions import Open, Policies, Verdict
 from function_calls.invocation import Invoker
-from function_calls.spec import FunctionResult, Retry, ToolError
+from function_calls.spec import FunctionResult, ToolError
 from function_calls.turn import NoTurnLog, Run, StoredRun
 from services.refs import ErrorCode, Role
+from services.retry import RetryPolicy
 from services.store.port import Write
 from tests.fakes.builders import a_member, a_message
 from tests.fakes.functions import CITY, Recorder
@@ -279,7 +280,9 @@ async def nesting_ends(invoker: type[Invoker]) -> None:
 
 async def nothing_repeats_an_effect_that_must_happen_once(invoker: type[Invoker]) -> None:
     act = Recorder("act", effect="once", gives=ToolError("not now", ErrorCode.TRANSIENT))
-    routing = Routing(replace(act.spec, execution=replace(act.spec.execution, retry=Retry(3, 0))), invoker=invoker)
+    routing = Routing(
+        replace(act.spec, execution=replace(act.spec.execution, retry=RetryPolicy(4, 0.0))), invoker=invoker
+    )
     await routing.invoke("act")
     assert len(act.runs) == 1
 
@@ -406,8 +409,8 @@ REMOVALS = [
     Removal(
         "never twice",
         invocation,
-        "retry.attempts_after_first if run.spec.execution.effect is not Effect.ONCE else 0",
-        "retry.attempts_after_first",
+        "retry.attempts if run.spec.execution.effect is not Effect.ONCE else 1",
+        "retry.attempts",
         nothing_repeats_an_effect_that_must_happen_once,
     ),
 ]

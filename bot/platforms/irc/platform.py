@@ -22,6 +22,7 @@ from config.sections.irc import BY_NICK, IrcSettings
 from function_calls.context import MessageContext
 from services.clock import Clock, Deadlines
 from services.refs import ChatRef, MemberRef, Role
+from services.retry import RetryPolicy
 from services.store.port import BadUnit, Store, StoreError, StoreFull
 from services.store.turns import audit
 
@@ -461,8 +462,10 @@ class IrcPlatform:
             except ConnectionLost as problem:
                 held = self._session is not None and self._clock.monotonic() - began >= _STABLE_SECONDS
                 failures = 1 if held else failures + 1
-                # Far more doublings than there can be, and far fewer than a float can bear.
-                longest = min(pause.first_delay_seconds * 2.0 ** min(failures - 1, 60), pause.longest_delay_seconds)
+                policy = RetryPolicy(
+                    first_wait_seconds=pause.first_delay_seconds, longest_wait_seconds=pause.longest_delay_seconds
+                )
+                longest = policy.wait_after(failures)
                 self._lost(str(problem), self._jitter(longest / 2, longest))
             except Refused as problem:
                 failures += 1

@@ -11,6 +11,7 @@ import structlog
 from bot.platforms.irc.wire import LINE_BYTES, Line
 from config.sections.irc import BY_NICK, IrcChannelSettings
 from services.refs import Role
+from services.retry import RetryPolicy
 
 _HEX = re.compile(r"\\x([0-9A-Fa-f]{2})")
 _FOLDS = {
@@ -410,8 +411,7 @@ _REFUSED = {
     "489": "the channel is for encrypted connections only",
     "520": "the channel is for operators only",
 }
-_FIRST_PAUSE_SECONDS = 10.0
-_LONGEST_PAUSE_SECONDS = 3600.0
+_PAUSES = RetryPolicy(first_wait_seconds=10.0, longest_wait_seconds=3600.0)
 _KICKED_AGAIN_SECONDS = 900.0
 """Whoever is kicked again within this time waits longer."""
 _ANSWER_SECONDS = 30.0
@@ -428,7 +428,8 @@ class _Wanted:
     """Why the bot is not in it; empty: it is, or has not been refused yet."""
     next_at: float = 0.0
     """When it is asked for again."""
-    pause_seconds: float = _FIRST_PAUSE_SECONDS
+    refusals: int = 0
+    """In a row: each one makes the pause longer."""
     kicked_at: float = float("-inf")
     joined_at: float = float("-inf")
 
@@ -445,7 +446,7 @@ class WantedChannels:
     def connected(self) -> None:
         """There is a new connection: what was refused for a while on the last one may be asked for at once."""
         for one in self._wanted:
-            one.problem, one.next_at, one.pause_seconds = "", 0.0, _FIRST_PAUSE_SECONDS
+            one.problem, one.next_at, one.refusals = "", 0.0, 0
 
     def due(self, state: State) -> list[tuple[str, str]]:
         """The names and keys of those to ask for now."""
@@ -510,18 +511,22 @@ class WantedChannels:
             return
         now = self._now()
         if now - wanted.kicked_at > _KICKED_AGAIN_SECONDS:
-            wanted.pause_seconds = _FIRST_PAUSE_SECONDS
+            wanted.refusals = 0
         wanted.kicked_at = now
         self._pause(wanted, "the bot was kicked")
 
     def _pause(self, wanted: _Wanted, problem: str) -> None:
         """Ask again after a pause that grows each time."""
         wanted.problem = problem
-        wanted.next_at = self._now() + wanted.pause_seconds
-        seconds = round(wanted.pause_seconds)
-        wanted.pause_seconds = min(wanted.pause_seconds * 2, _LONGEST_PAUSE_SECONDS)
+        wanted.refusals += 1
+        seconds = _PAUSES.wait_after(wanted.refusals)
+        wanted.next_at = self._now() + seconds
         _log.warning(
-            "irc_not_in_channel", network=self._network, channel=wanted.name, problem=problem, next_try_seconds=seconds
+            "irc_not_in_channel",
+            network=self._network,
+            channel=wanted.name,
+            problem=problem,
+            next_try_seconds=round(seconds),
         )
 
     def _find(self, name: str, state: State) -> _Wanted | None:
