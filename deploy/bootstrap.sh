@@ -77,7 +77,7 @@ link_project() { # as an editable install would, without a build backend; both f
   for site in "$venv"/lib/python3*/site-packages; do echo ../../../.. >"$site/rollcall.pth"; done
   cat >"$venv/bin/rollcall" <<'SCRIPT'
 #!/bin/sh
-'''exec' "$(dirname -- "$(readlink -f -- "$0")")/python" "$0" "$@"
+'''exec' "$(dirname -- "$(readlink -f -- "$0")")/python" -P "$0" "$@"
 ' '''
 import sys
 

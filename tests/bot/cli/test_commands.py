@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -122,11 +123,50 @@ def test_a_reader_that_has_seen_enough_causes_no_complaint(tmp_path: Path, name:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def in_a_process(folder: Path, *arguments: str, stdout: Any = subprocess.PIPE) -> subprocess.CompletedProcess[str]:
+SCRIPT = "import sys\n\nfrom bot.__main__ import main\n\nsys.exit(main())\n"
+
+
+@pytest.mark.parametrize("path", [f"{REPOSITORY}", f":{REPOSITORY}", f".:{REPOSITORY}"], ids=["set", "empty", "dot"])
+@pytest.mark.parametrize("start", [("-m", "bot"), ("rollcall",)], ids=["module", "script"])
+def test_no_module_of_the_working_folder_is_imported(tmp_path: Path, start: tuple[str, ...], path: str) -> None:
+    for name in ("__future__", "config", "services", "function_calls", "json", "uuid", "openai", "structlog"):
+        (tmp_path / f"{name}.py").write_text(f"raise SystemExit('imported {name} of the working folder')\n")
+    script = tmp_path / "rollcall"
+    script.write_text(SCRIPT)
+    functions = tmp_path / "own" / "greetings.py"
+    functions.parent.mkdir()
+    functions.write_text(
+        "import sys\n\ndef tools():\n    return [{'name': 'path', 'handler': lambda args: sys.path}]\n"
+    )
+    settings = a_settings_file(tmp_path, f"sources: {{python: [{functions}]}}\n")
+    arguments = ("call", "path", "--config", str(settings))
+    done = in_a_process(tmp_path, *arguments, start=start, PYTHONPATH=path)
+    assert done.stderr == ""
+    folders = json.loads(done.stdout)["result"]
+    assert str(tmp_path) not in folders
+    assert "" not in folders
+
+
+def test_a_folder_that_the_operator_names_stays_on_the_path(tmp_path: Path) -> None:
+    (tmp_path / "own_tools.py").write_text(
+        "def tools():\n    return [{'name': 'mine', 'handler': lambda args: 'yes'}]\n"
+    )
+    settings = a_settings_file(tmp_path, "sources: {modules: [own_tools]}\n")
+    done = in_a_process(tmp_path, "call", "mine", "--config", str(settings), PYTHONPATH=f"{tmp_path}:{REPOSITORY}")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def in_a_process(
+    folder: Path,
+    *arguments: str,
+    start: tuple[str, ...] = ("-m", "bot"),
+    stdout: Any = subprocess.PIPE,
+    **variables: str,
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [PYTHON, "-m", "bot", *arguments],
+        [PYTHON, *start, *arguments],
         cwd=folder,
-        env=an_environment(),
+        env=an_environment(**variables),
         stdout=stdout,
         stderr=subprocess.PIPE,
         text=True,
