@@ -48,7 +48,7 @@ class ModuleReader:
             self._read(module, found, find or functools.partial(importlib.import_module, package=module.__package__))
         if not found.says_something and not unread:
             found.fault(place, _NOTHING)
-            found.is_whole = False
+            return Reading(faults=tuple(found.faults), is_whole=False, is_empty=True)
         return found.reading()
 
     def one(self, given: object, place: str) -> Reading:

@@ -1,13 +1,14 @@
-"""Python modules from files, loaded again under new names when the files change."""
+"""Python modules from files, loaded in private packages, and again in new ones when the files change."""
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import importlib
 import re
 import sys
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, SourceFileLoader
@@ -54,10 +55,6 @@ class Unit:
             steps = PurePosixPath(path).with_suffix("").parts
             is_package = steps[-1] == "__init__"
             yield ".".join(steps[:-1] if is_package else steps), self.root / path, is_package
-
-    def version(self) -> str:
-        """Of its code, as its files are now: the same wherever they lie and whenever they were written."""
-        return version_of(file for _, file, _ in self.modules())
 
     def giving(self) -> Sequence[str]:
         """The modules that are asked for functions, by their names below the unit's own: all but those that begin with
@@ -106,6 +103,37 @@ def is_private(name: str) -> bool:
 
 
 _EDITION = re.compile(r"rollcall_\w*_[0-9a-f]{12}(\.|$)")
+_RESERVED = sys.stdlib_module_names | {"rollcall"}
+"""Never looked for beside a file."""
+_DAEMONS = frozenset({"bot", "function_calls", "services", "config"})
+
+
+class _PrivateImports(ast.NodeTransformer):
+    """Turns absolute imports of modules beside a file into imports of their private names."""
+
+    def __init__(self, private_name: Callable[[str], str]) -> None:
+        """`private_name`: of a module's name; empty where the name is not private."""
+        self._private_name = private_name
+
+    def visit_Import(self, node: ast.Import) -> ast.Import:
+        names: list[ast.alias] = []
+        for alias in node.names:
+            private = self._private_name(alias.name)
+            first, dot, rest = alias.name.partition(".")
+            if not private:
+                names.append(alias)
+            elif alias.asname or not rest:
+                names.append(ast.alias(private, alias.asname or first))
+            else:
+                # `import a.b` imports a.b and binds a.
+                names += [ast.alias(private, first), ast.alias(private.removesuffix(dot + rest), first)]
+        node.names = [ast.copy_location(alias, node) for alias in names]
+        return node
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.ImportFrom:
+        if node.level == 0 and node.module:
+            node.module = self._private_name(node.module) or node.module
+        return node
 
 
 class _FromBytes(SourceFileLoader):
@@ -114,29 +142,29 @@ class _FromBytes(SourceFileLoader):
     digest = ""
     """Of what was compiled."""
 
+    def __init__(self, name: str, path: str, private_name: Callable[[str], str]) -> None:
+        super().__init__(name, path)
+        self._private_name = private_name
+
     def get_code(self, fullname: str) -> CodeType:
         content = self.get_data(self.path)
         self.digest = hashlib.sha256(content).hexdigest()
+        tree = _PrivateImports(self._private_name).visit(ast.parse(content, self.path))
         # Typed as code alone, because of the mode.
-        code: CodeType = compile(content, self.path, "exec", dont_inherit=True)
+        code: CodeType = compile(tree, self.path, "exec", dont_inherit=True)
         return code
 
 
 class _Finder(MetaPathFinder):
-    """Lets Python's own import find modules by the names that they were given here."""
+    """Lets Python's own import find the modules of editions."""
 
     def __init__(self) -> None:
-        self.files: dict[str, tuple[Path, bool]] = {}
-        """The file of each name, and whether it is a package."""
+        self.editions: dict[str, Edition] = {}
+        """By their names."""
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
-        found = self.files.get(name)
-        if found is None:
-            return None
-        file, is_package = found
-        folders = [str(file.parent)] if is_package else None
-        loader = _FromBytes(name, str(file))
-        return spec_from_file_location(name, file, loader=loader, submodule_search_locations=folders)
+        edition = self.editions.get(name.partition(".")[0])
+        return edition.module_spec(name) if edition is not None else None
 
 
 def _finder() -> _Finder:
@@ -150,22 +178,90 @@ def _finder() -> _Finder:
 
 
 class Edition:
-    """The modules of a unit, as its files are when they are loaded."""
+    """The modules of a unit, as its files are when they are loaded, in a private package. Modules beside the unit are
+    imported into the same package when its code imports them, so each edition has its own, and their names hide no
+    module of the process and are hidden by none."""
 
     def __init__(self, unit: Unit) -> None:
         self.unit = unit
-        self.name = f"rollcall_{re.sub(r'[^a-zA-Z0-9_]', '_', unit.name)}_{uuid.uuid4().hex[:12]}"
-        """Of its first module. No other edition has it."""
+        own = re.sub(r"[^a-zA-Z0-9_]", "_", unit.name)
+        self.name = f"rollcall_{own}_{uuid.uuid4().hex[:12]}"
+        """Of the package. No other edition has it."""
+        self._own = f"{self.name}.{own}"
+        self._folder = unit.root.absolute().parent
         self._modules = {self._full(name): (file.absolute(), is_package) for name, file, is_package in unit.modules()}
-        self.files = frozenset(str(file) for file, _ in self._modules.values())
+        self._beside: dict[Path, str] = {}
+        """The etag of each file that was looked for beside the unit; empty where there was none."""
         self._finder = _finder()
         self._is_free = False
+
+    @property
+    def helpers(self) -> frozenset[Path]:
+        """The files beside the unit that its code imports."""
+        return frozenset(file for file, etag in list(self._beside.items()) if etag)
+
+    @property
+    def files(self) -> frozenset[str]:
+        """All files of the edition."""
+        return frozenset(str(file) for file, _ in self._modules.values()) | {str(file) for file in self.helpers}
+
+    def version(self) -> str:
+        """Of the code that was loaded, as its files are now: the same wherever they lie and whenever they were
+        written."""
+        return version_of((*(file for _, file, _ in self.unit.modules()), *sorted(self.helpers)))
+
+    def is_outdated(self) -> bool:
+        """Whether a file beside the unit has changed, gone or come since it was looked for."""
+        return any(_etag(file) != etag for file, etag in list(self._beside.items()))
+
+    def module_spec(self, name: str) -> ModuleSpec | None:
+        """How to import the module of that full name; None where there is none."""
+        if name == self.name:
+            return ModuleSpec(name, None, is_package=True)
+        found = self._file_of(name)
+        if found is None:
+            return None
+        file, is_package = found
+        package = name if is_package else name.rpartition(".")[0]
+        loader = _FromBytes(name, str(file), lambda wanted: self._private_name(wanted, name, package))
+        folders = [str(file.parent)] if is_package else None
+        return spec_from_file_location(name, file, loader=loader, submodule_search_locations=folders)
+
+    def _private_name(self, wanted: str, importer: str, package: str) -> str:
+        """The full name of the module that code of the module `importer` in `package` imports as `wanted`; empty where
+        that is none of the edition. A file never means itself: what has its name is installed."""
+        first = wanted.partition(".")[0]
+        if first in _RESERVED:
+            return ""
+        own = importer.split(".")[1]
+        places = [package] if first in _DAEMONS and package != self.name else []
+        places += [self.name] if first != own else []
+        names = (f"{place}.{wanted}" for place in places)
+        return next((name for name in names if name != importer and self._file_of(name) is not None), "")
+
+    def _file_of(self, name: str) -> tuple[Path, bool] | None:
+        """The file of the module of that full name, and whether it is a package."""
+        if name in self._modules:
+            return self._modules[name]
+        parent, _, last = name.rpartition(".")
+        folder = self._folder
+        if parent != self.name:
+            found = self._file_of(parent)
+            if found is None or not found[1]:
+                return None
+            folder = found[0].parent
+        for file, is_package in ((folder / last / _INIT, True), (folder / f"{last}.py", False)):
+            etag = _etag(file)
+            self._beside.setdefault(file, etag)
+            if etag:
+                return file, is_package
+        return None
 
     def load(self) -> tuple[list[ModuleType], list[Diagnostic]]:
         """The modules that may give functions, and why others of them could not be imported. What they begin, as
         threads, goes on; SystemExit and endless recursion are failures like any."""
         if not self._is_free:
-            self._finder.files |= self._modules
+            self._finder.editions[self.name] = self
         loaded: list[ModuleType] = []
         failed: list[Diagnostic] = []
         for name in self.unit.giving():
@@ -178,25 +274,25 @@ class Edition:
         return loaded, failed
 
     def find(self, name: str) -> ModuleType:
-        """The module that an author calls `name` within the unit: `.module`, or after the file's or package's own name;
-        any other is looked for in the daemon's Python. Raises what importing raises."""
+        """The module that an author calls `name` within the unit: `.module`, or after the file's or package's own name,
+        or beside it; any other is looked for in the daemon's Python. Raises what importing raises."""
         own = self.unit.name
+        package = self._own if self.unit.is_package else self.name
         if name.startswith("."):
-            return importlib.import_module(name, self.name)
+            return importlib.import_module(name, package)
         if name == own or name.startswith(f"{own}."):
-            return importlib.import_module(self.name + name.removeprefix(own))
-        return importlib.import_module(name)
+            return importlib.import_module(self._own + name.removeprefix(own))
+        return importlib.import_module(self._private_name(name, self._own, package) or name)
 
     def free(self) -> None:
         """Nobody needs the modules any more: Python may forget them."""
         self._is_free = True
-        for name in self._modules:
-            self._finder.files.pop(name, None)
+        self._finder.editions.pop(self.name, None)
         for name in [one for one in list(sys.modules) if one == self.name or one.startswith(f"{self.name}.")]:
             sys.modules.pop(name, None)
 
     def _full(self, name: str) -> str:
-        return f"{self.name}.{name}" if name else self.name
+        return f"{self._own}.{name}" if name else self._own
 
     def _failure(self, name: str, error: BaseException) -> Diagnostic:
         where = where_it_broke(error, self.files) or shortened(str(self._modules[self._full(name)][0]))
@@ -210,12 +306,12 @@ class Edition:
         first = error.name.partition(".")[0]
         if self.unit.is_package and (first == self.unit.name or any(one == first for one, _, _ in self.unit.modules())):
             return f"; within a package it is `from .{first if first != self.unit.name else 'module'} import …`"
-        if (self.unit.root.parent / f"{first}.py").is_file():
-            return (
-                f"; to share {first}.py, put both files into a folder with an __init__.py, a package, where it is "
-                f"`from .{first} import …`"
-            )
         return ""
+
+
+def _etag(file: Path) -> str:
+    """Of a file; empty where there is none."""
+    return LocalFile(file).list().get(file.name, "")
 
 
 def digest_of(module: ModuleType) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Hashable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
@@ -76,6 +76,8 @@ class Reading:
     """The names of functions that are defined there and cannot be used."""
     is_whole: bool = True
     """False: it may define more, of which nothing could be learned."""
+    is_empty: bool = False
+    """It defines nothing at all, which is its fault."""
 
     def of_version(self, version: str) -> Reading:
         """The same, of functions that know which edition of the code they are."""
@@ -169,11 +171,17 @@ class Readings:
             _abandon(self._units[key])
             _free(self._units.pop(key))
 
-    def snapshot(self, order: Iterable[Hashable], faults: Iterable[Diagnostic] = ()) -> Snapshot:
-        """What the units give, in this order, behind `faults` of the source itself."""
+    def snapshot(
+        self, order: Iterable[Hashable], faults: Iterable[Diagnostic] = (), helpers: Collection[Hashable] = ()
+    ) -> Snapshot:
+        """What the units give, in this order, behind `faults` of the source itself. Units among `helpers` may define
+        nothing."""
         specs: list[FunctionSpec] = []
         found = list(faults)
-        for unit in (self._units[key] for key in order if key in self._units):
+        for key in order:
+            unit = self._units.get(key)
+            if unit is None or (unit.reading.is_empty and key in helpers):
+                continue
             specs += unit.reading.specs
             found += unit.reading.faults
             if unit.work is not None and unit.is_late:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import pkgutil
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -191,7 +191,8 @@ class PythonFiles:
         self._units: dict[Path, list[Unit]] = {}
         """What was at each path when that could last be told."""
         self._order: tuple[Path, ...] = ()
-        self._etags: dict[Path, object] = {}
+        self._files: dict[Path, _File] = {}
+        """What was read last of each unit, by its file."""
         self._faults: list[Diagnostic] = []
         self._has_spoken = False
 
@@ -212,13 +213,21 @@ class PythonFiles:
         self._faults = await asyncio.to_thread(self._list)
         units = {unit.file: unit for path in self._paths for unit in self._units.get(path, ())}
         self._order = tuple(units)
-        changed = [unit for file, unit in units.items() if self._etags.get(file) != unit.etag]
-        self._etags = {file: unit.etag for file, unit in units.items()}
+        changed = await asyncio.to_thread(self._changed, units)
+        self._files = {file: changed.get(file) or self._files[file] for file in units}
         readings.keep_only(units)
-        await readings.read({unit.file: _File(Edition(unit), self._read) for unit in changed})
+        await readings.read(changed)
         if changed or (faults_before, order_before) != (self._faults, self._order) or not self._has_spoken:
             self._has_spoken = True
             publish(self._snapshot(readings))
+
+    def _changed(self, units: Mapping[Path, Unit]) -> Mapping[Hashable, _File]:
+        """Those of `units` that are new, or have changed, or import a file beside them that has."""
+        return {
+            file: _File(Edition(unit), self._read)
+            for file, unit in units.items()
+            if file not in self._files or not self._files[file].is_of(unit)
+        }
 
     def _list(self) -> list[Diagnostic]:
         """Find the units at all paths; what is wrong with the paths."""
@@ -234,7 +243,10 @@ class PythonFiles:
         return faults
 
     def _snapshot(self, readings: Readings) -> Snapshot:
-        return readings.snapshot(self._order, self._faults)
+        helpers = frozenset().union(*(one.helpers for one in self._files.values()))
+        return readings.snapshot(
+            self._order, self._faults, [file for file in self._order if file.absolute() in helpers]
+        )
 
 
 class _File:
@@ -245,13 +257,22 @@ class _File:
         self._read = read
         self.place = shortened(str(edition.unit.file))
 
+    @property
+    def helpers(self) -> frozenset[Path]:
+        """The files beside it that it imports."""
+        return self._edition.helpers
+
+    def is_of(self, unit: Unit) -> bool:
+        """Whether it is `unit`, and no file beside it that it imports has changed."""
+        return self._edition.unit.etag == unit.etag and not self._edition.is_outdated()
+
     def read(self) -> Reading:
-        # Before it is imported: of what is written meanwhile, there is word soon, and then it is read again.
-        version = self._edition.unit.version()
         modules, failed = self._edition.load()
         if not modules:
             return Reading(faults=tuple(failed), is_whole=False)
-        return self._read(modules, self.place, self._edition.find, failed).of_version(version)
+        reading = self._read(modules, self.place, self._edition.find, failed)
+        # Of what is written meanwhile there is word soon, and then it is read again.
+        return reading.of_version(self._edition.version())
 
     def free(self) -> None:
         self._edition.free()

@@ -58,4 +58,4 @@ def test_a_keyword_that_cannot_be_used_is_named_with_its_place(tmp_path: Path) -
 def test_a_folder_and_an_installed_module_may_be_named(tmp_path: Path) -> None:
     written(tmp_path)
     found = own_keyword_modules([str(tmp_path / "more"), "function_calls.basic.keyword_modules.talk"])
-    assert [module.__name__.rpartition(".")[2].split("_")[0] for module in found] == ["rollcall", "talk"]
+    assert [module.__name__.rpartition(".")[2] for module in found] == ["ratings", "talk"]

@@ -131,8 +131,40 @@ async def test_a_change_anywhere_in_a_package_counts(tmp_path: Path) -> None:
         after = await files.change()
         assert places(after) == ["_prices.py:1"]
         assert await said_by(after.specs[0]) == "8"
-        assert {name.count(".") for name in modules_of(tmp_path)} == {0, 1}
+        assert {name.count(".") for name in modules_of(tmp_path)} == {1, 2}
         assert len(modules_of(tmp_path)) == 3
+
+
+async def test_a_change_of_a_module_beside_a_file_imports_those_again_that_use_it(tmp_path: Path) -> None:
+    write(tmp_path, "_words.py", "WORD = 'old'\n")
+    write(tmp_path, "config.py", "from _words import WORD\n")
+    write(tmp_path, "one.py", "import config\n" + marked("one").replace("'Hi'", "config.WORD"))
+    write(tmp_path, "two.py", marked("two"))
+    async with watched(tmp_path) as files:
+        before = await files.next()
+        write(tmp_path, "_words.py", "WORD = 'new'\n")
+        after = await files.change()
+        assert [await said_by(spec) for spec in after.specs] == ["new", "Hi"]
+        assert after.specs[1] is before.specs[1]
+        assert after.specs[0].version != before.specs[0].version
+        write(tmp_path, "config.py", "WORD = \n")
+        broken = await files.change()
+        assert [await said_by(spec) for spec in broken.specs] == ["new", "Hi"]
+        assert places(broken) == ["config.py:1", "config.py:1"]
+        write(tmp_path, "config.py", "WORD = 'mended'\n")
+        assert [await said_by(spec) for spec in (await files.change()).specs] == ["mended", "Hi"]
+    assert modules_of(tmp_path) == []
+
+
+async def test_a_module_that_comes_beside_a_file_is_found(tmp_path: Path) -> None:
+    write(tmp_path, "one.py", "import helpers\n" + marked("one"))
+    async with watched(tmp_path) as files:
+        assert places(await files.next()) == ["one.py:1"]
+        write(tmp_path, "helpers.py", "")
+        after = await files.change()
+        assert (names(after), after.faults) == (["one"], ())
+        (tmp_path / "helpers.py").unlink()
+        assert places(await files.change()) == ["one.py:1"]
 
 
 async def test_what_a_package_keeps_beside_its_files_does_not_import_it_again(tmp_path: Path) -> None:
@@ -240,6 +272,21 @@ async def test_a_changed_file_counts_in_the_chat_at_once(tmp_path: Path) -> None
                 await told.wait()
             assert await group.say("Ann", "/own") == [said]
             assert len(group.daemon.functions.faults) == faults
+
+
+async def test_modules_beside_functions_may_have_the_names_of_the_daemons_packages(tmp_path: Path) -> None:
+    for folder in ("one", "two"):
+        for name in ("config", "bot", "services", "helpers"):
+            write(tmp_path, f"{folder}/{name}.py", f"WORD = '{folder}'\n")
+        head = "import config, bot\nfrom services import WORD\nimport helpers\n"
+        text = head + marked(folder, commands=folder).replace("'Hi'", "config.WORD + bot.WORD + WORD + helpers.WORD")
+        write(tmp_path, f"{folder}/{folder}.py", text)
+    sources = {"python": [str(tmp_path / "one"), str(tmp_path / "two")]}
+    async with a_group(settings={"sources": sources}) as group:
+        assert group.daemon.functions.faults == ()
+        assert await group.say("Ann", "/one") == ["one" * 4]
+        assert await group.say("Ann", "/two") == ["two" * 4]
+        assert await group.say("Ann", "/calc 1+1") == ["1+1 = 2"]
 
 
 @pytest.mark.requirement("E46")

@@ -458,7 +458,7 @@ def test_python_of_tools_is_forgotten_with_those_who_have_it(tmp_path: Path) -> 
     file = write(tmp_path, "def own():\n    return 1\n", "forgotten_own.py")
 
     def modules() -> int:
-        return sum("forgotten_own" in name for name in sys.modules)
+        return sum(name.endswith(".forgotten_own") for name in sys.modules)
 
     first, second = PythonNames(tmp_path), PythonNames(tmp_path)
     own = first.find("./forgotten_own.py:own")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -207,3 +208,101 @@ async def test_a_filter_around_requests_cannot_stand_around_runs(tmp_path: Path)
 async def test_a_module_of_filters_alone_is_no_fault(tmp_path: Path) -> None:
     write(tmp_path, "own.py", "def filters():\n    return []\n")
     assert (await given_by(tmp_path)).faults == ()
+
+
+# -- modules beside a function file
+
+
+def saying(expression: str, name: str = "tell", head: str = "") -> str:
+    """A file with the function `name`, which says the value of `expression`."""
+    return f"{head}\ndef tools():\n    return [{{'name': '{name}', 'handler': lambda args: str({expression})}}]\n"
+
+
+@pytest.mark.parametrize("name", ["config", "bot", "services", "function_calls", "helpers", "aiohttp", "_own"])
+@pytest.mark.parametrize(
+    "head",
+    [
+        "import {0}\nWORD = {0}.WORD",
+        "import {0} as other\nWORD = other.WORD",
+        "from {0} import WORD",
+        "from .{0} import WORD",
+        "from {0} import *",
+        "def late():\n    from {0} import WORD\n    return WORD\nWORD = late()",
+    ],
+)
+async def test_a_module_beside_a_function_file_is_found_whatever_its_name(tmp_path: Path, name: str, head: str) -> None:
+    write(tmp_path, f"{name}.py", "WORD = 'mine'\n")
+    write(tmp_path, "tell.py", saying("WORD", head=head.format(name)))
+    ours = sys.modules.get(name)
+    snapshot = await given_by(tmp_path)
+    assert (names(snapshot), snapshot.faults) == (["tell"], ())
+    assert await said_by(snapshot.specs[0]) == "mine"
+    assert sys.modules.get(name) is ours
+
+
+async def test_two_folders_with_modules_of_the_same_name_have_their_own(tmp_path: Path) -> None:
+    for folder in ("one", "two"):
+        write(tmp_path, f"{folder}/helpers.py", f"WORD = '{folder}'\n")
+        write(tmp_path, f"{folder}/tell.py", saying("helpers.WORD", name=folder, head="import helpers"))
+    specs = (await given_by(tmp_path / "one", tmp_path / "two")).specs
+    assert [await said_by(spec) for spec in specs] == ["one", "two"]
+
+
+async def test_the_daemons_packages_and_the_standard_library_are_found_beside_files_of_their_names(
+    tmp_path: Path,
+) -> None:
+    for name in ("services", "config", "random", "rollcall"):
+        write(tmp_path, f"{name}.py", "WORD = 'mine'\n")
+    head = (
+        "import random\nimport config\nimport services.refs\nfrom services.clock import Clock\n"
+        "import rollcall\nfrom rollcall import tool_function\n"
+    )
+    write(tmp_path, "tell.py", saying("(hasattr(random, 'choice'), config.WORD, Clock.__name__)", head=head))
+    snapshot = await given_by(tmp_path)
+    [spec] = [one for one in snapshot.specs if one.name == "tell"]
+    assert await said_by(spec) == "(True, 'mine', 'Clock')"
+
+
+async def test_a_file_with_the_name_of_an_installed_module_imports_that_one(tmp_path: Path) -> None:
+    write(tmp_path, "aiohttp.py", saying("hasattr(aiohttp, 'ClientSession')", head="import aiohttp"))
+    assert await said_by((await given_by(tmp_path)).specs[0]) == "True"
+
+
+async def test_modules_beside_a_file_import_each_other_and_packages(tmp_path: Path) -> None:
+    write(tmp_path, "shop/__init__.py", "")
+    write(tmp_path, "shop/prices/__init__.py", "from config import PRICE\n")
+    write(tmp_path, "config.py", "import _more as more\nPRICE = more.PRICE\n")
+    write(tmp_path, "_more.py", "from _numbers import PRICE\n")
+    write(tmp_path, "_numbers.py", "PRICE = 7\n")
+    write(tmp_path, "a.py", saying("shop.prices.PRICE", name="a", head="import shop.prices"))
+    write(tmp_path, "b.py", saying("prices.PRICE", name="b", head="import shop.prices as prices"))
+    snapshot = await given_by(tmp_path / "a.py", tmp_path / "b.py")
+    assert [await said_by(spec) for spec in snapshot.specs] == ["7", "7"]
+
+
+async def test_a_file_of_a_package_finds_the_module_beside_it_before_the_daemons(tmp_path: Path) -> None:
+    write(tmp_path, "shop/__init__.py", "")
+    write(tmp_path, "shop/config.py", saying("PRICE", name="other", head="PRICE = 7"))
+    write(tmp_path, "shop/buying.py", saying("PRICE", head="from config import PRICE"))
+    specs = (await given_by(tmp_path)).specs
+    assert [await said_by(spec) for spec in specs] == ["7", "7"]
+
+
+async def test_a_handler_may_be_named_in_a_module_beside_the_file(tmp_path: Path) -> None:
+    write(tmp_path, "config.py", "def say(args):\n    return 'mine'\n")
+    write(tmp_path, "own.py", "def tools():\n    return [{'name': 'tell', 'handler': 'config:say'}]\n")
+    assert await said_by((await given_by(tmp_path)).specs[0]) == "mine"
+
+
+async def test_nothing_is_imported_from_the_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, "here/helpers.py", "WORD = 'here'\n")
+    write(tmp_path, "functions/tell.py", saying("helpers.WORD", head="import helpers"))
+    monkeypatch.chdir(tmp_path / "here")
+    [fault] = (await given_by(tmp_path / "functions")).faults
+    assert "No module named 'helpers'" in fault.message
+
+
+async def test_a_broken_module_beside_a_file_is_named_with_its_line(tmp_path: Path) -> None:
+    write(tmp_path, "_helpers.py", "\nraise RuntimeError('boom')\n")
+    write(tmp_path, "tell.py", saying("1", head="import _helpers"))
+    assert places(await given_by(tmp_path)) == ["_helpers.py:2"]
