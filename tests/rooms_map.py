@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "architecture.md"
-FLOORS = ("bot", "function_calls", "services", "config")
+FLOORS = ("rollcall", "bot", "function_calls", "services", "config")
 _MAP = re.compile(r"(?<=--write`. -->\n```text\n).*?(?=^```$)", re.MULTILINE | re.DOTALL)
 
 

@@ -16,7 +16,10 @@ from tests.docs.documents import ROOT
 CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
 LINT = "from importlinter.cli import lint_imports_command as lint; lint()"
 PLANTED = {
-    "bot -> function_calls -> services -> config, never back": ("services/calc/dice.py", "function_calls.spec"),
+    "rollcall -> bot -> function_calls -> services -> config, never back": (
+        "services/calc/dice.py",
+        "function_calls.spec",
+    ),
     "openai, sqlalchemy and their like are imported in services alone": ("bot/turns/turns.py", "psycopg"),
     "a handler knows no other handler": ("function_calls/handlers/dice.py", "function_calls.handlers.help"),
     "a module of tools knows no other module of tools": (
@@ -53,7 +56,7 @@ def lint(folder: Path) -> tuple[int, str]:
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
     """The code of the project, to be spoiled."""
-    for package in ("bot", "function_calls", "services", "config"):
+    for package in ("rollcall", "bot", "function_calls", "services", "config"):
         shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     return tmp_path

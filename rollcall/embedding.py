@@ -1,0 +1,154 @@
+"""A router for programs of their own: functions and a model, without a daemon, a chat network or a database."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, is_dataclass
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Any, Self
+from zoneinfo import ZoneInfo
+
+from pydantic import BaseModel
+
+from config.settings import RouterSettings
+from config.texts import Texts
+from function_calls.checks.permissions import Open, Policies
+from function_calls.context import Kind, MessageContext, MessageKey, Sender
+from function_calls.filters.call import CallFilter
+from function_calls.invocation import Invoker
+from function_calls.llm import FunctionCallLLM
+from function_calls.loading.python_functions import as_spec
+from function_calls.outcome import TurnOutcome
+from function_calls.profile import ChatProfile
+from function_calls.questions.questions import Answered, OpenQuestion, read_answer
+from function_calls.registry import FunctionRegistry
+from function_calls.router import FunctionCallRouter
+from function_calls.spec import FunctionResult, FunctionSpec
+from function_calls.turn import Path, Turn
+from services.clock import Clock, Deadlines, SystemClock
+from services.llm.model import ChatModel
+from services.llm.offline.offline import OfflineModel
+from services.llm.profile import ModelProfile
+from services.llm.protocols.openai_chat import OpenAIChat
+from services.llm.protocols.own_provider import CallWithFunctions, OwnProvider
+from services.llm.resilient import ResilientModel
+from services.refs import ChatRef, MemberRef, Role
+from services.retry import Retry
+
+_PLATFORM, _ACCOUNT = "embedded", "bot"
+
+
+def a_message(
+    text: str = "", sender: str = "you", *, chat: str = "main", role: Role = Role.MEMBER, is_group: bool = False
+) -> MessageContext:
+    """A message to the bot, sent now. In a group it mentions the bot."""
+    where = ChatRef(_PLATFORM, _ACCOUNT, chat)
+    return MessageContext(
+        key=MessageKey(where, uuid.uuid4().hex),
+        kind=Kind.MESSAGE,
+        chat=where,
+        is_group=is_group,
+        sender=Sender(MemberRef(_PLATFORM, _ACCOUNT, sender), sender, role),
+        text=text,
+        sent_at=datetime.now(UTC),
+        mentions_bot=True,
+    )
+
+
+class Router:
+    """Answers messages and runs functions. Existence, scope, role, arguments, timeout and result of a run are checked
+    as in the daemon; budgets, approvals, the call log and the chat's history belong to the daemon alone. Open questions
+    are kept in memory."""
+
+    def __init__(
+        self,
+        functions: Sequence[Callable[..., Any] | FunctionSpec],
+        model: ModelProfile | ChatModel | CallWithFunctions | None = None,
+        *,
+        services: Mapping[type, object] | None = None,
+        filters: Sequence[CallFilter] = (),
+        language: str = "en",
+        timezone: str = "UTC",
+        timeout_seconds: float = 120.0,
+    ) -> None:
+        """`functions` are marked with `tool_function`, or ready specs. `model`: a server of OpenAI chat completions, or
+        a function that takes messages and tools; without one the examples of the functions are matched. `services` by
+        type are for keyword-only parameters; a Clock is among them. `filters` surround the runs of answers. An answer
+        takes at most `timeout_seconds`. Raises DefinitionError for a function that cannot be used."""
+        self._clock = clock = SystemClock()
+        texts = Texts()
+        self._profile = ChatProfile("default", "Rollcall", "", texts.of(language), ZoneInfo(timezone), True, {}, {})
+        self._registry = FunctionRegistry()
+        bound = {Clock: clock, **(services or {})}
+        self._registry.register_functions(
+            [one if isinstance(one, FunctionSpec) else as_spec(one, bound) for one in functions]
+        )
+        self._timeout_seconds = timeout_seconds
+        self._model = _chat_model(model, texts, clock, timeout_seconds)
+        policies, deadlines = Policies(Open(), Open(), Open()), Deadlines(clock)
+        self._direct = Invoker(policies, deadlines, clock)
+        invoker = Invoker(policies, deadlines, clock, filters=filters)
+        self._router = FunctionCallRouter(invoker, FunctionCallLLM(self._model, invoker, RouterSettings(), clock))
+        self._open: dict[tuple[ChatRef, MemberRef], OpenQuestion] = {}
+
+    async def answer(self, message: str | MessageContext) -> str:
+        """The text that answers `message`; empty when there is nothing to say."""
+        return "\n".join(one.text for one in (await self.dispatch(message)).messages)
+
+    async def dispatch(self, message: str | MessageContext) -> TurnOutcome:
+        """The outcome of `message`: the run that its sender was asked about goes on, or a command runs, or the model
+        selects functions or answers in words."""
+        context = a_message(message) if isinstance(message, str) else message
+        turn, who = self._turn(), (context.chat, context.sender.ref)
+        asked = self._open.get(who)
+        if asked and read_answer(asked.question, context.text, self._profile.texts).kind is not Answered.UNRELATED:
+            turn.answering = (self._open.pop(who), context.text)
+        outcome = await self._router.dispatch(context, turn) or await self._router.run_chat_fallback(context, turn)
+        if outcome.question is not None:
+            self._open[who] = outcome.question
+        return outcome
+
+    async def invoke(
+        self, name: str, arguments: object = None, message: MessageContext | None = None, *, confirmed: bool = False
+    ) -> FunctionResult:
+        """The result of the function `name`, without a model and without filters. `arguments`: a mapping, a pydantic
+        model or a dataclass. `message` says who calls and where. `confirmed`: do what it asks a yes for."""
+        raw = arguments or {}
+        if isinstance(raw, BaseModel):
+            raw = raw.model_dump(mode="json", by_alias=True)
+        elif is_dataclass(raw) and not isinstance(raw, type):
+            raw = asdict(raw)
+        if not isinstance(raw, Mapping):
+            raise TypeError(
+                f"arguments have to be a mapping, a pydantic model or a dataclass, not {type(raw).__name__}"
+            )
+        context = message or a_message()
+        return await self._direct.invoke(context, name, raw, self._turn(), Path.API, confirmed=confirmed)
+
+    async def close(self) -> None:
+        """Close the connections to the model."""
+        await self._model.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def _turn(self) -> Turn:
+        deadline = self._clock.monotonic() + self._timeout_seconds
+        return Turn(uuid.uuid4().hex, self._registry.of("default"), lambda: self._profile, deadline)
+
+
+def _chat_model(
+    model: ModelProfile | ChatModel | CallWithFunctions | None, texts: Texts, clock: Clock, timeout_seconds: float
+) -> ChatModel:
+    if model is None:
+        return OfflineModel(texts)
+    if isinstance(model, ModelProfile):
+        return ResilientModel(OpenAIChat(model, clock), Retry(clock), clock, timeout_seconds)
+    return OwnProvider("own", model) if callable(model) else model
