@@ -89,12 +89,13 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> object:
-    for module, names in _LATE.items():
-        if name in names:
-            return globals().setdefault(name, getattr(importlib.import_module(module), name))
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if not TYPE_CHECKING:  # a type checker would take any name for one of these
 
+    def __getattr__(name: str) -> object:
+        for module, names in _LATE.items():
+            if name in names:
+                return globals().setdefault(name, getattr(importlib.import_module(module), name))
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
-def __dir__() -> list[str]:
-    return __all__
+    def __dir__() -> list[str]:
+        return __all__

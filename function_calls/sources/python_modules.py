@@ -6,6 +6,7 @@ import asyncio
 import importlib
 import pkgutil
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -199,9 +200,17 @@ class PythonFiles:
     async def run(self, publish: Publish) -> None:
         """Publish the functions of all files that can be imported, and again when one has changed."""
         readings = Readings(self._clock, lambda: publish(self._snapshot(readings)))
+        is_watching = True
         try:
-            async for _ in self._changes.of(*self._paths):
-                await self._look(readings, publish)
+            while is_watching:
+                watched = self._helpers().union(self._paths)
+                async with aclosing(self._changes.of(*sorted(watched))) as changes:
+                    async for _ in changes:
+                        await self._look(readings, publish)
+                        if not self._helpers() <= watched:
+                            break
+                    else:
+                        is_watching = False
             await readings.finish()
         except asyncio.CancelledError:
             readings.close()
@@ -242,8 +251,12 @@ class PythonFiles:
                 faults.append(fault(str(path), f"{path}: there is no such file or folder"))
         return faults
 
+    def _helpers(self) -> frozenset[Path]:
+        """The files beside units that these import."""
+        return frozenset().union(*(one.helpers for one in self._files.values()))
+
     def _snapshot(self, readings: Readings) -> Snapshot:
-        helpers = frozenset().union(*(one.helpers for one in self._files.values()))
+        helpers = self._helpers()
         return readings.snapshot(
             self._order, self._faults, [file for file in self._order if file.absolute() in helpers]
         )

@@ -33,16 +33,21 @@ class ToldChanges:
         self.paths = list(paths)
         self._asked.set()
         told.put_nowait(None)
-        while True:
-            await told.get()
-            yield
-            told.task_done()
+        try:
+            while True:
+                await told.get()
+                try:
+                    yield
+                finally:
+                    told.task_done()
+        finally:
+            self._told.remove(told)
 
     async def told_and_heard(self) -> None:
         """Something may have changed, everywhere; returns when everybody has looked."""
         await self._asked.wait()
         self.tell()
-        for told in self._told:
+        for told in list(self._told):
             await told.join()
 
     def tell(self) -> None:

@@ -156,6 +156,16 @@ async def test_a_change_of_a_module_beside_a_file_imports_those_again_that_use_i
     assert modules_of(tmp_path) == []
 
 
+async def test_a_module_beside_a_single_file_is_watched_too(tmp_path: Path) -> None:
+    write(tmp_path, "_words.py", "WORD = 'old'\n")
+    file = write(tmp_path, "one.py", "import _words\n" + marked("one").replace("'Hi'", "_words.WORD"))
+    async with watched(file) as files:
+        assert await said_by((await files.next()).specs[0]) == "old"
+        write(tmp_path, "_words.py", "WORD = 'new'\n")
+        assert await said_by((await files.change()).specs[0]) == "new"
+        assert files.changes.paths == [tmp_path / "_words.py", file]
+
+
 async def test_a_module_that_comes_beside_a_file_is_found(tmp_path: Path) -> None:
     write(tmp_path, "one.py", "import helpers\n" + marked("one"))
     async with watched(tmp_path) as files:
