@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from function_calls.declaration import told
-from function_calls.loading.module_loading import Edition, Unit, digest_of, is_of_an_edition
+from function_calls.loading.module_loading import Edition, Unit, digest_of, is_of_an_edition, version_of
 from services.threads import Threads
 
 
@@ -30,12 +30,12 @@ class PythonNames:
         self._folder = folder
         self._modules: dict[Path, ModuleType | BadReference] = {}
         self.digests: dict[str, str] = {}
-        """Of the files that were read, by their paths."""
+        """Of the files that were read and of those beside them that they import, by their paths."""
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """The files that were looked for, in the order in which they were first named."""
-        return tuple(self._modules)
+        """The files that were looked for, in the order in which they were first named, and those that they import."""
+        return tuple(dict.fromkeys((*self._modules, *map(Path, self.digests))))
 
     def find(self, reference: object) -> Any:
         """What `package.module:name` or `./file.py:name` means, or the callable itself. Raises BadReference."""
@@ -86,6 +86,7 @@ class PythonNames:
             return BadReference(f"{failed[0].file}:{failed[0].line}: {failed[0].message}")
         weakref.finalize(self, edition.free).atexit = False
         self.digests[str(file)] = digest_of(loaded[0])
+        self.digests |= {str(helper): version_of([helper]) for helper in sorted(edition.helpers)}
         return loaded[0]
 
 

@@ -454,6 +454,18 @@ def specs(group: Group) -> object:
     return group.daemon.registry.specs
 
 
+def test_a_module_that_python_of_tools_imports_counts_as_a_part_of_it(tmp_path: Path) -> None:
+    own = write(tmp_path, "from config import WORD\ndef own():\n    return WORD\n", "own.py")
+    config = write(tmp_path, "WORD = 'one'\n", "config.py")
+    first = PythonNames(tmp_path)
+    assert (first.find("./own.py:own")(), first.files) == ("one", (own, config))
+    config.write_text("WORD = 'two'\n")
+    second = PythonNames(tmp_path)
+    assert second.find("./own.py:own")() == "two"
+    assert first.digests[str(own)] == second.digests[str(own)]
+    assert first.digests != second.digests
+
+
 def test_python_of_tools_is_forgotten_with_those_who_have_it(tmp_path: Path) -> None:
     file = write(tmp_path, "def own():\n    return 1\n", "forgotten_own.py")
 
