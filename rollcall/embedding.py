@@ -14,6 +14,7 @@ from pydantic import BaseModel
 
 from config.settings import RouterSettings
 from config.texts import Texts
+from function_calls.call import CallRequest, Path
 from function_calls.checks.permissions import Open, Policies
 from function_calls.context import Kind, MessageContext, MessageKey, Sender
 from function_calls.filters.call import CallFilter
@@ -26,7 +27,7 @@ from function_calls.questions.questions import Answered, OpenQuestion, read_answ
 from function_calls.registry import FunctionRegistry
 from function_calls.router import FunctionCallRouter
 from function_calls.spec import FunctionResult, FunctionSpec
-from function_calls.turn import Path, Turn
+from function_calls.turn import Turn, TurnInput
 from services.clock import Clock, Deadlines, SystemClock
 from services.llm.model import ChatModel
 from services.llm.offline.offline import OfflineModel
@@ -101,10 +102,11 @@ class Router:
         """The outcome of `message`: the run that its sender was asked about goes on, or a command runs, or the model
         selects functions or answers in words."""
         context = a_message(message) if isinstance(message, str) else message
-        turn, who = self._turn(), (context.chat, context.sender.ref)
+        who, answering = (context.chat, context.sender.ref), None
         asked = self._open.get(who)
         if asked and read_answer(asked.question, context.text, self._profile.texts).kind is not Answered.UNRELATED:
-            turn.answering = (self._open.pop(who), context.text)
+            answering = (self._open.pop(who), context.text)
+        turn = self._turn(answering)
         outcome = await self._router.dispatch(context, turn) or await self._router.run_chat_fallback(context, turn)
         if outcome.question is not None:
             self._open[who] = outcome.question
@@ -125,7 +127,7 @@ class Router:
                 f"arguments have to be a mapping, a pydantic model or a dataclass, not {type(raw).__name__}"
             )
         context = message or a_message()
-        return await self._direct.invoke(context, name, raw, self._turn(), Path.API, confirmed=confirmed)
+        return await self._direct.invoke(CallRequest(context, name, raw, self._turn(), Path.API, confirmed=confirmed))
 
     async def close(self) -> None:
         """Close the connections to the model."""
@@ -139,9 +141,10 @@ class Router:
     ) -> None:
         await self.close()
 
-    def _turn(self) -> Turn:
-        deadline = self._clock.monotonic() + self._timeout_seconds
-        return Turn(uuid.uuid4().hex, self._registry.of("default"), lambda: self._profile, deadline)
+    def _turn(self, answering: tuple[OpenQuestion, str] | None = None) -> Turn:
+        functions = self._registry.of("default")
+        given = TurnInput(uuid.uuid4().hex, functions, lambda: self._profile, answering=answering)
+        return Turn(given, self._clock.monotonic() + self._timeout_seconds)
 
 
 def _chat_model(
