@@ -93,8 +93,10 @@ def refuse_damaged(path: Path) -> bool:
         if reserve_file(path).exists() or path.with_name(f"{path.name}-wal").exists():
             raise StoreDamaged(f"{path} is damaged: it is empty, and was not before")
         return True
-    # A small file needs no timer, which is a thread.
-    limit = _FULL_SECONDS if path.stat().st_size > _SMALL_BYTES else math.inf
+    log = path.with_name(f"{path.name}-wal")
+    size = path.stat().st_size + (log.stat().st_size if log.exists() else 0)
+    # A small database needs no timer, which is a thread.
+    limit = _FULL_SECONDS if size > _SMALL_BYTES else math.inf
     for full, seconds in ((True, limit), (False, _QUICK_SECONDS)):
         try:
             fault = IntegrityCheck(path).fault(full=full, seconds=seconds)
