@@ -179,7 +179,7 @@ def turn_figures(effort: Effort) -> list[Figure]:
     alone = Load(count=effort.count(1500), functions=100)
     busy = replace(alone, count=effort.count(10_000), chats=50)
     drivers = {"read": "commands.turn", "once": "commands.turn_once"}
-    loads = {"one at a time": (alone, 700.0), "50 chats at once": (busy, 150.0)}
+    loads = {"one at a time": (alone, 750.0), "50 chats at once": (busy, 150.0)}
     measured = {
         f"{effect}, {how}": (driver, load) for effect, driver in drivers.items() for how, (load, _) in loads.items()
     }

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import hashlib
 import re
-import smtplib
 import socket
 import ssl
-import threading
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
@@ -17,16 +14,19 @@ from dataclasses import dataclass
 from datetime import datetime
 from email.headerregistry import Address
 from email.message import EmailMessage
-from email.policy import SMTP
+from email.policy import SMTP as SMTP_LINES
 from email.utils import format_datetime
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 import structlog
 
 from config.sections.mail import MailSettings, recipient_fits
 from services.clock import Clock
 from services.refs import ErrorCode, JsonValue
-from services.threads import Threads
+
+if TYPE_CHECKING:
+    from aiosmtplib import SMTP
 
 _LONGEST_ADDRESS = 254
 _LONGEST_SUBJECT = 200
@@ -37,7 +37,7 @@ _BETWEEN = re.compile(r"[,;\s]+")
 _UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 _NOT_IN_TEXTS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 # Nothing but ASCII on the wire: every server takes it.
-_PLAIN = SMTP.clone(cte_type="7bit")
+_PLAIN = SMTP_LINES.clone(cte_type="7bit")
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,10 +131,6 @@ def bytes_of(files: Sequence[MailFile]) -> int:
     return sum(len(file.content) for file in files)
 
 
-_DONE = 250
-_FORWARDED = 251
-_AUTHENTICATED = 235
-_GO_ON = 334
 _SEND_IT = 354
 _LATER, _NEVER = 400, 500
 
@@ -209,80 +205,105 @@ class Parcel:
 
 
 class Handover:
-    """One attempt, known to the thread that carries it out and to who waits for it."""
+    """One attempt to give a letter to the server of the settings."""
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._is_given = False
-        self._is_abandoned = False
-        self._socket: socket.socket | None = None
-
-    def watch(self, open_socket: socket.socket | None) -> None:
-        """Let this socket be closed by who gives up. Raises MailError where somebody has."""
-        with self._lock:
-            self._socket = open_socket
-            self._check()
-
-    def give(self) -> None:
-        """From now on the letter may have been sent. Raises MailError where nobody waits any more."""
-        with self._lock:
-            self._check()
-            self._is_given = True
-
-    def abandon(self) -> bool:
-        """Nobody waits any more; whether the letter may have been sent. If it was not, it will not be."""
-        with self._lock:
-            self._is_abandoned = True
-            if self._socket is not None:
-                with suppress(OSError):
-                    self._socket.shutdown(socket.SHUT_RDWR)
-            return self._is_given
-
-    @property
-    def is_given(self) -> bool:
+    def __init__(self, parcel: Parcel, settings: MailSettings) -> None:
+        self._parcel = parcel
+        self._settings = settings
+        self.is_given = False
         """Whether the letter may have been sent."""
-        with self._lock:
-            return self._is_given
 
-    def _check(self) -> None:
-        if self._is_abandoned:
-            raise MailError(MailProblem.SLOW)
+    async def run(self) -> None:
+        """Returns when the server has taken the letter. Raises MailError. A cancelled attempt sends nothing later."""
+        import aiosmtplib  # imported with the first letter
 
-
-def hand_over(parcel: Parcel, settings: MailSettings, handover: Handover) -> None:
-    """Give `parcel` to the server of the settings. Blocks. Raises MailError."""
-    host = settings.host
-    try:
-        smtp = _connected(parcel, settings)
+        settings = self._settings
+        smtp = aiosmtplib.SMTP(
+            hostname=settings.host,
+            port=settings.port,
+            local_hostname=domain_of(self._parcel.sender),
+            timeout=None,  # one deadline for everything: the caller's
+            use_tls=settings.security == "tls",
+            start_tls=False,
+            tls_context=None if settings.security == "none" else _context(settings),
+        )
         try:
-            handover.watch(smtp.sock)
-            _greet(smtp, settings, handover)
-            _smtp_handover_address(smtp, parcel)
-            _send(smtp, parcel, handover)
+            await smtp.connect()
+            await self._greet(smtp)
+            await self._address(smtp)
+            await self._send(smtp)
+        except aiosmtplib.SMTPAuthenticationError as error:
+            raise MailError(MailProblem.LOGIN, status=_status(error.code), said=error.message) from error
+        except aiosmtplib.SMTPSenderRefused as error:
+            raise MailError(MailProblem.SENDER, status=_status(error.code), said=error.message) from error
+        except aiosmtplib.SMTPRecipientRefused as error:
+            status, address = _status(error.code), error.recipient
+            raise MailError(MailProblem.RECIPIENT, status=status, said=error.message, address=address) from error
+        except (OSError, aiosmtplib.SMTPException, ValueError) as error:
+            raise self._broken(error) from error
         finally:
-            with suppress(OSError):
-                smtp.close()
-    except (OSError, smtplib.SMTPException, ValueError) as error:
-        raise _broken(error, host, is_given=handover.is_given) from error
+            smtp.close()
 
+    def _broken(self, error: Exception) -> MailError:
+        """What it means that a connection could not be made, or broke."""
+        if self.is_given:
+            return MailError(MailProblem.UNKNOWN, said=error)
+        cause, problem = error.__cause__ or error, MailProblem.UNREACHABLE
+        if isinstance(cause, ssl.SSLError):
+            problem = MailProblem.CERTIFICATE
+        elif isinstance(cause, socket.gaierror):
+            problem = MailProblem.NOT_FOUND
+        return MailError(problem, said=error, host=self._settings.host)
 
-def _broken(error: Exception, host: str, *, is_given: bool) -> MailError:
-    """What it means that a connection could not be made, or broke."""
-    if is_given:
-        return MailError(MailProblem.UNKNOWN, said=error)
-    if isinstance(error, ssl.SSLError):
-        return MailError(MailProblem.CERTIFICATE, said=error, host=host)
-    if isinstance(error, socket.gaierror):
-        return MailError(MailProblem.NOT_FOUND, said=error, host=host)
-    return MailError(MailProblem.UNREACHABLE, said=error, host=host)
+    async def _greet(self, smtp: SMTP) -> None:
+        """Say who we are, over a connection that is as the settings want it."""
+        import aiosmtplib
 
+        settings = self._settings
+        try:
+            await smtp.ehlo()
+        except aiosmtplib.SMTPHeloError:
+            await smtp.helo()
+        if settings.security == "starttls":
+            if not smtp.supports_extension("starttls"):
+                raise MailError(MailProblem.NO_STARTTLS)
+            await smtp.starttls()
+            await smtp.ehlo()
+        if settings.username:
+            if not smtp.supported_auth_methods:
+                raise MailError(MailProblem.NO_LOGIN)
+            await smtp.login(settings.username, settings.password.get_secret_value())
 
-def _connected(parcel: Parcel, settings: MailSettings) -> smtplib.SMTP:
-    seconds, own_name = settings.timeout_seconds, domain_of(parcel.sender)
-    if settings.security == "tls":
-        context = _context(settings)
-        return smtplib.SMTP_SSL(settings.host, settings.port, own_name, timeout=seconds, context=context)
-    return smtplib.SMTP(settings.host, settings.port, own_name, timeout=seconds)
+    async def _address(self, smtp: SMTP) -> None:
+        """Say from whom and to whom. One recipient who is refused stops it for all."""
+        size = len(self._parcel.content)
+        most = smtp.esmtp_extensions.get("size", "")
+        if most.isdecimal() and 0 < int(most) < size:
+            raise MailError(MailProblem.TOO_LONG)
+        await smtp.mail(self._parcel.sender, options=[f"size={size}"] if smtp.supports_extension("size") else [])
+        for one in self._parcel.to:
+            await smtp.rcpt(one)
+
+    async def _send(self, smtp: SMTP) -> None:
+        code, said = await smtp.execute_command(b"DATA")
+        if code != _SEND_IT:
+            raise MailError(MailProblem.LETTER, status=_status(code), said=said)
+        # The library's own `data` does not tell whether the closing dot was sent.
+        transport, protocol = smtp.transport, smtp.protocol
+        assert isinstance(transport, asyncio.WriteTransport)
+        assert protocol is not None
+        transport.set_write_buffer_limits(0)
+        writer = asyncio.StreamWriter(transport, protocol, None, asyncio.get_running_loop())
+        writer.write(on_the_wire(self._parcel.content))
+        await writer.drain()
+        self.is_given = True
+        code, said = await smtp.execute_command(b".")
+        if not 200 <= code < 600:
+            raise MailError(MailProblem.UNKNOWN, said=said)
+        if code >= 300:
+            raise MailError(MailProblem.LETTER, status=_status(code), said=said)
+        with suppress(OSError, RuntimeError):
+            protocol.write(b"QUIT\r\n")
 
 
 def _context(settings: MailSettings) -> ssl.SSLContext:
@@ -292,71 +313,9 @@ def _context(settings: MailSettings) -> ssl.SSLContext:
         raise MailError(MailProblem.CA_FILE, said=error) from error
 
 
-def _greet(smtp: smtplib.SMTP, settings: MailSettings, handover: Handover) -> None:
-    """Say who we are, over a connection that is as the settings want it."""
-    smtp.ehlo_or_helo_if_needed()
-    if settings.security == "starttls":
-        if not smtp.has_extn("starttls"):
-            raise MailError(MailProblem.NO_STARTTLS)
-        smtp.starttls(context=_context(settings))
-        handover.watch(smtp.sock)
-        smtp.ehlo()
-    if settings.username:
-        _log_in(smtp, settings.username, settings.password.get_secret_value())
-
-
-def _log_in(smtp: smtplib.SMTP, username: str, password: str) -> None:
-    ways = smtp.esmtp_features.get("auth", "").upper().split()
-    if "PLAIN" in ways:
-        code, said = smtp.docmd("AUTH", f"PLAIN {_base64(f'{chr(0)}{username}{chr(0)}{password}')}")
-    elif "LOGIN" in ways:
-        code, said = smtp.docmd("AUTH", f"LOGIN {_base64(username)}")
-        if code == _GO_ON:
-            code, said = smtp.docmd(_base64(password))
-    else:
-        raise MailError(MailProblem.NO_LOGIN)
-    if code != _AUTHENTICATED:
-        raise MailError(MailProblem.LOGIN, status=_status(code), said=said)
-
-
-def _smtp_handover_address(smtp: smtplib.SMTP, parcel: Parcel) -> None:
-    """Say from whom and to whom. One recipient who is refused stops it for all."""
-    most = smtp.esmtp_features.get("size", "")
-    if most.isdecimal() and 0 < int(most) < len(parcel.content):
-        raise MailError(MailProblem.TOO_LONG)
-    options = [f"size={len(parcel.content)}"] if smtp.has_extn("size") else []
-    code, said = smtp.mail(parcel.sender, options)
-    if code != _DONE:
-        raise MailError(MailProblem.SENDER, status=_status(code), said=said)
-    for one in parcel.to:
-        code, said = smtp.rcpt(one)
-        if code not in (_DONE, _FORWARDED):
-            raise MailError(MailProblem.RECIPIENT, status=_status(code), said=said, address=one)
-
-
-def _send(smtp: smtplib.SMTP, parcel: Parcel, handover: Handover) -> None:
-    code, said = smtp.docmd("DATA")
-    if code != _SEND_IT:
-        raise MailError(MailProblem.LETTER, status=_status(code), said=said)
-    smtp.send(on_the_wire(parcel.content))
-    handover.give()
-    smtp.send(b".\r\n")
-    code, said = smtp.getreply()
-    if not 200 <= code < 600:
-        raise MailError(MailProblem.UNKNOWN, said=said)
-    if code >= 300:
-        raise MailError(MailProblem.LETTER, status=_status(code), said=said)
-    with suppress(OSError, smtplib.SMTPException):
-        smtp.putcmd("quit")
-
-
 def _status(code: int) -> int:
     """What the server answered; 0 for what is no answer."""
     return max(code, 0)
-
-
-def _base64(text: str) -> str:
-    return base64.b64encode(text.encode()).decode("ascii")
 
 
 __all__ = ["MailError", "MailProblem", "Mailer"]
@@ -373,7 +332,7 @@ class Mailer:
     def __init__(self, settings: MailSettings, clock: Clock) -> None:
         self._settings = settings
         self._clock = clock
-        self._threads = Threads(_AT_ONCE)
+        self._places = asyncio.Semaphore(_AT_ONCE)
         self._sent_at: deque[float] = deque()
 
     def use(self, settings: MailSettings) -> None:
@@ -419,15 +378,12 @@ class Mailer:
             raise MailError(MailProblem.PER_HOUR, most=settings.per_hour)
 
     async def _handed_over(self, parcel: Parcel, settings: MailSettings, seconds: float) -> None:
-        handover = Handover()
+        handover = Handover(parcel, settings)
         try:
-            async with asyncio.timeout(max(seconds, 0)):
-                await self._threads.run(hand_over, parcel, settings, handover)
+            async with asyncio.timeout(max(seconds, 0)), self._places:
+                await handover.run()
         except TimeoutError:
-            raise MailError(MailProblem.UNKNOWN if handover.abandon() else MailProblem.SLOW) from None
-        except asyncio.CancelledError:
-            handover.abandon()
-            raise
+            raise MailError(MailProblem.UNKNOWN if handover.is_given else MailProblem.SLOW) from None
 
 
 def _line(said: str) -> str:

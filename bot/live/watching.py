@@ -199,12 +199,7 @@ class Watcher:
         self._is_closed = False
 
     def start(self) -> None:
-        """Begin to watch. Without the package watchfiles nothing is noticed until `tell_all`."""
-        try:
-            import watchfiles  # noqa: F401 - optional, and a command that ends at once does without
-        except ImportError:
-            _log.warning("files_are_not_watched", because="watchfiles is not installed", instead="SIGHUP")
-            return
+        """Begin to watch."""
         self._watching = asyncio.create_task(self._watch(), name="watcher")
         self._watching.add_done_callback(self._ended)
 

@@ -5,17 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-import sys
 import tempfile
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
-from structlog.testing import capture_logs
 
 from bot.live.watching import Watcher, places_of
 from tests.fakes.held import until
@@ -197,22 +194,6 @@ async def test_what_was_told_of_to_nobody_is_found_by_the_next_look(tmp_path: Pa
     finally:
         await watcher.close()
         await ear.listening
-
-
-async def test_without_the_package_one_warning_says_so_and_everybody_is_told_on_demand(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "watchfiles", None)
-    watcher = Watcher()
-    with capture_logs() as logs:
-        watcher.start()
-    assert [(one["event"], one["instead"]) for one in logs] == [("files_are_not_watched", "SIGHUP")]
-    ear = Ear(watcher, tmp_path)
-    await ear.hears(lambda: None)
-    await ear.hears_nothing(lambda: (tmp_path / "a.py").write_text("1"))
-    await ear.hears(watcher.tell_all)
-    await watcher.close()
-    await ear.listening
 
 
 NAMES = st.sampled_from(["a.py", "b.py", "deep/c.py", "deep/deeper/d.py"])

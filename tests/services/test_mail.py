@@ -15,7 +15,7 @@ from pydantic import SecretStr, ValidationError
 
 from config.sections.mail import MailSettings, recipient_fits
 from services.clock import VirtualClock
-from services.mail import Handover, Letter, Mailer, MailError, MailFile, MailProblem, addresses_in, encoded, on_the_wire
+from services.mail import Letter, Mailer, MailError, MailFile, MailProblem, addresses_in, encoded, on_the_wire
 from services.refs import ErrorCode
 from tests.harness.smtp_server import BODY, DOT, DROP, HANG, SmtpServer, a_certificate
 
@@ -190,7 +190,7 @@ async def test_it_logs_in_over_starttls(certificate: Path, ways: str) -> None:
         await send(server, security="starttls", ca_file=certificate, **login)
     [mail] = server.delivered
     assert (mail.was_encrypted, mail.user) == (True, "bot")
-    assert [line.split()[0] for line in server.heard[:4]] == ["ehlo", "STARTTLS", "ehlo", "AUTH"]
+    assert [line.split()[0] for line in server.heard[:4]] == ["EHLO", "STARTTLS", "EHLO", "AUTH"]
 
 
 async def test_it_speaks_tls_from_the_first_byte(certificate: Path) -> None:
@@ -210,7 +210,7 @@ async def test_a_server_that_offers_no_encryption_is_told_nothing() -> None:
     async with SmtpServer(users={"bot": SECRET}) as server:
         error = await failure(server, security="starttls", username="bot", password=SecretStr(SECRET))
     assert error.problem is MailProblem.NO_STARTTLS
-    assert [line.split()[0] for line in server.heard] == ["ehlo"]
+    assert [line.split()[0] for line in server.heard] == ["EHLO"]
 
 
 async def test_a_wrong_password_is_said_without_it() -> None:
@@ -258,7 +258,7 @@ async def test_a_letter_longer_than_the_server_takes_is_not_begun() -> None:
     async with SmtpServer(most_bytes=1000) as server:
         assert (await failure(server, Letter(HELLO.to, "x", "x" * 2000))).code is ErrorCode.REFUSED
         await send(server)
-    assert [line for line in server.heard if line.startswith("mail") and "size=" in line]
+    assert [line for line in server.heard if line.startswith("MAIL") and "size=" in line]
 
 
 async def test_nobody_there_is_told_so() -> None:
@@ -303,16 +303,6 @@ async def test_whoever_gives_up_waiting_leaves_nothing_behind_that_sends_later()
             await waiting
     assert server.delivered == []
     assert "DATA" not in server.heard
-
-
-def test_a_letter_is_either_given_up_or_given_and_never_both() -> None:
-    given, given_up = Handover(), Handover()
-    given.give()
-    assert given.abandon()
-    assert not given_up.abandon()
-    with pytest.raises(MailError, match="slow"):
-        given_up.give()
-    assert not given_up.is_given
 
 
 async def test_two_letters_at_once_do_not_wait_for_each_other() -> None:
