@@ -13,7 +13,7 @@ from pathlib import Path
 
 from bot.checks.scripts_check import Checked, check_scripts, functions_beside, name_taken
 from bot.cli.basic_run import add_run
-from bot.cli.options import add_config, has_settings, on_database, settings_or_faults
+from bot.cli.options import add_config, has_settings, on_database, on_settings
 from config.diagnostics import Diagnostic
 from config.sections.basic import BasicSource
 from config.settings import Settings
@@ -49,11 +49,9 @@ def add_check(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.set_defaults(run=run_check)
 
 
-def run_check(options: argparse.Namespace) -> int:
+@on_settings
+def run_check(options: argparse.Namespace, settings: Settings) -> int:
     """Print the findings. 0: no errors; 1: errors, or nothing to check; 2: a path that is not there."""
-    settings = settings_or_faults(options)
-    if settings is None:
-        return 1
     if absent := [path for path in options.paths if not path.exists()]:
         for path in absent:
             print(f"{path}: there is no such folder or file; make it, or correct the path", file=sys.stderr)
@@ -149,11 +147,9 @@ def add_new(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     parser.set_defaults(run=run_new)
 
 
-def run_new(options: argparse.Namespace) -> int:
+@on_settings
+def run_new(options: argparse.Namespace, settings: Settings) -> int:
     """Write the script. 0: it is there; 1: it could not be written, or another function has its name."""
-    settings = settings_or_faults(options)
-    if settings is None:
-        return 1
     try:
         taken = name_taken(options.name, None, asyncio.run(functions_beside(settings)))
     except DefinitionError as error:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import httpx2
 
 from bot.checks.scratch import scratch_daemon
-from bot.cli.options import add_config, chat_ref, member_ref, settings_or_faults
+from bot.cli.options import add_config, chat_ref, member_ref, on_settings
 from bot.daemon import Daemon
 from bot.overrides import Given
 from config.sections.basic import BasicSource
@@ -229,11 +229,9 @@ def add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     parser.set_defaults(run=run_script)
 
 
-def run_script(options: argparse.Namespace) -> int:
+@on_settings
+def run_script(options: argparse.Namespace, settings: Settings) -> int:
     """Print what happens. 0: the script came to its end; 1: it did not, or waits for an answer; 2: wrong usage."""
-    settings = settings_or_faults(options)
-    if settings is None:
-        return 1
     if not options.file.is_file():
         return _usage(f"there is no file {options.file}")
     try:

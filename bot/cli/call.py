@@ -9,7 +9,7 @@ import sys
 from contextlib import suppress
 
 from bot.checks.scratch import a_daemon_for_calls
-from bot.cli.options import add_config, chat_ref, member_ref, settings_or_faults
+from bot.cli.options import add_config, chat_ref, member_ref, on_settings
 from bot.daemon import Daemon
 from bot.direct_calls import Called, Caller
 from config.diagnostics import Diagnostic
@@ -44,11 +44,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=run)
 
 
-def run(options: argparse.Namespace) -> int:
+@on_settings
+def run(options: argparse.Namespace, settings: Settings) -> int:
     """Print the result as JSON. 0: it did what was asked; 1: it did not."""
-    settings = settings_or_faults(options)
-    if settings is None:
-        return 1
     try:
         called = asyncio.run(_called(settings, options))
     except (StoreError, DefinitionError, OSError) as error:

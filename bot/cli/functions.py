@@ -9,9 +9,9 @@ import sys
 from collections.abc import Sequence
 
 from bot.checks.scratch import scratch_daemon
-from bot.cli.options import add_config, settings_or_faults
+from bot.cli.options import add_config, on_settings
 from config.diagnostics import Diagnostic
-from config.settings import DEFAULT_BOT
+from config.settings import DEFAULT_BOT, Settings
 from function_calls.encodings import ENCODERS, inventory, who_may
 from function_calls.schema.commands import usage_line
 from function_calls.schema.definition import DefinitionError
@@ -27,11 +27,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=run)
 
 
-def run(options: argparse.Namespace) -> int:
+@on_settings
+def run(options: argparse.Namespace, settings: Settings) -> int:
     """Print them. 1: the settings or a function cannot be used, or there is no function of that name."""
-    settings = settings_or_faults(options)
-    if settings is None:
-        return 1
     if options.bot not in settings.bots:
         print(f"there is no bot {options.bot!r}; the settings name {', '.join(settings.bots)}", file=sys.stderr)
         return 1

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from bot.checks.scratch import a_daemon_for_calls
-from bot.cli.options import add_config, agreed, chat_ref, member_ref, on_database, settings_or_faults
+from bot.cli.options import add_config, agreed, chat_ref, member_ref, on_database, on_settings
 from bot.direct_calls import Caller
 from bot.mcp import callers
 from bot.mcp.callers import McpCaller
@@ -225,11 +225,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_to(subcommands)
 
 
-def run(options: argparse.Namespace) -> int:
+@on_settings
+def run(options: argparse.Namespace, settings: Settings) -> int:
     """Serve until the input ends, or SIGTERM. 0: it did; 1: settings, functions or store cannot be used."""
-    settings = settings_or_faults(options)
-    if settings is None:
-        return 1
     problem = _problem(settings, options)
     if problem:
         print(f"rollcall mcp: {problem}", file=sys.stderr)

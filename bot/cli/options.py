@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import os
 import sys
 from collections.abc import Callable
@@ -83,14 +84,23 @@ def settings_or_faults(options: argparse.Namespace) -> Settings | None:
         return None
 
 
+def on_settings(act: Callable[[argparse.Namespace, Settings], int]) -> Callable[[argparse.Namespace], int]:
+    """A command that calls `act` with the settings. Its exit status; 1 when they cannot be used, with every fault on
+    standard error."""
+
+    @functools.wraps(act)
+    def run(options: argparse.Namespace) -> int:
+        settings = settings_or_faults(options)
+        return 1 if settings is None else act(options, settings)
+
+    return run
+
+
 def on_database(act: Callable[[argparse.Namespace, Settings, Beside], int]) -> Callable[[argparse.Namespace], int]:
     """A command that calls `act` with the settings and their database, which a running daemon may have open too. Its
     exit status; 1, with the reason on standard error, when the settings or the database cannot be used."""
 
-    def run(options: argparse.Namespace) -> int:
-        settings = settings_or_faults(options)
-        if settings is None:
-            return 1
+    def run(options: argparse.Namespace, settings: Settings) -> int:
         try:
             with beside_of(settings) as database:
                 return act(options, settings, database)
@@ -98,7 +108,7 @@ def on_database(act: Callable[[argparse.Namespace, Settings, Beside], int]) -> C
             print(error, file=sys.stderr)
             return 1
 
-    return run
+    return on_settings(run)
 
 
 def chat_ref(text: str) -> ChatRef:

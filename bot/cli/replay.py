@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from bot.chats.chats import Chats, ServedChat
 from bot.checks.scratch import scratch_daemon
-from bot.cli.options import add_config, settings_or_faults
+from bot.cli.options import add_config, on_settings
 from bot.intake.gate import judge
 from bot.intake.intake import fit
 from bot.overrides import Given
@@ -446,12 +446,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=run)
 
 
-def run(options: argparse.Namespace) -> int:
+@on_settings
+def run(options: argparse.Namespace, settings: Settings) -> int:
     """Write a result line for each case. 0: all as expected; 1: a difference, or a case that cannot be replayed; 2: a
     file cannot be read or written, or holds no case."""
-    settings = settings_or_faults(options)
-    if settings is None:
-        return 1
     with ExitStack() as files:
         try:
             lines = [line for line in options.file.read_bytes().splitlines() if line.strip()]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from bot.cli.options import add_config, config_path, port_number, reread, settings_or_faults
+from bot.cli.options import add_config, config_path, on_settings, port_number, reread
 from bot.cli.serving import SettingsFile, serve
 from config.settings import Settings
 
@@ -18,11 +18,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=run)
 
 
-def run(options: argparse.Namespace) -> int:
+@on_settings
+def run(options: argparse.Namespace, settings: Settings) -> int:
     """Run until SIGTERM or SIGINT. 0: ended as told; 1: settings, functions, port or store cannot be used."""
-    settings = settings_or_faults(options)
-    if settings is None:
-        return 1
     settings = _as_told(settings, options)
     file = SettingsFile(config_path(options), lambda: _reread(options))
     return serve(settings, file, console=_console_wanted(settings) and not options.no_console, page=True)

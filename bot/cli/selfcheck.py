@@ -6,7 +6,7 @@ import argparse
 import asyncio
 
 from bot.checks.functions_check import Code, check_functions
-from bot.cli.options import add_config, config_path, settings_or_faults
+from bot.cli.options import add_config, config_path, on_settings
 from config.diagnostics import Diagnostic, Position
 from config.settings import Settings
 from config.yaml_document import YamlDocument, read_yaml_file
@@ -44,11 +44,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=run)
 
 
-def run(options: argparse.Namespace) -> int:
+@on_settings
+def run(options: argparse.Namespace, settings: Settings) -> int:
     """Print each check and what it found. 1: something was found."""
-    settings = settings_or_faults(options)
-    if settings is None:
-        return 1
     failed = False
     for name, found in asyncio.run(self_check(settings, read_yaml_file(config_path(options)))).items():
         print(f"{'FOUND' if found else 'good ':<6} {name}")

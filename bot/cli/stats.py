@@ -14,7 +14,7 @@ from pathlib import Path
 
 import orjson
 
-from bot.cli.options import add_config, positive_hours, settings_or_faults
+from bot.cli.options import add_config, on_settings, positive_hours
 from bot.database.opening import reader_of
 from bot.telemetry.records import FILE
 from config.settings import Settings
@@ -144,11 +144,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=run)
 
 
-def run(options: argparse.Namespace) -> int:
+@on_settings
+def run(options: argparse.Namespace, settings: Settings) -> int:
     """Print the table. 1: there is no database, or with `--shadow` no log that can be read."""
-    settings = settings_or_faults(options)
-    if settings is None:
-        return 1
     since_ms = SystemClock().now_ms() - int(options.hours * _HOUR_MS)
     if options.shadow:
         return _shadow(settings, datetime.fromtimestamp(max(since_ms, 0) / 1000, UTC), options)

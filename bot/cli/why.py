@@ -7,8 +7,9 @@ import sys
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
-from bot.cli.options import add_config, positive_count, settings_or_faults
+from bot.cli.options import add_config, on_settings, positive_count
 from bot.database.opening import reader_of
+from config.settings import Settings
 from config.texts import Texts
 from function_calls.profile import reason_text
 from services.refs import ReasonCode
@@ -27,11 +28,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=run)
 
 
-def run(options: argparse.Namespace) -> int:
+@on_settings
+def run(options: argparse.Namespace, settings: Settings) -> int:
     """Print a line for each message, newest last. 1: there is no database."""
-    settings = settings_or_faults(options)
-    if settings is None:
-        return 1
     texts, zone = Texts().of(settings.language), ZoneInfo(settings.timezone)
     try:
         with reader_of(settings) as reader:
