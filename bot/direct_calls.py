@@ -21,12 +21,20 @@ from function_calls.call import CallRequest, Path
 from function_calls.checks.permissions import callable_here
 from function_calls.context import Kind, MessageContext, MessageKey, Sender
 from function_calls.failures import unknown
-from function_calls.handler_questions import MOST_QUESTIONS
 from function_calls.invocation import Invoker
-from function_calls.questions.questions import Answered
+from function_calls.questions.answers import Answered
+from function_calls.questions.callers import Answering, Asked, Person, Reply, to_ask, understood
+from function_calls.questions.input_questions import MOST_QUESTIONS
 from function_calls.registry import BotFunctions, FunctionRegistry
-from function_calls.resuming import Answering, Asked, Person, Reply, to_ask, understood
-from function_calls.spec import FunctionResult, FunctionSpec, Message, Question
+from function_calls.spec import (
+    ApprovalQuestion,
+    ArgumentQuestion,
+    FunctionResult,
+    FunctionSpec,
+    InputQuestion,
+    Message,
+    Question,
+)
 from function_calls.turn import Turn, TurnInput
 from services.clock import Clock, Deadlines
 from services.fault_points import FaultPoints
@@ -105,14 +113,15 @@ class CallerQuestions:
                 sender = replace(running.context.sender, role=reply.role)
                 running.context = replace(running.context, sender=sender)
             turn.input = replace(turn.input, functions=self._registry.of(running.context.bot))
-            filled |= {asked.question.field} - {""}
-            result = await self._answering.go_on(running.context, turn, asked, reply, path)
+            if isinstance(asked.question, ArgumentQuestion):
+                filled |= {asked.question.field}
+            result = await self._answering.resume(running.context, turn, asked, reply, path)
         question = result.question
-        if question is None or not question.is_of_a_run:
+        if question is None or question.saved_run is None:
             return result
-        # It wants the yes of somebody else, or asks too much.
+        # It needs the approval of another member, or asks too often.
         ended = await self._answering.end(running.context, turn, question, path)
-        return result if question.terms is not None and ended.error is None else ended
+        return result if isinstance(question, ApprovalQuestion) and ended.error is None else ended
 
     async def _reply(self, running: RunningCall, asked: Asked, person: Person) -> Reply:
         """What whoever called says, as far as it is an answer. The call has so much longer as they took."""
@@ -281,7 +290,7 @@ class DirectCalls:
 
     async def _before_asking(self, running: RunningCall, result: FunctionResult) -> None:
         """While somebody thinks, nothing is held back that others are told or that has to be remembered."""
-        said = result.messages if result.question is not None and result.question.kind == "input" else ()
+        said = result.messages if isinstance(result.question, InputQuestion) else ()
         writes, parcels = self._sorted(running, said)
         await running.log.settle()
         if writes:

@@ -18,9 +18,9 @@ from bot.intake.intake import Intake
 from bot.intake.notices import Notices
 from config.diagnostics import Diagnostic
 from config.settings import Settings, StoreSettings
-from function_calls.checks.approvals import not_in_time
 from function_calls.context import Kind, MessageContext, MessageKey
-from function_calls.questions.questions import OpenQuestion
+from function_calls.questions.approval_questions import not_in_time
+from function_calls.turn import OpenQuestion
 from services.clock import Clock
 from services.refs import ReasonCode
 from services.store.chats import history, script_data, summaries
@@ -213,7 +213,7 @@ class Housekeeping:
 
     async def _not_allowed(self, question: OpenQuestion, *, others_wait: bool) -> tuple[Write, Parcel]:
         """What the chat hears of it, which closes the message that asked."""
-        terms = question.question.terms
+        terms = question.terms
         if terms is None:
             raise ValueError("only a question for a yes has been waited for by a chat")
         asker = terms.asker

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from function_calls.context import MessageContext
 from function_calls.profile import ChatProfile
-from function_calls.spec import Approved, FunctionResult, FunctionSpec, Question, Resumed, Takeable
+from function_calls.spec import Approved, FunctionResult, FunctionSpec, InputQuestion, Resumed, Takeable
 from services.llm.model import CallersModel, OfferedFunction
 from services.refs import ErrorCode, Role
 from services.threads import Threads
@@ -87,7 +87,7 @@ class Call:
         """Shared by the calls of a turn: later calls read what earlier ones write."""
         self.profile = profile
         """The chat's language, time zone and texts."""
-        self.asked: tuple[Question, ...] = ()
+        self.asked: tuple[InputQuestion, ...] = ()
         """Questions that nested runs have asked so far."""
         self._runs = runs
         self._request = request
@@ -165,7 +165,7 @@ class Call:
         """Run another function with the same member's rights, nested at most 4 deep.
 
         `confirmed`: the member has confirmed it. `goes_on`: continues a nested run whose question this run has passed
-        on; `allowed` is the `Question.allowed` of that question."""
+        on; `allowed` is the `InputQuestion.allowed` of that question."""
         turn, key, texts = self._turn, f"{self.key}.{self._nested}", self.profile.texts
         self._nested += 1
         if self._request.depth >= DEEPEST_NESTING:
@@ -193,14 +193,15 @@ class Call:
         result = await self._runs.invoke(request)
         if allowed:
             turn.memory.approved = None
-        if result.question is not None and result.question.kind == "input":
+        if isinstance(result.question, InputQuestion):
             self.asked += (result.question,)
         return result.from_nested()
 
-    def unanswerable(self, result: FunctionResult) -> list[Question]:
+    def unanswerable(self, result: FunctionResult) -> list[InputQuestion]:
         """The questions of nested runs that `result` of this run does not pass on, so that nobody can answer them; each
         once, even if the nested run was retried."""
-        passed_on = (result.question.key, result.question.passes_on) if result.question is not None else ()
+        own = result.question
+        passed_on = (own.key, own.passes_on) if isinstance(own, InputQuestion) else ()
         return list({asked.key: asked for asked in self.asked if asked.key not in passed_on}.values())
 
     def has_read_outside(self) -> None:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import traceback
 import uuid
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import structlog
 
 from config.texts import Phrases
 from function_calls.profile import ChatProfile
-from function_calls.questions.questions import argument_question
-from function_calls.schema.commands import fault_text, plain_name, spoken_name
-from function_calls.spec import ArgumentFault, FunctionResult, FunctionSpec, ToolError
+from function_calls.schema.commands import plain_name, spoken_name
+from function_calls.spec import FunctionResult, FunctionSpec, ToolError
 from services.llm.model import MOST_CHARS, Unwritten
 from services.refs import Effect, ErrorCode
 
@@ -30,9 +28,18 @@ class Refusal(NamedTuple):
     """The same may be allowed in a minute, though nobody changes anything."""
 
 
+def switched_on(profile: ChatProfile) -> Refusal | None:
+    """Refusal if a model may call no functions at all in the chat."""
+    if profile.functions_on:
+        return None
+    return Refusal("refusals.functions_off", setting=profile.layers.get("functions_on", ""))
+
+
 REFUSED_BY = "refused_by"
 """In the metadata of a refusal: the setting, role or rule that decided, or `@key name`: a sentence of the texts and the
 function that it speaks of."""
+OVER_BUDGET = "over_budget"
+"""In the metadata of a budget's refusal: `news`, or `told` if the member was told of it today."""
 FAILURE_ID = "failure_id"
 """In the metadata of a failure: the id under which the log has it."""
 _log = structlog.get_logger("invocation")
@@ -103,15 +110,3 @@ def refused_result(refused: Refusal, spec: FunctionSpec, profile: ChatProfile) -
     result = FunctionResult.fail(refused.code, profile.texts.say(refused.key, name=name, detail=refused.detail))
     metadata: dict[str, str | bool] = {REFUSED_BY: refused.setting or refused.detail or refused.key}
     return replace(result, metadata=metadata if refused.may_pass else {**metadata, LASTS: True})
-
-
-def faulty(spec: FunctionSpec, fault: ArgumentFault, raw: Mapping[str, Any], profile: ChatProfile) -> FunctionResult:
-    """Only something missing: the question for it. Something wrong: what, what is allowed, and the usage line."""
-    texts: Phrases = profile.texts
-    fields = (*fault.problems, *fault.missing)
-    if fault.problems:
-        return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, fault_text(spec, fault, texts), fields)
-    return replace(
-        FunctionResult.fail(ErrorCode.MISSING_ARGUMENTS, fault_text(spec, fault, texts), fields),
-        question=argument_question(spec, dict(raw), fault.missing[0], texts),
-    )

@@ -24,21 +24,13 @@ from function_calls.checks.permissions import (
     timeout_seconds,
 )
 from function_calls.context import MessageContext
-from function_calls.failures import broken, faulty, own_words, refused_result, unknown
+from function_calls.failures import broken, own_words, refused_result, unknown
 from function_calls.filters.call import CallFilter, Invocation, Proceed, chain
-from function_calls.handler_questions import (
-    Ended,
-    end,
-    end_key,
-    has_asked,
-    held_up,
-    nobody_answers,
-    only_ends,
-    with_its_run,
-    with_unknown,
-)
 from function_calls.profile import ChatProfile
-from function_calls.questions.questions import confirm_question
+from function_calls.questions.argument_questions import faulty
+from function_calls.questions.confirm_questions import confirm_question
+from function_calls.questions.input_questions import has_asked, input_question, nobody_answers
+from function_calls.questions.waiting_runs import end, end_key, end_waiting, held_up, only_ends, with_unknown
 from function_calls.result import plain, storable
 from function_calls.rounds.shortlist import found_here
 from function_calls.schema.arguments import as_said, require_json
@@ -48,7 +40,7 @@ from function_calls.spec import (
     ArgumentFault,
     FunctionResult,
     FunctionSpec,
-    Resumed,
+    InputQuestion,
     ToolError,
 )
 from function_calls.turn import Run, Turn
@@ -226,8 +218,8 @@ class Invoker:
         resumed = turn.memory.resuming.get(run.key)
         if resumed is not None and resumed.kind == "answered":
             resumed = replace(resumed, answer="", kind="expired")
-            ended = Ended(spec.name, raw, run.path, resumed, end_key(run.key))
-            return with_unknown(result, await end(self, request.context, turn, ended))
+            ended = CallRequest(request.context, spec.name, raw, turn, run.path, key=end_key(run.key))
+            return with_unknown(result, await end(self, ended, resumed))
         return result
 
     async def _with_its_question(
@@ -240,7 +232,7 @@ class Invoker:
         if asked is None:
             return result
         key, path = turn.next_key(), Path.NESTED if asked.nested else request.path
-        turn.memory.resume(key, Resumed(asked.resume or {}, "", "expired", asked.number))
+        turn.memory.resume(key, replace(asked.saved_run, kind="expired"))
         await self.invoke(CallRequest(request.context, asked.function, asked.arguments, turn, path, key=key))
         return nobody_answers(asked, spec, result, profile.texts)
 
@@ -261,8 +253,8 @@ class Invoker:
             # An outer run need not be told of the thread: the turn has noted it.
             raise asyncio.CancelledError from None
         for asked in call.unanswerable(result) if call.asked else ():
-            ended = Ended.of(asked, Path.NESTED, "expired", end_key(asked.key))
-            result = with_unknown(result, await end(self, context, turn, ended))
+            told = await end_waiting(self, context, turn, asked, Path.NESTED, "expired", end_key(asked.key))
+            result = with_unknown(result, told)
         # A nested effect that has not been seen to end makes the outcome of the whole run unknown.
         abandoned = turn.memory.abandoned_by(key)
         if abandoned:
@@ -273,8 +265,10 @@ class Invoker:
             turn.memory.holds_words_of_others(key)
         if turn.memory.is_from_outside(run):
             result = replace(result, outside=True)
-        if result.question is not None:
-            result = with_its_run(run, result, turn.memory.resuming.get(key), allowed, profile.texts)
+        question = result.question
+        if isinstance(question, InputQuestion) and not question.nested:
+            resumed = turn.memory.resuming.get(key)
+            result = input_question(run, result, question, resumed, allowed, profile.texts)
         turn.memory.end(run, result)
         turn.input.log.result(run, result)
         self._record(context, run, result, turn.input.id, int((self._clock.monotonic() - started) * 1e6))

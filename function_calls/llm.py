@@ -15,8 +15,7 @@ from function_calls.checks.permissions import taint_of
 from function_calls.context import MessageContext
 from function_calls.filters.round import Round, RoundFilter
 from function_calls.invocation import Invoker
-from function_calls.outcome import OutcomeKind, TurnOutcome, sent
-from function_calls.questions.questions import Continuation
+from function_calls.outcome import OutcomeKind, TurnOutcome, is_repeated, sent
 from function_calls.registry import BotFunctions
 from function_calls.result import plain
 from function_calls.rounds.asking import Asking, Outages, RecordAnswer, not_recorded
@@ -25,7 +24,7 @@ from function_calls.rounds.conversation import last_round_message, opened, paire
 from function_calls.rounds.progress import Progress, signature_of
 from function_calls.rounds.shortlist import ChatLists, Shortlist
 from function_calls.spec import FunctionResult, FunctionSpec, Message
-from function_calls.turn import Turn
+from function_calls.turn import Continuation, Turn
 from services.clock import Clock
 from services.fault_points import FaultPoints
 from services.llm.model import (
@@ -149,8 +148,8 @@ class FunctionCallLLM:
         arguments: Mapping[str, Any] | None = None,
         said: Sequence[str] = (),
     ) -> TurnOutcome:
-        """Go on where a question interrupted the rounds; `result` is what the interrupted call gave. `arguments`: those
-        that it was run with, where it was. `said`: what it has said in the chat before."""
+        """Continue the rounds that a question interrupted, with the `result` of the interrupted call. `arguments`: of
+        the call, if it was run. `said`: texts that it has said in the chat before."""
         progress = Progress(
             [message_from_json(one) for one in on.transcript], turn.output.said, on.rounds, asked=tuple(on.asked)
         )
@@ -254,10 +253,10 @@ class FunctionCallLLM:
             spec, result = await self._run_call(context, turn, progress, call, request_id)
             if result.question is not None and spec is not None:
                 rest = tuple(calls[index + 1 :])
-                if result.question.field in progress.asked and not rest:
-                    return sent(ReasonCode.USAGE, [*progress.said, *result.for_chat()], spec.name)
-                if result.question.field not in progress.asked:
+                if not is_repeated(result.question, progress.asked):
                     return progress.suspended(turn, spec, call, rest, result, result.question, final=final)
+                if not rest:
+                    return sent(ReasonCode.USAGE, [*progress.said, *result.for_chat()], spec.name)
             faults += progress.note(call, spec, result, self._settings)
         progress.repairs += bool(faults)
         progress.loops.end_round()

@@ -1,17 +1,34 @@
-"""How a turn ends, as routing gives it to whoever sends the answer."""
+"""Outcome of a turn: the messages to send, the question that it asks, and the reason code."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
+import orjson
+
+from config.texts import Phrases
+from function_calls.call import Path
 from function_calls.context import MessageContext
-from function_calls.questions.questions import OpenQuestion
-from function_calls.spec import Message
-from function_calls.turn import Turn
+from function_calls.failures import FAILURE_ID, OVER_BUDGET, REFUSED_BY
+from function_calls.schema.commands import done_text
+from function_calls.spec import (
+    ApprovalQuestion,
+    ArgumentQuestion,
+    FunctionResult,
+    FunctionSpec,
+    InputQuestion,
+    Message,
+    Question,
+    Resumed,
+)
+from function_calls.turn import Continuation, OpenQuestion, Turn
 from services.refs import ErrorCode, ReasonCode
+
+SAID_ALL = "said_all"
+"""In the metadata of a result whose data are for models and callers only: the run has told the chat everything."""
 
 
 class OutcomeKind(StrEnum):
@@ -46,6 +63,107 @@ def sent(
     if not messages:
         return TurnOutcome(OutcomeKind.SILENT, reason, detail=detail, error=error)
     return TurnOutcome(OutcomeKind.SENT, reason, tuple(messages), detail=detail, error=error)
+
+
+def asking_messages(result: FunctionResult, texts: Phrases) -> tuple[Message, ...]:
+    """Messages of a result that asks a question: those of the run so far, and the question as the last one."""
+    question = result.question
+    if question is None:
+        return result.messages
+    asks = Message(question.text, choices=question.choices)
+    match question:
+        case InputQuestion() if not question.text.strip():
+            if not result.messages:
+                return (replace(asks, text=texts.say("questions.input")),)
+            *others, last = result.messages
+            return (*others, replace(last, choices=question.choices or last.choices))
+        case InputQuestion() | ApprovalQuestion(goes_on=Resumed()):
+            return (*result.messages, asks)
+    return (asks,)
+
+
+def is_repeated(question: Question, asked: Sequence[str]) -> bool:
+    """Whether `question` is for one of the arguments that were `asked` for before."""
+    return isinstance(question, ArgumentQuestion) and question.field in asked
+
+
+def suspended(
+    turn: Turn,
+    spec: FunctionSpec,
+    question: Question,
+    messages: tuple[Message, ...],
+    path: Path,
+    asked: Sequence[str],
+    **rounds: Any,
+) -> TurnOutcome:
+    """Outcome of a turn that asks `question`, with its saved state. `rounds`: the fields of the Continuation that
+    belong to a model's rounds."""
+    on = Continuation(
+        path.value,
+        # A function may pass on the question of another one that it called.
+        (turn.input.functions.find(question.function) or spec).fingerprint,
+        turn.memory.state,
+        asked=(*asked, question.field) if isinstance(question, ArgumentQuestion) else asked,
+        taint=sorted(turn.memory.taint),
+        asked_at=turn.memory.asked_at_seconds,
+        **rounds,
+    )
+    return TurnOutcome(OutcomeKind.SENT, ReasonCode.ASKED, messages, OpenQuestion(question, on), detail=spec.name)
+
+
+def cause(result: FunctionResult, spec: FunctionSpec) -> str:
+    """The key of the settings that refused a run or gave it too little time, or the id under which the log has its
+    failure; else the name of the function."""
+    found = result.metadata.get(REFUSED_BY) or result.metadata.get(FAILURE_ID)
+    if found:
+        return str(found)
+    is_late = result.error is not None and result.error.code is ErrorCode.TIMEOUT
+    return f"functions.{spec.name}.timeout_seconds" if is_late else spec.name
+
+
+def shown(result: FunctionResult) -> tuple[Message, ...]:
+    """What people see of a result when no model puts it in words: its messages, else its data as text."""
+    if result.messages or result.data is None or result.error is not None or SAID_ALL in result.metadata:
+        return result.for_chat()
+    data = result.data
+    text = data if isinstance(data, str) else orjson.dumps(data, default=str, option=orjson.OPT_INDENT_2).decode()
+    return (Message(text),) if text else ()
+
+
+_REASONS = {
+    ErrorCode.BAD_ARGUMENTS: ReasonCode.USAGE,
+    ErrorCode.MISSING_ARGUMENTS: ReasonCode.USAGE,
+    ErrorCode.NOT_FOUND: ReasonCode.USAGE,
+    ErrorCode.REFUSED: ReasonCode.REFUSED,
+    ErrorCode.UNKNOWN_OUTCOME: ReasonCode.UNKNOWN_OUTCOME,
+}
+
+
+def outcome_of(
+    turn: Turn,
+    spec: FunctionSpec,
+    result: FunctionResult,
+    reason: ReasonCode,
+    asked: tuple[str, ...],
+    path: Path = Path.COMMAND,
+) -> TurnOutcome:
+    """The outcome of a turn that is one run."""
+    question = result.question
+    if question is not None and not is_repeated(question, asked):
+        return suspended(turn, spec, question, asking_messages(result, turn.input.profile().texts), path, asked)
+    if result.error is not None:
+        reason = _REASONS.get(result.error.code, ReasonCode.FUNCTION_FAILED)
+        detail = cause(result, spec)
+        if OVER_BUDGET in result.metadata:
+            is_told = result.metadata[OVER_BUDGET] == "told" and turn.input.answering is None
+            return sent(ReasonCode.OVER_BUDGET, () if is_told else result.for_chat(), detail, result.error.code)
+        return sent(reason, result.for_chat(), detail, result.error.code)
+    if not result.handled and not result.messages and not turn.memory.effects:
+        return TurnOutcome(OutcomeKind.FALLBACK, ReasonCode.CHAT, detail=spec.name)
+    messages = shown(result)
+    if not messages and turn.memory.effects and turn.input.answering is not None:
+        messages = (Message(done_text([spec], turn.input.profile().texts)),)
+    return sent(reason, messages, spec.name)
 
 
 Dispatch = Callable[[MessageContext, Turn], Awaitable[TurnOutcome]]

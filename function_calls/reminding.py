@@ -10,7 +10,7 @@ from typing import Any
 from config.texts import Phrases
 from function_calls.call import Call
 from function_calls.context import MessageContext
-from function_calls.spec import FunctionResult, Question
+from function_calls.spec import ArgumentQuestion, FunctionResult
 from services.chats.members import SeveralMembers, UnknownMember, times_mentioned
 from services.refs import ErrorCode, JsonObject
 from services.timers.reminders import (
@@ -87,10 +87,10 @@ def question(call: Call, function: str, key: str, field: str, known: Mapping[str
 
 
 def asked(text: str, function: str, field: str, known: Mapping[str, Any]) -> FunctionResult:
-    """Ask for the argument `field` in these words; where it was asked for before, they are the failure."""
+    """Ask for the argument `field` with `text`; if it was asked for before, `text` is the error."""
     failed = FunctionResult.fail(ErrorCode.MISSING_ARGUMENTS, text, [field])
     raw = {name: value for name, value in known.items() if value is not None}
-    return FunctionResult(error=failed.error, question=Question("argument", text, function, raw, field))
+    return FunctionResult(error=failed.error, question=ArgumentQuestion(text, function, raw, field=field))
 
 
 def is_to_be_asked_again(problem: RequestProblem) -> bool:

@@ -13,12 +13,24 @@ import orjson
 from pydantic import BaseModel
 
 from function_calls.context import Attachment, context_from_json, context_to_json
-from function_calls.spec import ApprovalTerms, Choice, FunctionError, FunctionResult, Message, Question, Resumed
+from function_calls.spec import (
+    ApprovalQuestion,
+    ApprovalTerms,
+    ArgumentQuestion,
+    Choice,
+    ConfirmQuestion,
+    FunctionError,
+    FunctionResult,
+    InputQuestion,
+    Message,
+    Question,
+    Resumed,
+)
 from services.refs import ChatRef, ErrorCode, JsonObject, JsonValue, MemberRef, Role
 
 
 def question_to_json(question: Question) -> JsonObject:
-    """`question` as plain data; of what only some questions have, what is empty is left out."""
+    """`question` as plain data."""
     message: JsonObject = {"text": question.text}
     if question.choices:
         message["choices"] = [[choice.label, choice.value] for choice in question.choices]
@@ -27,43 +39,43 @@ def question_to_json(question: Question) -> JsonObject:
         "message": message,
         "function": question.function,
         "arguments": question.arguments,
-        "field": question.field,
-        "terms": None if question.terms is None else _terms_to_json(question.terms),
+        "field": question.field if isinstance(question, ArgumentQuestion) else "",
+        "terms": _terms_to_json(question.terms) if isinstance(question, ApprovalQuestion) else None,
         "nested": question.nested,
     }
-    if question.resume is not None:
-        data["resume"] = question.resume
-        data["number"] = question.number
-        data["allowed"] = question.allowed
-        data["key"] = question.key
-    if question.goes_on is not None:
+    if isinstance(question, InputQuestion):
+        data |= {key: getattr(question, key) for key in ("resume", "number", "allowed", "key")}
+        data |= {"said": list(question.said), "only_choices": question.only_choices}
+        if question.takes_files:
+            data["takes_files"] = True
+    if isinstance(question, ApprovalQuestion) and question.goes_on is not None:
         before = question.goes_on
         data["goes_on"] = [before.state, before.answer, before.kind, before.number]
-    if question.is_of_a_run:
-        data["said"] = list(question.said)
-        data["only_choices"] = question.only_choices
-    if question.takes_files:
-        data["takes_files"] = True
+        data |= {"said": list(question.said), "only_choices": False}
     return data
 
 
 def question_from_json(data: Mapping[str, Any]) -> Question:
-    """The question that `question_to_json` wrote."""
-    return Question(
-        kind=data["kind"],
-        text=data["message"]["text"],
-        function=data["function"],
-        arguments=data["arguments"],
-        field=data["field"],
-        choices=tuple(Choice(*one) for one in data["message"].get("choices", ())),
-        terms=_terms_from_json(data["terms"]) if data.get("terms") else None,
-        nested=data.get("nested", False),
-        resume=data.get("resume"),
+    """The question that `question_to_json` wrote, in this release or an earlier one."""
+    message = data["message"]
+    choices = tuple(Choice(*one) for one in message.get("choices", ()))
+    common = (message["text"], data["function"], data["arguments"], choices, data.get("nested", False))
+    said = tuple(data.get("said", ()))
+    match data["kind"]:
+        case ArgumentQuestion.kind:
+            return ArgumentQuestion(*common, field=data["field"])
+        case ConfirmQuestion.kind:
+            return ConfirmQuestion(*common)
+        case ApprovalQuestion.kind:
+            goes_on = Resumed(*data["goes_on"]) if data.get("goes_on") else None
+            return ApprovalQuestion(*common, terms=_terms_from_json(data["terms"]), goes_on=goes_on, said=said)
+    return InputQuestion(
+        *common,
+        resume=data["resume"],
         number=data.get("number", 1),
         allowed=data.get("allowed", ""),
-        said=tuple(data.get("said", ())),
+        said=said,
         key=data.get("key", ""),
-        goes_on=Resumed(*data["goes_on"]) if data.get("goes_on") else None,
         only_choices=data.get("only_choices", False),
         takes_files=data.get("takes_files", False),
     )
@@ -177,9 +189,9 @@ def _fit_choices(choices: tuple[Choice, ...]) -> tuple[Choice, ...]:
 
 
 def _fit_question(question: Question) -> Question:
-    """`question` as every store and network can hold it."""
-    text, choices = storable_text(question.text), _fit_choices(question.choices)
-    return replace(question, text=text, choices=choices, resume=plain(question.resume))
+    """`question` with values that every store and network accepts."""
+    question = replace(question, text=storable_text(question.text), choices=_fit_choices(question.choices))
+    return replace(question, resume=plain(question.resume)) if isinstance(question, InputQuestion) else question
 
 
 def plain(value: Any) -> Any:

@@ -8,20 +8,19 @@ from collections.abc import Awaitable, Sequence
 from dataclasses import replace
 
 from function_calls.call import CallRequest, Path
-from function_calls.checks.permissions import OVER_BUDGET
 from function_calls.context import Kind, MessageContext, TimerCall
+from function_calls.failures import OVER_BUDGET
 from function_calls.filters.turn import TurnFilter, turn_chain
 from function_calls.invocation import Invoker
 from function_calls.llm import FunctionCallLLM
-from function_calls.outcome import OutcomeKind, TurnOutcome, sent
+from function_calls.outcome import OutcomeKind, TurnOutcome, outcome_of, sent
 from function_calls.ports import TimerEnds
-from function_calls.questions.questions import Answered, OpenQuestion, read_answer
+from function_calls.questions.answers import Answered
+from function_calls.questions.resume import Questions, read_answer
 from function_calls.registry import BotFunctions, CommandLine
-from function_calls.resuming import Resuming
-from function_calls.rounds.progress import outcome_of
 from function_calls.schema.commands import arguments_of, fault_text, is_command_word, plain_name
-from function_calls.spec import ArgumentFault, FunctionSpec, Message
-from function_calls.turn import Turn
+from function_calls.spec import ApprovalQuestion, ArgumentFault, FunctionSpec, Message
+from function_calls.turn import OpenQuestion, Turn
 from services.refs import ErrorCode, JsonObject, ReasonCode
 
 _USE = "use_tools"
@@ -42,7 +41,7 @@ class FunctionCallRouter:
         self._invoker = invoker
         self._llm = llm
         self._timer_ends = timer_ends
-        self._resuming = Resuming(invoker, llm)
+        self._questions = Questions(invoker, llm)
         self._filtered = turn_chain(self._routed, filters)
 
     def prepare(self, functions: BotFunctions) -> None:
@@ -60,8 +59,8 @@ class FunctionCallRouter:
         return self._filtered(context, turn)
 
     async def _beside(self, context: MessageContext, turn: Turn) -> TurnOutcome:
-        """The outcome of what was taken for the answer to an approval, and was edited into other words while it waited:
-        the question waits on, and the words stand for themselves."""
+        """Outcome of a message that was taken for the answer to an approval question and was edited into other words
+        while it waited: the question stays open, and the message is answered by itself."""
         addressed = context.calls_bot or turn.input.functions.command_line(context.text, bare=False) is not None
         turn.input = replace(turn.input, answering=None, addressed=addressed)
         return await self._filtered(context, turn) if turn.input.addressed else sent(ReasonCode.NOT_ADDRESSED, [])
@@ -71,8 +70,7 @@ class FunctionCallRouter:
         if context.timer is not None:
             return await self._timer(context, turn, context.timer)
         if turn.input.answering is not None:
-            gone_on = await self._resuming.go_on(context, turn, turn.input.answering[0], turn.input.answering[1])
-            return _with_notices(gone_on, turn)
+            return _with_notices(await self._questions.resume(context, turn, *turn.input.answering), turn)
         if context.takes:
             ended = await self._taken_to_hand(context, turn)
             if ended is not None:
@@ -114,15 +112,14 @@ class FunctionCallRouter:
         return outcome_of(turn, spec, result.from_nested(), ReasonCode.COMMAND, ())
 
     async def end_run(self, context: MessageContext, turn: Turn, asked: OpenQuestion) -> Sequence[Message]:
-        """Let the run that has asked `asked` in this turn come to its end without an answer. What the chat has to hear
-        of that."""
-        return await self._resuming.end(context, turn, asked)
+        """End the run that asked `asked` in this turn, without an answer. Returns what the chat must be told."""
+        return await self._questions.end(context, turn, asked)
 
     async def end_waiting(self, context: MessageContext, turn: Turn) -> None:
-        """Let a run come to its end that waits for what the message answers. Nothing else is done, and nothing said:
-        nobody is served here any more."""
+        """End the run that waits for the answer that this message is, in a chat that is no longer served. Nothing is
+        said."""
         if turn.input.answering is not None:
-            await self._resuming.end(context, turn, turn.input.answering[0])
+            await self._questions.end(context, turn, turn.input.answering[0])
 
     async def run_chat_fallback(self, context: MessageContext, turn: Turn) -> TurnOutcome:
         """Answer in plain words, without functions."""
@@ -200,9 +197,9 @@ def _was_speech(line: CommandLine, outcome: TurnOutcome, turn: Turn) -> bool:
 
 
 def _is_beside(answering: tuple[OpenQuestion, str], turn: Turn) -> bool:
-    """Whether it says nothing to the approval that it was taken for an answer to."""
+    """Whether a message that was taken for the answer to an approval question is none."""
     question, text = answering[0].question, answering[1]
     return (
-        question.terms is not None
+        isinstance(question, ApprovalQuestion)
         and read_answer(question, text, turn.input.profile().texts).kind is Answered.UNRELATED
     )

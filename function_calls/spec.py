@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol
+
+import orjson
 
 from function_calls.context import Attachment, MessageContext, Sender
 from services.refs import ChatRef, Effect, ErrorCode, JsonObject, JsonValue, MemberRef, Role
@@ -19,66 +22,66 @@ ResumedKind = Literal["answered", "cancelled", "expired"]
 
 @dataclass(frozen=True, slots=True)
 class Resumed:
-    """What a run goes on from that has asked the member something before."""
+    """Saved state of a run that waits for an answer, and the answer."""
 
     state: JsonObject
-    """The plain data that the earlier run left."""
+    """Plain data that the handler saved with its question."""
     answer: str
-    """What the member said; empty where nobody answered."""
+    """Text of the answer; empty if there is none."""
     kind: ResumedKind = "answered"
-    """`cancelled`: the member said that it should end. `expired`: nobody answered in time; what this run says is not
-    shown. A run of either kind asks no more."""
+    """`cancelled`: the member cancelled the run. `expired`: nobody answered in time; messages of the run are not
+    shown. A run of either kind may not ask again."""
     number: int = 1
-    """How many questions the run has asked so far."""
+    """Number of questions that the run has asked so far."""
 
 
 @dataclass(frozen=True, slots=True)
 class ApprovalTerms:
-    """What a yes would hold for, and whose."""
+    """Scope of an approval, and who may give it."""
 
     digest: str
-    """Of the function, its exact arguments, the chat, the asker and the rule: a yes is for this and nothing else."""
+    """Digest of the function, its exact arguments, the chat, the asker and the rule: an approval covers this only."""
     grant: str
-    """The same for every asker: what a yes for always holds for. Empty: there is none for always."""
+    """Digest without the asker, for standing approvals. Empty: a standing approval is not possible."""
     code: str
-    """What people write to say which question they mean."""
+    """Short code by which answers name this question."""
     role: Role | None
-    """The least role that may say yes. None: the asker alone."""
+    """Lowest role that may approve. None: the asker only."""
     by_other: bool
-    """The asker may not, whatever their role."""
+    """The asker may not approve, whatever their role."""
     asker: MessageContext
-    """The message that led here: the run is the asker's, with the asker's rights, whoever allows it."""
+    """The requesting message. The run has the rights of its sender, whoever approves."""
 
     def may_allow(self, member: MemberRef, role: Role) -> bool:
-        """Whether the yes of `member`, who is `role` now, counts."""
+        """Whether `member`, whose current role is `role`, may approve."""
         is_asker = member == self.asker.sender.ref
         if self.role is None:
             return is_asker
         return role.rank >= self.role.rank and not (self.by_other and is_asker)
 
     def may_refuse(self, member: MemberRef, role: Role) -> bool:
-        """Whether the no of `member` counts. Askers may always take back what they asked for."""
+        """Whether `member` may reject. The asker may always withdraw the request."""
         return member == self.asker.sender.ref or self.may_allow(member, role)
 
 
 class Became(NamedTuple):
-    """What became of a question for a person's yes that waits no longer."""
+    """How an approval question was closed."""
 
     how: str = ""
-    """`allowed`, `refused`, `expired` or `withdrawn`; empty where that is not known."""
+    """`allowed`, `refused`, `expired` or `withdrawn`; empty if unknown."""
     by: str = ""
-    """The name of who decided."""
+    """Name of the member who decided."""
 
 
 class Approved(NamedTuple):
-    """A yes. It allows one run and is gone."""
+    """An approval, consumed by one run."""
 
     digest: str
     by: Sender
     always: bool
-    """The next such runs in the chat are not to be asked for."""
+    """Later runs of the same kind in the chat need no approval."""
     is_noted: bool = False
-    """It was given before the run asked something, and kept then: the same run goes on."""
+    """It was consumed and recorded before the run asked a question; the same run continues."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,45 +126,86 @@ class FunctionError:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """What the bot asks back. It ends the turn; the answer is a new turn that goes on from there."""
+class BaseQuestion:
+    """Common fields of the four kinds of question. A question ends the turn; its answer continues in a new turn."""
 
-    kind: Literal["argument", "confirm", "approval", "input"]
+    kind: ClassVar[str] = ""
+    """Name of the kind in the stored form."""
     text: str
     function: str
     arguments: JsonObject
-    """The raw arguments known so far."""
-    field: str = ""
-    """For `argument`: the parameter that the answer fills."""
+    """Raw arguments known so far."""
     choices: tuple[Choice, ...] = ()
-    terms: ApprovalTerms | None = None
-    """For `approval`: what is to be allowed, and who may."""
     nested: bool = False
-    """Another function was calling `function`: the answer leads to it by that way."""
-    resume: JsonObject | None = None
-    """For `input`: what the handler needs to go on, which it is given back with the answer."""
-    number: int = 1
-    """For `input`: the run's first question, or a later one."""
-    allowed: str = ""
-    """For `input`: the digest of the yes that the run was given before it began; empty where it needed none."""
-    said: tuple[str, ...] = ()
-    """What the run that asked with `input` has said in the chat so far, with its questions."""
-    only_choices: bool = False
-    """For `input`: what matches none of the choices is no answer, and the question waits on."""
-    takes_files: bool = False
-    """For `input`: a message with a file and no words is an answer."""
-    key: str = ""
-    """For `input`: of the run that asks."""
-    passes_on: str = ""
-    """For `input`: the key of a run within the one that asks, whose question this is, and which that one leads to."""
-    goes_on: Resumed | None = None
-    """For `approval`: what the run goes on from that needs the yes now, because it has asked something before; None
-    where it begins with it."""
+    """`function` was called by another function, and is called as nested again."""
 
     @property
-    def is_of_a_run(self) -> bool:
-        """Whether a run that has begun waits for the answer, and has to hear how it ends."""
-        return self.resume is not None or self.goes_on is not None
+    def saved_run(self) -> Resumed | None:
+        """Saved state of the run that waits for the answer and must learn how it ends; None if no run has started."""
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArgumentQuestion(BaseQuestion):
+    """Asks for a missing argument."""
+
+    kind: ClassVar[str] = "argument"
+    field: str
+    """The parameter that the answer fills."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConfirmQuestion(BaseQuestion):
+    """Asks the member for a yes before a run."""
+
+    kind: ClassVar[str] = "confirm"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalQuestion(BaseQuestion):
+    """Asks whoever may allow a run for their approval."""
+
+    kind: ClassVar[str] = "approval"
+    terms: ApprovalTerms
+    goes_on: Resumed | None = None
+    """Saved state of a run that asked something before and needs the approval to continue; None if it has not
+    started."""
+    said: tuple[str, ...] = ()
+    """Texts that this run has said in the chat, questions included."""
+
+    @property
+    def saved_run(self) -> Resumed | None:
+        return self.goes_on
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputQuestion(BaseQuestion):
+    """Asked by a handler during its run."""
+
+    kind: ClassVar[str] = "input"
+    resume: JsonObject
+    """State that the handler is given back with the answer."""
+    number: int = 1
+    """Number of this question within the run, from 1."""
+    allowed: str = ""
+    """Digest of the approval that the run consumed at its start; empty if it needed none."""
+    said: tuple[str, ...] = ()
+    """Texts that the run has said in the chat, questions included."""
+    only_choices: bool = False
+    """A message that matches none of the choices is not an answer; the question stays open."""
+    takes_files: bool = False
+    """A message with a file and no text is an answer."""
+    key: str = ""
+    """Key of the run that asks."""
+    passes_on: str = ""
+    """Key of the nested run whose question this is; the asking run passes the answer to it."""
+
+    @property
+    def saved_run(self) -> Resumed:
+        return Resumed(self.resume, "", number=self.number)
+
+
+Question = ArgumentQuestion | ConfirmQuestion | ApprovalQuestion | InputQuestion
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +276,7 @@ class FunctionResult:
         return (Message(self.error.text),)
 
     def from_nested(self) -> FunctionResult:
-        """The same as another function that was calling it has it: a question knows that it came from within."""
+        """The result as the calling function receives it: its question is marked as nested."""
         if self.question is None or self.question.nested:
             return self
         return replace(self, question=replace(self.question, nested=True))
@@ -262,8 +306,7 @@ class FunctionResult:
         if only_choices and not choices:
             raise ValueError("a question with only_choices offers some")
         # Which function it is, and with what, is known to whoever runs it.
-        question = Question(
-            "input",
+        question = InputQuestion(
             text,
             "",
             {},
@@ -454,6 +497,15 @@ class FunctionSpec:
     access: Access = Access()
     execution: Execution = Execution()
     origin: Origin = Origin()
+
+    @property
+    def fingerprint(self) -> str:
+        """Digest of everything that a stored question relies on: an old answer does not run a changed function."""
+        access = self.access
+        facts = [self.name, self.parameters, self.execution.effect.value, sorted(access.roles), access.confirm]
+        if self.origin.version:
+            facts.append(self.origin.version)
+        return hashlib.sha256(orjson.dumps(facts, option=orjson.OPT_SORT_KEYS)).hexdigest()[:16]
 
     @property
     def begins_chats(self) -> bool:

@@ -10,11 +10,22 @@ from typing import Any, NamedTuple, Protocol
 from function_calls.call import Path
 from function_calls.context import MessageContext, Sender
 from function_calls.profile import ChatProfile
-from function_calls.questions.questions import OpenQuestion
 from function_calls.registry import BotFunctions
-from function_calls.spec import TAINTING, Approved, Became, FunctionResult, FunctionSpec, Message, Resumed, Touch
+from function_calls.spec import (
+    TAINTING,
+    ApprovalQuestion,
+    ApprovalTerms,
+    Approved,
+    Became,
+    FunctionResult,
+    FunctionSpec,
+    Message,
+    Question,
+    Resumed,
+    Touch,
+)
 from services.llm.model import CallersModel, ModelAnswer
-from services.refs import Effect, MemberRef, Role
+from services.refs import Effect, JsonObject, MemberRef, Role
 from services.store.port import Write
 
 
@@ -131,21 +142,67 @@ class KnownPast:
         return ""
 
 
+@dataclass(frozen=True, slots=True)
+class Continuation:
+    """Saved state of a turn that asked a question: plain data, so that it survives a restart."""
+
+    path: str
+    fingerprint: str
+    """`FunctionSpec.fingerprint` when the question was asked; a function that has changed since is not run."""
+    state: JsonObject
+    transcript: Sequence[JsonObject] = ()
+    """The model conversation so far; empty for a command."""
+    call_id: str = ""
+    """The model's call that the question interrupted."""
+    calls: Sequence[JsonObject] = ()
+    """Calls of the same model answer that have not run yet."""
+    rounds: int = 0
+    final: bool = False
+    """The model is not asked again after the calls."""
+    asked: Sequence[str] = ()
+    """Parameters that were asked for already; none is asked for twice."""
+    uncertain: bool = False
+    """The model only guessed the function, so it needs a confirmation before it runs."""
+    taint: Sequence[str] = ()
+    """`TurnMemory.taint` of the turn."""
+    asked_at: float | None = None
+    """Time of the request in seconds since 1970; None if unknown."""
+    remembered: JsonObject = field(default_factory=dict)
+    """Progress of the model rounds; empty for a command."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenQuestion:
+    """A question that waits for its answer."""
+
+    question: Question
+    continuation: Continuation
+    id: int = 0
+    asker: MessageContext | None = None
+    """The request without its text, if a run waits for the answer: that run is notified when no answer comes."""
+    private: bool = False
+    """Only the asker was shown the question."""
+
+    @property
+    def terms(self) -> ApprovalTerms | None:
+        """Terms of an approval question; None for the other kinds, which one member was asked."""
+        return self.question.terms if isinstance(self.question, ApprovalQuestion) else None
+
+
 class AskedApproval(Protocol):
-    """The question for an approval that a message answers, as the chat keeps it."""
+    """Stored state of the approval question that the message answers."""
 
     async def claim(self, allows: bool) -> bool:
-        """Take it, with whether the answer is a yes, durably: it is answered by this turn and no other. False: another
-        one was faster, or it no longer waits."""
+        """Durably record this turn as the one that answers it. False: another turn was faster, or it is closed."""
 
     async def claimed(self) -> bool:
-        """Whether an earlier attempt of this turn took it: then its answer was found good, and stays so."""
+        """Whether an earlier attempt of this turn claimed it; the answer was accepted then and stays accepted."""
 
     async def became(self) -> Became:
-        """What has become of it."""
+        """How it was closed."""
 
     def others_wait(self) -> bool:
-        """Whether other questions for an approval wait in the chat."""
+        """Whether other approval questions are open in the chat."""
 
 
 class NoApproval:
@@ -337,7 +394,7 @@ class Turn:
         """The message whose sender the turn acts for: for an approval the request, else `context`, the message that is
         being answered."""
         answering = self.input.answering
-        terms = answering[0].question.terms if answering is not None else None
+        terms = answering[0].terms if answering is not None else None
         return context if terms is None else terms.asker
 
     async def role_now(self, sender: Sender) -> Role:

@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 import orjson
 
-from function_calls.questions.questions import OpenQuestion, open_from_json, open_to_json
-from function_calls.spec import Question
+from function_calls.questions.open_questions import open_from_json, open_to_json
+from function_calls.spec import ApprovalQuestion, Question
+from function_calls.turn import OpenQuestion
 from services.clock import Clock
 from services.store.port import Store, Write
 from services.store.turns import pending
@@ -46,7 +47,8 @@ class OpenQuestions:
 
     def seconds_for(self, question: Question) -> int:
         """How long `question` waits that is asked now."""
-        return self._expires_seconds if question.terms is None else self._approvals_expire_seconds
+        is_approval = isinstance(question, ApprovalQuestion)
+        return self._approvals_expire_seconds if is_approval else self._expires_seconds
 
     async def load(self, store: Store) -> None:
         """Read what waited when the daemon stopped."""
@@ -94,7 +96,7 @@ class OpenQuestions:
         return [
             one.id
             for one, _ in self._approvals.get(chat, {}).values()
-            if one.question.terms is not None and one.question.terms.asker.key.native_id == native_id
+            if one.terms is not None and one.terms.asker.key.native_id == native_id
         ]
 
     def withdrawing(self, chat: str, ids: Sequence[int]) -> list[Write]:
@@ -181,7 +183,7 @@ class OpenQuestions:
     def ask(self, id_: int, question: OpenQuestion, chat: str, member: str, turn_id: int) -> list[Write]:
         """The writes that make it wait; `waits` is to be called once they are durable."""
         now_ms, nobody = self._clock.now_ms(), pending.nobody_alone(id_)
-        is_approval = question.question.terms is not None
+        is_approval = question.terms is not None
         older = None if is_approval else self._waiting.get((chat, member))
         left = [pending.leave(older[0].id, now_ms)] if older is not None and _is_told(older[0]) else []
         return left + pending.ask(
@@ -241,7 +243,7 @@ class OpenQuestions:
     def _keep(self, chat: str, member: str, question: OpenQuestion, seconds: float) -> None:
         """Let `question` wait for so many seconds from now."""
         until = self._clock.monotonic() + seconds
-        if question.question.terms is None:
+        if question.terms is None:
             older = self._waiting.get((chat, member))
             if older is not None:
                 self._leave(older[0])

@@ -8,7 +8,7 @@ import json
 import sys
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,10 +25,24 @@ from function_calls.basic import STOPPED_AT
 from function_calls.call import CallRequest
 from function_calls.call import Path as CallPath
 from function_calls.context import Kind, MessageContext, MessageKey, Sender
-from function_calls.questions.questions import Answered, asking_messages, read_answer
+from function_calls.outcome import asking_messages
+from function_calls.questions.answers import Answered
+from function_calls.questions.resume import read_answer
 from function_calls.schema.commands import value_of
 from function_calls.schema.definition import DefinitionError
-from function_calls.spec import Approved, FunctionResult, FunctionSpec, Message, OfferedTo, Question, Resumed
+from function_calls.spec import (
+    ApprovalQuestion,
+    Approved,
+    ArgumentQuestion,
+    FunctionResult,
+    FunctionSpec,
+    InputQuestion,
+    Message,
+    OfferedTo,
+    Question,
+    Resumed,
+    ResumedKind,
+)
 from function_calls.turn import Turn, TurnInput
 from services.clock import Clock, SystemClock
 from services.refs import ChatRef, ErrorCode, JsonObject, MemberRef, Role
@@ -113,21 +127,20 @@ class ScriptTrial:
         yield Ended(result)
 
     async def _goes_on(self, question: Question, kind: Answered, value: str, context: MessageContext) -> FunctionResult:
-        """The run that the question held up, with what was said to it."""
-        before = question.goes_on or (
-            None if question.resume is None else Resumed(question.resume, "", number=question.number)
-        )
+        """Result of the run that the question interrupted, with the answer."""
+        before = question.saved_run
         says_no = kind in (Answered.NO, Answered.CANCELLED)
         if before is None:
             if says_no:
                 return FunctionResult(messages=(Message(self._say("questions.dropped")),))
-            arguments = {**question.arguments, **({question.field: value} if question.field else {})}
+            arguments = dict(question.arguments)
+            if isinstance(question, ArgumentQuestion):
+                arguments[question.field] = value
             return await self._run(
                 question.function, arguments, CallPath.COMMAND, context, question=question, confirmed=True
             )
-        ends: Resumed = Resumed(
-            before.state, "" if says_no else value, "cancelled" if says_no else "answered", before.number
-        )
+        ended: ResumedKind = "cancelled" if says_no else "answered"
+        ends = replace(before, answer="" if says_no else value, kind=ended)
         result = await self._run(question.function, question.arguments, CallPath.COMMAND, context, ends, question)
         if says_no and not result.messages and result.error is None:
             return FunctionResult(messages=(Message(self._say("questions.dropped")),))
@@ -153,7 +166,8 @@ class ScriptTrial:
         )
         turn = Turn(given, self._clock.monotonic() + _TURN_SECONDS)
         if question is not None:
-            digest = question.terms.digest if question.terms is not None else question.allowed
+            allowed = question.allowed if isinstance(question, InputQuestion) else ""
+            digest = question.terms.digest if isinstance(question, ApprovalQuestion) else allowed
             turn.memory.approved = Approved(digest, context.sender, always=False) if digest else None
         key = turn.next_key()
         if resumed is not None:

@@ -12,7 +12,7 @@ import structlog
 
 from config.settings import LimitsSettings
 from function_calls.context import Kind, MessageContext
-from function_calls.questions.questions import OpenQuestion
+from function_calls.turn import OpenQuestion
 from services.refs import ChatRef, MemberRef, Role
 
 
@@ -58,7 +58,7 @@ class Job:
     def runs_for(self) -> MessageContext:
         """The message whose sender runs what this turn runs: of an approval the one who asked, not the one who
         answers."""
-        terms = self.question.question.terms if self.question is not None else None
+        terms = self.question.terms if self.question is not None else None
         return self.context if terms is None else terms.asker
 
 

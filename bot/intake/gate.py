@@ -10,12 +10,15 @@ import orjson
 from bot.chats.chats import Chats, ServedChat
 from bot.chats.open_questions import OpenQuestions
 from config.texts import Phrases
-from function_calls.checks.approvals import too_late
 from function_calls.context import Kind, MessageContext
-from function_calls.questions.questions import Answered, OpenQuestion, codes_in, open_from_json, read_answer
+from function_calls.questions.answers import Answered
+from function_calls.questions.approval_questions import codes_in, too_late
+from function_calls.questions.open_questions import open_from_json
+from function_calls.questions.resume import read_answer
 from function_calls.registry import BotFunctions
 from function_calls.router import unknown_command
 from function_calls.spec import ApprovalTerms, Became
+from function_calls.turn import OpenQuestion
 from services.refs import ReasonCode, Role
 from services.store.port import Row, Store
 from services.store.turns import pending
@@ -160,7 +163,7 @@ def quoted_id(context: MessageContext) -> str:
 
 
 def _terms(question: OpenQuestion) -> ApprovalTerms:
-    terms = question.question.terms
+    terms = question.terms
     if terms is None:
         raise ValueError("this question is for one member alone")
     return terms
@@ -206,7 +209,7 @@ class Decisions:
                 continue
             for row in await self._store.read(pending.became_with(context.chat.key, f'"code":"{code}"')):
                 question = open_from_json(row["id"], orjson.loads(row["body"]))
-                terms = question.question.terms
+                terms = question.terms
                 if terms is not None and terms.code == code and _was_shown(terms, context):
                     return row, question
         return None, None

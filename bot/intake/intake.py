@@ -24,8 +24,11 @@ from bot.platforms.mentions import Found, finding
 from config.settings import LimitsSettings
 from config.texts import Phrases
 from function_calls.context import Kind, MessageContext, MessageKey, context_from_json, context_to_json
-from function_calls.questions.questions import Answered, OpenQuestion, is_about_a_code, is_decision, read_answer
+from function_calls.questions.answers import Answered
+from function_calls.questions.approval_questions import is_about_a_code
+from function_calls.questions.resume import is_decision, read_answer
 from function_calls.registry import BotFunctions
+from function_calls.turn import OpenQuestion
 from services.clock import Clock
 from services.fault_points import FaultPoints
 from services.refs import ChatRef, ReasonCode
@@ -117,14 +120,14 @@ class Pointing:
         if context.kind not in _POINTING_SAID:
             return ""
         if question is None and pointed is not None and self._answers(context, pointed):
-            return "questions.closed" if pointed.question.question.terms is None else "approvals.closed"
+            return "questions.closed" if pointed.question.terms is None else "approvals.closed"
         is_taken = question is not None and not is_decision(question.question)
         return "approvals.no_such_code" if not is_taken and self._names_a_code(context, question) else ""
 
     def _answers(self, context: MessageContext, pointed: Pointed) -> bool:
         """Whether the message would answer the question that it points to, were it open."""
         question, member = pointed.question, context.sender.ref.key
-        if question.question.terms is None and pointed.member != member:
+        if question.terms is None and pointed.member != member:
             return False
         if context.kind is Kind.CHOICE:
             return not context.text.startswith("/")
@@ -136,7 +139,7 @@ class Pointing:
 
     def _names_a_code(self, context: MessageContext, question: OpenQuestion | None = None) -> bool:
         """Whether it decides about what has a code, which is not that of `question`."""
-        if question is not None and question.question.terms is not None:
+        if question is not None and question.terms is not None:
             return False
         if context.text.startswith("/"):
             # A command answers nothing.
@@ -435,7 +438,7 @@ class Intake:
         chat, member = context.chat.key, context.sender.ref.key
         writes = self._writes(context, verdict, job.turn_id)
         taken = None
-        if verdict.question is not None and verdict.question.question.terms is None:
+        if verdict.question is not None and verdict.question.terms is None:
             taken = job.taken = self._questions.take(chat, member)
             writes.append(pending.answer(verdict.question.id, job.turn_id))
         self._reach("recv.before_persist")

@@ -33,9 +33,9 @@ from pydantic import ValidationError
 from bot.direct_calls import Called
 from bot.mcp.callers import McpCaller
 from config.texts import Phrases
-from function_calls.questions.questions import is_decision
-from function_calls.resuming import Asked, Reply
-from function_calls.spec import Choice
+from function_calls.questions.callers import Asked, Reply
+from function_calls.questions.resume import is_decision
+from function_calls.spec import ApprovalQuestion, ArgumentQuestion, Choice
 from services.llm.model import ModelMessage, Unwritten, WordsWanted, Written
 from services.refs import JsonObject, MemberRef
 
@@ -99,7 +99,7 @@ def form_of(asked: Asked, version: str, texts: Phrases) -> ElicitRequest:
     """The form for `asked`. Where something else than its choices may be said, there is a field for it."""
     question = asked.question
     # Whatever waits for the yes of whoever called is allowed for this one time.
-    choices = question.choices[:2] if question.terms is not None else question.choices
+    choices = question.choices[:2] if isinstance(question, ApprovalQuestion) else question.choices
     properties: JsonObject = {ANSWER: _field(asked, choices, version, texts)}
     is_free = bool(choices) and not is_decision(question) and "enum" not in asked.parameter
     if is_free:
@@ -169,7 +169,9 @@ class OverTheStream:
 def _field(asked: Asked, choices: tuple[Choice, ...], version: str, texts: Phrases) -> JsonObject:
     parameter = asked.parameter
     named: JsonObject = {key: parameter[key] for key in _KEPT[:2] if isinstance(parameter.get(key), str)}
-    named.setdefault("title", asked.question.field or texts.say("mcp.answer"))
+    question = asked.question
+    title = question.field if isinstance(question, ArgumentQuestion) else texts.say("mcp.answer")
+    named.setdefault("title", title)
     # Of many values only the first are choices in a chat, and here all of them are.
     values = [str(value) for value in parameter.get("enum", ())] or [choice.value for choice in choices]
     labels = {choice.value: choice.label for choice in choices}

@@ -18,13 +18,11 @@ from bot.telemetry.metrics import Metrics
 from bot.turns.turn_log import StoreTurnLog
 from function_calls.context import Kind, MessageContext, without_words
 from function_calls.failures import unknown
-from function_calls.outcome import TurnOutcome, sent
-from function_calls.questions.questions import OpenQuestion, naming
+from function_calls.outcome import TurnOutcome, sent, shown
 from function_calls.result import storable_text
-from function_calls.rounds.progress import shown
 from function_calls.schema.commands import done_text, plain_name
 from function_calls.spec import Message
-from function_calls.turn import StoredRun, Turn
+from function_calls.turn import OpenQuestion, StoredRun, Turn
 from services.clock import Clock
 from services.fault_points import FaultPoints
 from services.refs import ChatRef, Effect, ReasonCode
@@ -63,8 +61,17 @@ def worded(
     the question that waits no longer because of what is asked now."""
     if outcome.question is None and not job.edited and not turn.output.granted:
         return outcome.messages
-    messages = _of_this_text(job, turn, naming(outcome.messages, outcome.question, asker))
+    messages = _of_this_text(job, turn, _naming(outcome.messages, outcome.question, asker))
     return [*_granted(turn), *_leaving(left, messages, turn, asker)]
+
+
+def _naming(messages: tuple[Message, ...], asked: OpenQuestion | None, context: MessageContext) -> tuple[Message, ...]:
+    """`messages`, whose last one asks, with a mention of the only member who may answer if others read it. `context`:
+    the message of that member."""
+    is_one_of_many = asked is not None and asked.terms is None and context.is_group and not context.private
+    if not is_one_of_many or not messages or messages[-1].to is not None or messages[-1].mentions:
+        return messages
+    return (*messages[:-1], replace(messages[-1], mentions=(context.sender.ref,)))
 
 
 def _of_this_text(job: Job, turn: Turn, messages: Sequence[Message]) -> Sequence[Message]:
@@ -234,7 +241,7 @@ class Closing:
         writes += said
         writes += told(turn, outcome.messages)
         if question is not None:
-            is_told, question_id = question.question.is_of_a_run, self._ids.next()
+            is_told, question_id = question.question.saved_run is not None, self._ids.next()
             question = replace(question, private=asker.private, asker=without_words(asker) if is_told else None)
             writes += self._questions.ask(question_id, question, chat, member, job.turn_id)
         if given_back is not None:
@@ -276,7 +283,7 @@ class Closing:
 
     def _left(self, job: Job, turn: Turn, outcome: TurnOutcome) -> OpenQuestion | None:
         """The question that no longer waits because of what this turn asks."""
-        if outcome.question is None or outcome.question.question.terms is not None:
+        if outcome.question is None or outcome.question.terms is not None:
             return None
         asker = turn.memory.asker or job.context
         return self._questions.of(asker.chat.key, asker.sender.ref.key)
@@ -286,7 +293,7 @@ class Closing:
         ids = [left.id] if left is not None else []
         question = job.question
         if question is not None and is_heeded:
-            is_taken = question.question.terms is None
+            is_taken = question.terms is None
             if is_taken or await self._questions.claimed(self._store, question.id, job.turn_id):
                 ids.append(question.id)
         return await self._questions.messages_of(self._store, ids)

@@ -13,21 +13,17 @@ from config.chat_settings import matches
 from config.sections.bots import ApprovalRule, ApprovalsSettings
 from config.texts import Phrases
 from function_calls.checks.permissions import ALLOWED, Verdict, is_tainted
-from function_calls.context import MessageContext, Sender
+from function_calls.context import MessageContext
 from function_calls.failures import LASTS
 from function_calls.profile import ChatProfile
-from function_calls.questions.questions import OpenQuestion, fingerprint
-from function_calls.spec import ApprovalTerms, Approved, Became, Choice, FunctionResult, FunctionSpec, Question
-from function_calls.turn import Turn
+from function_calls.questions.approval_questions import approval_question, shown_arguments, shown_name
+from function_calls.spec import ApprovalTerms, Approved, FunctionResult, FunctionSpec
+from function_calls.turn import OpenQuestion, Turn
 from services.chats.grants import CODE_CHARS, Grants
-from services.patterns import visible_line
-from services.redaction import HIDDEN
 from services.refs import ChatRef, ErrorCode, JsonObject, Role
 from services.store.port import Write
 
 _CODE_CHARS = 5
-_SHOWN_CHARS = 300
-_NAME_CHARS = 60
 _REMEMBERED = 10_000
 
 
@@ -128,7 +124,7 @@ class Approvals:
             return ALLOWED
         texts = turn.input.profile().texts
         refused = self._no_room(spec, terms, texts)
-        return Verdict(refused or FunctionResult(question=_question(spec, values, terms, texts)))
+        return Verdict(refused or FunctionResult(question=approval_question(spec, values, terms, texts)))
 
     def _no_room(self, spec: FunctionSpec, terms: ApprovalTerms, texts: Phrases) -> FunctionResult | None:
         """Why one more question cannot wait; None when it can."""
@@ -139,14 +135,14 @@ class Approvals:
             text = texts.say("approvals.not_in_private", function=spec.name, role=role)
             refused = _refused(text, "approvals.required")
             return replace(refused, metadata={**refused.metadata, LASTS: True})
-        waiting = [one.question.terms for one in self._waiting(asker.chat) if one.question.terms is not None]
+        waiting = [one.terms for one in self._waiting(asker.chat) if one.terms is not None]
         # What waits in private is not spoken of in the group.
         same = [one for one in waiting if one.digest == terms.digest and one.asker.private == asker.private]
         if same:
             return _refused(texts.say("approvals.waits_already", function=spec.name, code=same[0].code), "approvals")
         own = [one for one in waiting if one.asker.sender.ref == asker.sender.ref]
         if len(own) >= self._settings.open_per_member:
-            text = texts.say("approvals.too_many_own", asker=_named(asker.sender), count=len(own))
+            text = texts.say("approvals.too_many_own", asker=shown_name(asker.sender), count=len(own))
             return _refused(text, "approvals.open_per_member")
         if len(waiting) >= self._settings.open_per_chat:
             return _refused(texts.say("approvals.too_many", count=len(waiting)), "approvals.open_per_chat")
@@ -167,44 +163,11 @@ class Approvals:
         note = self._grants.allowed(chat, terms.digest, function=spec.name, by=by.ref)
         if not approved.always or not terms.grant:
             return [note]
-        shown = _shown(spec, values)
-        given = self._grants.give(chat, terms.grant, function=spec.name, arguments=shown, by=by.ref, by_name=_named(by))
+        shown = shown_arguments(spec, values)
+        given = self._grants.give(
+            chat, terms.grant, function=spec.name, arguments=shown, by=by.ref, by_name=shown_name(by)
+        )
         return [note, *given]
-
-
-def who_may(terms: ApprovalTerms, texts: Phrases) -> str:
-    """Whose word is waited for, said to somebody else."""
-    key = "asker" if terms.role is None else "other" if terms.by_other else "role"
-    role = terms.role.value if terms.role else ""
-    return texts.say(f"approvals.only_{key}", asker=_named(terms.asker.sender), role=role)
-
-
-def rejection(
-    no: MessageContext, asker: MessageContext, function: str, reason: str, texts: Phrases, *, others_wait: bool = False
-) -> str:
-    """What the chat and the model are told of a no. A reason that was given in private is not told in public.
-    `others_wait`: other requests do, so it is said whose this was."""
-    if no.private and not asker.private:
-        reason = ""
-    by, whose = no.sender, asker.sender
-    key = "approvals.rejected_because" if reason else "approvals.rejected"
-    if others_wait and whose.ref != by.ref:
-        key += "_of"
-    return texts.say(key, name=_named(by), asker=_named(whose), function=function, reason=visible_line(reason))
-
-
-def too_late(became: Became, function: str, texts: Phrases) -> str:
-    """What is said to a yes or no that comes after the question is over."""
-    if not became.how:
-        return texts.say("approvals.closed")
-    name = visible_line(became.by)[:_NAME_CHARS]
-    return texts.say(f"approvals.late_{became.how}", name=name, function=function)
-
-
-def not_in_time(terms: ApprovalTerms, function: str, texts: Phrases, *, others_wait: bool) -> str:
-    """What is said where nobody has decided. `others_wait`: there are other requests, so it is said whose this was."""
-    key = "approvals.expired_of" if others_wait else "approvals.expired"
-    return texts.say(key, function=function, asker=_named(terms.asker.sender))
 
 
 def _refused(text: str, setting: str) -> FunctionResult:
@@ -225,7 +188,7 @@ def _terms(
     context: MessageContext, spec: FunctionSpec, values: JsonObject, rule: Rule, turn: Turn, *, for_always: bool
 ) -> ApprovalTerms:
     touches = sorted(spec.execution.touches)
-    grant = _digest("grant", context.chat, spec.name, fingerprint(spec), touches, values, rule.role, rule.by_other)
+    grant = _digest("grant", context.chat, spec.name, spec.fingerprint, touches, values, rule.role, rule.by_other)
     digest = _digest("once", grant, context.sender.ref)
     return ApprovalTerms(
         digest=digest,
@@ -240,48 +203,6 @@ def _terms(
 
 def _digest(*facts: object) -> str:
     return hashlib.sha256(orjson.dumps(facts, option=orjson.OPT_SORT_KEYS, default=str)).hexdigest()
-
-
-def _question(spec: FunctionSpec, values: JsonObject, terms: ApprovalTerms, texts: Phrases) -> Question:
-    key = "asker" if terms.role is None else "other" if terms.by_other else "role"
-    text = texts.say(
-        f"approvals.ask_{key}",
-        asker=_named(terms.asker.sender),
-        function=spec.name,
-        description=spec.description.split(". ")[0].rstrip("."),
-        arguments=f" ({_shown(spec, values)})" if values else "",
-        role=terms.role.value if terms.role else "",
-        code=terms.code,
-    )
-    return Question("approval", text, spec.name, values, choices=tuple(_choices(terms, texts)), terms=terms)
-
-
-def _choices(terms: ApprovalTerms, texts: Phrases) -> Sequence[Choice]:
-    answers = ["yes", "no", "always"] if terms.grant else ["yes", "no"]
-    return [
-        Choice(texts.say(f"approvals.{one}_label"), f"{texts.words(f'approvals.{one}_words')[0]} {terms.code}")
-        for one in answers
-    ]
-
-
-def _shown(spec: FunctionSpec, values: JsonObject) -> str:
-    """The arguments as people are shown them, and as grants keep them: without what is sensitive. What is too long to
-    be read bears a mark of the whole."""
-    text = ", ".join(
-        f"{name} = {HIDDEN if name in spec.execution.sensitive else visible_line(_plain(value))}"
-        for name, value in values.items()
-    )
-    if len(text) <= _SHOWN_CHARS:
-        return text
-    return f"{text[:_SHOWN_CHARS]}… [{len(text)}, sha256 {hashlib.sha256(text.encode()).hexdigest()[:12]}]"
-
-
-def _named(sender: Sender) -> str:
-    return visible_line(sender.name)[:_NAME_CHARS]
-
-
-def _plain(value: Any) -> str:
-    return value if isinstance(value, str) else orjson.dumps(value, default=str).decode()
 
 
 class Taint:

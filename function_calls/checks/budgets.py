@@ -10,8 +10,9 @@ from typing import Any, Literal
 import structlog
 
 from config.sections.bots import AllowanceSettings, BudgetsSettings, PriceSettings
-from function_calls.checks.permissions import ALLOWED, OVER_BUDGET, Verdict
+from function_calls.checks.permissions import ALLOWED, Verdict
 from function_calls.context import MessageContext
+from function_calls.failures import OVER_BUDGET
 from function_calls.profile import ChatProfile
 from function_calls.spec import FunctionResult, FunctionSpec
 from function_calls.turn import Notice, Turn

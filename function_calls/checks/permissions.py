@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 from config.chat_settings import DEFAULT_LAYER, ResolvedFunction
 from function_calls.call import Path
 from function_calls.context import MessageContext
-from function_calls.failures import Refusal
+from function_calls.failures import Refusal, switched_on
 from function_calls.profile import ChatNote, ChatProfile
 from function_calls.spec import Activation, FunctionResult, FunctionSpec, OfferedTo, Touch
 from function_calls.turn import Turn
@@ -31,13 +31,6 @@ def enabled(setting: ResolvedFunction) -> Refusal | None:
     if setting.enabled:
         return None
     return Refusal("refusals.disabled", setting=setting.layers["enabled"])
-
-
-def switched_on(profile: ChatProfile) -> Refusal | None:
-    """May a model call functions here at all?"""
-    if profile.functions_on:
-        return None
-    return Refusal("refusals.functions_off", setting=profile.layers.get("functions_on", ""))
 
 
 def open_to(spec: FunctionSpec, path: Path) -> Refusal | None:
@@ -170,8 +163,6 @@ class Verdict:
 
 
 ALLOWED = Verdict()
-OVER_BUDGET = "over_budget"
-"""In the metadata of a budget's refusal: `news`, or `told` where the member has heard it today."""
 
 
 class Policy(Protocol):

@@ -14,17 +14,15 @@ import structlog
 from config.settings import RouterSettings
 from config.texts import Phrases
 from function_calls.call import Path
-from function_calls.checks.permissions import OVER_BUDGET
-from function_calls.failures import FAILURE_ID, REFUSED_BY
-from function_calls.outcome import OutcomeKind, TurnOutcome, sent
-from function_calls.questions.questions import Continuation, OpenQuestion, asking_messages, fingerprint
+from function_calls.failures import FAILURE_ID
+from function_calls.outcome import OutcomeKind, TurnOutcome, asking_messages, cause, sent, shown, suspended
 from function_calls.registry import FIND_FUNCTIONS, BotFunctions
 from function_calls.result import result_from_json, result_to_json
 from function_calls.rounds.claims import Act, acts_from_json, acts_to_json, nested_acts
 from function_calls.rounds.conversation import doubt_message, fenced, result_text
 from function_calls.schema.commands import done_text
-from function_calls.spec import TAINTING, FunctionResult, FunctionSpec, Message, Question
-from function_calls.turn import Turn
+from function_calls.spec import TAINTING, ArgumentQuestion, FunctionResult, FunctionSpec, Message, Question
+from function_calls.turn import Continuation, Turn
 from services.llm.model import ModelError, ModelMessage, ToolCall, call_to_json, message_to_json
 from services.refs import Effect, ErrorCode, JsonObject, ReasonCode
 
@@ -141,8 +139,6 @@ def _grown(before: Mapping[str, Any] | None, now: Mapping[str, Any]) -> bool:
     )
 
 
-SAID_ALL = "said_all"
-"""In the metadata of a result whose data are for models and callers alone: the run has told the chat all before."""
 _log = structlog.get_logger("llm")
 
 
@@ -281,28 +277,25 @@ class Progress:
         *,
         final: bool,
     ) -> TurnOutcome:
-        """End the turn with the question that `result` asks; what is needed to go on goes with it."""
-        on = Continuation(
-            path=Path.MODEL.value,
-            # A function may hand on the question of another one that it called.
-            fingerprint=fingerprint(turn.input.functions.find(question.function) or spec),
-            state=turn.memory.state,
+        """End the turn with the question that `result` asks, and save the rounds for its answer."""
+        messages = (*self.said, *self.found, *asking_messages(result, turn.input.profile().texts))
+        outcome = suspended(
+            turn,
+            spec,
+            question,
+            messages,
+            Path.MODEL,
+            self.asked,
             transcript=[message_to_json(message) for message in self.messages],
             call_id=call.id,
             calls=[call_to_json(one) for one in rest],
             rounds=self.round_number,
             final=final,
-            asked=(*self.asked, *([question.field] if question.field else [])),
             uncertain=call.uncertain,
-            taint=sorted(turn.memory.taint),
-            asked_at=turn.memory.asked_at_seconds,
             remembered=self._remembered(turn),
         )
-        messages = (*self.said, *self.found, *asking_messages(result, turn.input.profile().texts))
-        error = ErrorCode.SCHEMA_MISMATCH if question.kind == "argument" else None
-        return TurnOutcome(
-            OutcomeKind.SENT, ReasonCode.ASKED, messages, OpenQuestion(question, on), error, detail=spec.name
-        )
+        error = ErrorCode.SCHEMA_MISMATCH if isinstance(question, ArgumentQuestion) else None
+        return replace(outcome, error=error)
 
     def all_direct(self, turn: Turn) -> bool:
         """Whether every call of the latest answer speaks for itself."""
@@ -404,25 +397,6 @@ _FAULTS_OF_THE_MODEL = frozenset(
 )
 
 
-def cause(result: FunctionResult, spec: FunctionSpec) -> str:
-    """The key of the settings that refused a run or gave it too little time, or the id under which the log has its
-    failure; else the name of the function."""
-    found = result.metadata.get(REFUSED_BY) or result.metadata.get(FAILURE_ID)
-    if found:
-        return str(found)
-    is_late = result.error is not None and result.error.code is ErrorCode.TIMEOUT
-    return f"functions.{spec.name}.timeout_seconds" if is_late else spec.name
-
-
-def shown(result: FunctionResult) -> tuple[Message, ...]:
-    """What people see of a result when no model puts it in words: its messages, else its data as text."""
-    if result.messages or result.data is None or result.error is not None or SAID_ALL in result.metadata:
-        return result.for_chat()
-    data = result.data
-    text = data if isinstance(data, str) else orjson.dumps(data, default=str, option=orjson.OPT_INDENT_2).decode()
-    return (Message(text),) if text else ()
-
-
 def _as_one(messages: Sequence[Message]) -> list[Message]:
     """`messages` with one in place of all that go to this chat."""
     here = [message for message in messages if message.to is None]
@@ -436,49 +410,3 @@ def _may_have_happened(result: FunctionResult) -> bool:
     if result.error is None or result.metadata is FROM_BEFORE:
         return False
     return result.error.code is ErrorCode.UNKNOWN_OUTCOME
-
-
-_REASONS = {
-    ErrorCode.BAD_ARGUMENTS: ReasonCode.USAGE,
-    ErrorCode.MISSING_ARGUMENTS: ReasonCode.USAGE,
-    ErrorCode.NOT_FOUND: ReasonCode.USAGE,
-    ErrorCode.REFUSED: ReasonCode.REFUSED,
-    ErrorCode.UNKNOWN_OUTCOME: ReasonCode.UNKNOWN_OUTCOME,
-}
-
-
-def outcome_of(
-    turn: Turn,
-    spec: FunctionSpec,
-    result: FunctionResult,
-    reason: ReasonCode,
-    asked: tuple[str, ...],
-    path: Path = Path.COMMAND,
-) -> TurnOutcome:
-    """The outcome of a turn that is one run."""
-    question = result.question
-    if question is not None and question.field not in asked:
-        on = Continuation(
-            path.value,
-            # A function may hand on the question of another one that it called.
-            fingerprint(turn.input.functions.find(question.function) or spec),
-            turn.memory.state,
-            asked=(*asked, *([question.field] if question.field else [])),
-            taint=sorted(turn.memory.taint),
-            asked_at=turn.memory.asked_at_seconds,
-        )
-        messages = asking_messages(result, turn.input.profile().texts)
-        return TurnOutcome(OutcomeKind.SENT, ReasonCode.ASKED, messages, OpenQuestion(question, on), detail=spec.name)
-    if result.error is not None:
-        reason = _REASONS.get(result.error.code, ReasonCode.FUNCTION_FAILED)
-        detail = cause(result, spec)
-        if OVER_BUDGET in result.metadata:
-            is_told = result.metadata[OVER_BUDGET] == "told" and turn.input.answering is None
-            return sent(ReasonCode.OVER_BUDGET, () if is_told else result.for_chat(), detail, result.error.code)
-        return sent(reason, result.for_chat(), detail, result.error.code)
-    if not result.handled and not result.messages and not turn.memory.effects:
-        return TurnOutcome(OutcomeKind.FALLBACK, ReasonCode.CHAT, detail=spec.name)
-    messages = shown(result)
-    if not messages and turn.memory.effects and turn.input.answering is not None:
-        messages = (Message(done_text([spec], turn.input.profile().texts)),)
-    return sent(reason, messages, spec.name)

@@ -11,8 +11,8 @@ import pytest
 from bot.intake.gate import meant, pointed_out, quoted_id
 from config.texts import Texts
 from function_calls.context import Kind, Quoted
-from function_calls.questions.questions import Continuation, OpenQuestion
-from function_calls.spec import ApprovalTerms, Question
+from function_calls.spec import ApprovalQuestion, ApprovalTerms, ArgumentQuestion
+from function_calls.turn import Continuation, OpenQuestion
 from services.refs import Role
 from tests.fakes.builders import a_member, a_message
 
@@ -25,7 +25,7 @@ def waits(code: str, asker: str = "Ann", *, number: int = 1, role: Role | None =
     terms = ApprovalTerms(
         digest=code, grant="", code=code, role=role, by_other=False, asker=a_message("/act", asker, mentions_bot=False)
     )
-    question = Question("approval", "May act run?", "act", {}, terms=terms)
+    question = ApprovalQuestion("May act run?", "act", {}, terms=terms)
     return OpenQuestion(question, Continuation(path="command", fingerprint="f", state={}), number)
 
 
@@ -92,6 +92,6 @@ def test_what_is_quoted_counts_only_where_the_bot_has_said_it() -> None:
 
 
 def test_what_one_member_alone_is_asked_is_no_question_for_a_yes() -> None:
-    plain = OpenQuestion(Question("argument", "Where?", "act", {}), ONE.continuation, 3)
+    plain = OpenQuestion(ArgumentQuestion("Where?", "act", {}, field="where"), ONE.continuation, 3)
     with pytest.raises(ValueError, match="one member alone"):
         pointed_out(a_message("yes"), (plain,), 0)

@@ -9,7 +9,15 @@ import pytest
 
 from config.texts import Texts
 from function_calls.context import Attachment
-from function_calls.spec import BEGINS_CHATS, Choice, FunctionResult, Message, Question
+from function_calls.spec import (
+    BEGINS_CHATS,
+    ArgumentQuestion,
+    Choice,
+    ConfirmQuestion,
+    FunctionResult,
+    Message,
+    Question,
+)
 from tests.bot.basic_group import a_group_with
 from tests.bot.test_reload import reload
 from tests.fakes.functions import CITY, Recorder
@@ -105,8 +113,8 @@ async def test_that_nobody_knows_what_became_of_an_effect_is_said_whatever_the_s
 @pytest.mark.parametrize(
     ("question", "answer"),
     [
-        (Question("argument", "Which city?", "stubborn", {}, field="city"), "Oslo"),
-        (Question("confirm", "Really?", "stubborn", {"city": "Oslo"}, choices=YES_OR_NO), "yes"),
+        (ArgumentQuestion("Which city?", "stubborn", {}, field="city"), "Oslo"),
+        (ConfirmQuestion("Really?", "stubborn", {"city": "Oslo"}, choices=YES_OR_NO), "yes"),
     ],
 )
 async def test_a_function_that_asks_for_what_it_was_given_stops_the_script(

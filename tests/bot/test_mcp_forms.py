@@ -14,8 +14,8 @@ from bot.mcp.callers import McpCaller
 from bot.mcp.questions import MOST_WAITING, Waiting, form_of, reply_of
 from config.texts import Texts
 from function_calls.call import Path
-from function_calls.resuming import Asked, Reply
-from function_calls.spec import Choice, Question
+from function_calls.questions.callers import Asked, Reply
+from function_calls.spec import ArgumentQuestion, Choice
 from services.refs import ChatRef, MemberRef, Role
 from tests.bot.test_mcp_questions import User, called
 from tests.fakes.asking import Asking
@@ -49,7 +49,7 @@ async def test_one_of_the_values_that_an_argument_may_have_is_chosen_and_nothing
 
 @pytest.mark.parametrize(("kind", "bounds"), [("boolean", {}), ("integer", {"minimum": 1}), ("string", {})])
 async def test_only_numbers_have_bounds_in_a_form(kind: str, bounds: dict[str, Any]) -> None:
-    asked = Asked(Question("argument", "How?", "make", {}, field="how"), "How?", {"type": kind, "minimum": 1}, "")
+    asked = Asked(ArgumentQuestion("How?", "make", {}, field="how"), "How?", {"type": kind, "minimum": 1}, "")
     field = form_of(asked, "2025-11-25", Texts().of("en")).params.requested_schema["properties"]["answer"]
     assert field == {"type": kind, "title": "how", **bounds}
 

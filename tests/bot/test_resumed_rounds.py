@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from bot.testing import call
-from function_calls.questions.questions import open_from_json, open_to_json
+from function_calls.questions.open_questions import open_from_json, open_to_json
 from services.refs import Role
 from tests.bot.test_approvals import code_in, needing, post
 from tests.fakes.functions import CITY, Recorder

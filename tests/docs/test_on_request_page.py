@@ -13,8 +13,8 @@ import pytest
 
 from bot.testing import a_group, call
 from config.loader import check_settings
-from function_calls.handler_questions import MOST_QUESTIONS, MOST_STATE_BYTES
 from function_calls.handlers.on_request import MOST_AT_HAND
+from function_calls.questions.input_questions import MOST_QUESTIONS, MOST_STATE_BYTES
 from services.refs import Role
 from tests.docs.documents import Block, Page
 

@@ -7,23 +7,34 @@ from collections.abc import Sequence
 from functools import cache
 from types import CodeType, ModuleType
 
-from function_calls import call, invocation, llm, resuming, router, spec
+from function_calls import call, invocation, llm, router, spec
 from function_calls import turn as turns
 from function_calls.checks import approvals, permissions
-from function_calls.questions import questions
+from function_calls.questions import (
+    approval_questions,
+    argument_questions,
+    confirm_questions,
+    input_questions,
+    resume,
+    waiting_runs,
+)
 from function_calls.rounds import progress
 
 _IN_ORDER: Sequence[ModuleType] = (
     spec,
     turns,
     permissions,
-    questions,
+    waiting_runs,
+    argument_questions,
+    confirm_questions,
+    input_questions,
+    approval_questions,
+    resume,
     approvals,
     progress,
     call,
     invocation,
     llm,
-    resuming,
     router,
 )
 """Each after those that it imports names from."""
@@ -47,6 +58,7 @@ class Code:
             for name, value in list(vars(copy).items()):
                 if id(value) in replaced:
                     setattr(copy, name, replaced[id(value)])
+            replaced[id(original)] = copy
             for name, value in vars(original).items():
                 if name not in _IN_PART.get(original, (name,)):
                     continue
@@ -59,7 +71,6 @@ class Code:
     permissions: ModuleType
     invocation: ModuleType
     llm: ModuleType
-    resuming: ModuleType
     router: ModuleType
 
 

@@ -16,11 +16,11 @@ from function_calls.filters.call import CallFilter
 from function_calls.invocation import Invoker
 from function_calls.llm import FunctionCallLLM
 from function_calls.outcome import TurnOutcome
-from function_calls.questions.questions import OpenQuestion, open_from_json, open_to_json
+from function_calls.questions.open_questions import open_from_json, open_to_json
 from function_calls.registry import FunctionRegistry
 from function_calls.router import FunctionCallRouter
 from function_calls.spec import FunctionResult, FunctionSpec
-from function_calls.turn import HistoryLine, KnownPast, Run, Turn, TurnInput, TurnLog
+from function_calls.turn import HistoryLine, KnownPast, OpenQuestion, Run, Turn, TurnInput, TurnLog
 from services.clock import Deadlines, VirtualClock
 from services.llm.model import ChatModel
 from tests.fakes.builders import a_message, a_profile

@@ -12,7 +12,7 @@ from config.texts import Texts
 from function_calls.call import Path
 from function_calls.context import Kind, TimerCall
 from function_calls.outcome import OutcomeKind
-from function_calls.spec import FunctionResult, Question, ToolError
+from function_calls.spec import ArgumentQuestion, ConfirmQuestion, FunctionResult, ToolError
 from services.refs import ErrorCode
 from tests.fakes.asking import Asking
 from tests.fakes.builders import a_message
@@ -79,7 +79,7 @@ async def test_an_answer_that_leads_to_nothing_to_say_is_acknowledged_where_some
 
 
 async def test_a_question_about_a_function_that_is_not_there_is_asked_and_leads_nowhere() -> None:
-    odd = Recorder("odd", commands=["odd"], gives=FunctionResult(question=Question("confirm", "Sure?", "gone", {})))
+    odd = Recorder("odd", commands=["odd"], gives=FunctionResult(question=ConfirmQuestion("Sure?", "gone", {})))
     routing = Routing(odd)
     asked = await routing.hears("/odd")
     assert said(asked) == ["Sure?"]
@@ -87,7 +87,7 @@ async def test_a_question_about_a_function_that_is_not_there_is_asked_and_leads_
 
 
 async def test_a_function_that_wants_the_same_argument_again_may_not_ask_for_it_twice() -> None:
-    again = FunctionResult(question=Question("argument", "Where?", "rain", {}, "city"))
+    again = FunctionResult(question=ArgumentQuestion("Where?", "rain", {}, field="city"))
     rain = Recorder("rain", CITY, commands=["rain"], gives=again)
     routing = Routing(rain)
     outcome = await routing.hears_answer(await routing.hears("/rain"), "Oslo")

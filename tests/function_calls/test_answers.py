@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from config.sections.bots import ApprovalsSettings
 from config.texts import Texts
 from function_calls.checks.approvals import Approvals
-from function_calls.questions.questions import Answered, codes_in, read_decision
-from function_calls.spec import ApprovalTerms
+from function_calls.questions.answers import Answered
+from function_calls.questions.approval_questions import codes_in, read_decision
+from function_calls.spec import ApprovalQuestion, ApprovalTerms
 from services.chats.grants import Grants
 from services.clock import VirtualClock
 from services.patterns import visible_line
@@ -154,8 +155,7 @@ async def terms_of(value: dict[str, Any]) -> ApprovalTerms:
     settings = ApprovalsSettings.model_validate({"required": [{"functions": ["act"]}]})
     verdict = Approvals(settings, grants).judge(a_message(), SPEC, {"value": value}, Routing().a_turn())
     assert verdict.refusal is not None
-    assert verdict.refusal.question is not None
+    assert isinstance(verdict.refusal.question, ApprovalQuestion)
     terms = verdict.refusal.question.terms
-    assert terms is not None
     assert terms.role is Role.ADMIN
     return terms

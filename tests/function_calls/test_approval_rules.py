@@ -8,7 +8,7 @@ import pytest
 
 from config.chat_settings import ResolvedFunction
 from function_calls.checks.approvals import Rule
-from function_calls.spec import TAINTING
+from function_calls.spec import TAINTING, ApprovalQuestion
 from services.refs import Role
 from tests.function_calls.code_copies import Code
 from tests.function_calls.waiting import Waiting, act, approved
@@ -35,8 +35,7 @@ def test_two_rules_are_as_strict_together_whichever_comes_first(one: Rule, other
 async def test_only_what_words_from_outside_could_mislead_takes_the_stricter_yes(touches: str, role: Any) -> None:
     chat = Waiting(Code(), act(approval="asker", touches=touches), **STRICT)
     question = (await chat.invoke(chat.a_turn(taint=TAINTING))).question
-    assert question is not None
-    assert question.terms is not None
+    assert isinstance(question, ApprovalQuestion)
     assert question.terms.role is role
 
 
@@ -64,5 +63,5 @@ async def test_settings_that_say_nothing_of_whose_yes_it_needs_leave_it_as_the_f
     )
     chat.routing.set_profile(functions={"act": setting})
     question = (await chat.invoke(chat.a_turn())).question
-    assert (question.terms.role if question and question.terms else None) is role
+    assert (question.terms.role if isinstance(question, ApprovalQuestion) else None) is role
     assert len(function.runs) == (role is None)

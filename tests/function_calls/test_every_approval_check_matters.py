@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from function_calls import invocation, resuming, spec
+from function_calls import invocation, spec
 from function_calls import turn as turns
 from function_calls.checks import approvals, permissions
 from function_calls.context import Quoted
-from function_calls.questions.questions import OpenQuestion
+from function_calls.questions import approval_questions, waiting_runs
 from function_calls.spec import TAINTING
+from function_calls.turn import OpenQuestion
 from services.refs import ErrorCode, Role
 from tests.fakes.builders import a_member, a_message
 from tests.fakes.model import call, calls, says
@@ -187,6 +188,7 @@ async def four_eyes_are_asked_for_in_a_tainted_turn_too(code: Code) -> None:
     chat = Waiting(code, act(), **rule(by_other=True))
     question = (await chat.invoke(chat.a_turn(taint=TAINTING))).question
     assert question is not None
+    assert isinstance(question, spec.ApprovalQuestion)
     assert question.terms.by_other
 
 
@@ -250,11 +252,11 @@ async def a_changed_function_is_not_run_on_an_old_yes(code: Code) -> None:
 
 _ANY_ROLE = "        return role.rank >= self.role.rank and not (self.by_other and is_asker)\n"
 _RANK, _OTHERS = "role.rank >= self.role.rank and ", " and not (self.by_other and is_asker)"
-_CLAIM = "        if not await turn.input.approval.claim(allows):"
-_MAY = "        if not may and not await turn.input.approval.claimed():"
+_CLAIM = "    if not await turn.input.approval.claim(allows):"
+_MAY = "    if not may and not await turn.input.approval.claimed():"
 _GRANT = 'grant=grant if for_always and not rule.by_other else ""'
 _ALWAYS = "for_always and "
-_FACTS = '_digest("grant", context.chat, spec.name, fingerprint(spec), touches, values, rule.role, rule.by_other)'
+_FACTS = '_digest("grant", context.chat, spec.name, spec.fingerprint, touches, values, rule.role, rule.by_other)'
 REMOVALS = [
     Removal(
         "live role",
@@ -300,7 +302,7 @@ REMOVALS = [
         "form of the function",
         approvals,
         _FACTS,
-        _FACTS.replace(" fingerprint(spec),", ""),
+        _FACTS.replace(" spec.fingerprint,", ""),
         a_yes_is_for_this_form_of_the_function,
     ),
     Removal(
@@ -383,39 +385,35 @@ REMOVALS = [
         "return self.may_allow(member, role)",
         not_everybody_may_refuse,
     ),
-    Removal("who may answer", resuming, _MAY, "        if False:", only_the_role_counts),
+    Removal("who may answer", approval_questions, _MAY, "    if False:", only_the_role_counts),
     Removal(
         "role of now",
-        resuming,
+        approval_questions,
         "await turn.role_now(context.sender)\n",
         "context.sender.role\n",
         the_role_of_now_counts,
     ),
-    Removal("one answer", resuming, _CLAIM, "        if False:", one_answer_alone_is_heeded),
-    Removal("claim", resuming, _CLAIM, "        if False:", only_the_role_counts),
+    Removal("one answer", approval_questions, _CLAIM, "    if False:", one_answer_alone_is_heeded),
+    Removal("claim", approval_questions, _CLAIM, "    if False:", only_the_role_counts),
     Removal(
         "the asker's run",
-        resuming,
-        "self._go_on(asker, turn, on, spec, question.arguments",
-        "self._go_on(context, turn, on, spec, question.arguments",
+        approval_questions,
+        "replace(waiting, context=asker)",
+        "waiting",
         it_runs_as_the_asker,
     ),
     Removal(
         "the asker's rights now",
-        resuming,
+        approval_questions,
         "replace(sender, role=await turn.role_now(sender))",
         "sender",
         the_one_who_allows_lends_no_rights,
     ),
     Removal(
         "changed function",
-        resuming,
-        """        turn.memory.asker = asker
-        spec = turn.input.functions.find(question.function)
-        if spec is None or fingerprint(spec) != on.fingerprint:""",
-        """        turn.memory.asker = asker
-        spec = turn.input.functions.find(question.function)
-        if spec is None:""",
+        waiting_runs,
+        "if spec is not None and spec.fingerprint == self.on.fingerprint:",
+        "if spec is not None:",
         a_changed_function_is_not_run_on_an_old_yes,
     ),
 ]

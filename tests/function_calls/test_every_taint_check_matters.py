@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from function_calls import invocation, llm, resuming
+from function_calls import invocation, llm
 from function_calls import turn as turns
 from function_calls.checks import approvals, permissions
 from function_calls.checks import approvals as taint
 from function_calls.context import Quoted
-from function_calls.spec import TAINTING, FunctionResult
+from function_calls.questions import waiting_runs
+from function_calls.spec import TAINTING, ApprovalQuestion, FunctionResult
 from services.refs import Role
 from tests.fakes.builders import a_message
 from tests.fakes.functions import CITY, Recorder
@@ -34,7 +35,7 @@ async def a_weaker_rule_of_its_own_does_not_stand_in_for_it(code: Code) -> None:
     chat = Waiting(code, act(approval="asker"), tainted="admin")
     result = await chat.invoke(chat.a_turn(taint=TAINTING), message=a_message(sender=ANN))
     assert result.question is not None
-    assert result.question.terms is not None
+    assert isinstance(result.question, ApprovalQuestion)
     assert result.question.terms.role is Role.ADMIN
 
 
@@ -171,28 +172,29 @@ REMOVALS = [
     ),
     Removal(
         "taint through an answer",
-        resuming,
-        """    turn.memory.state.update(on.state)
-    turn.memory.taint |= _taint(on)
-    path = Path(on.path)""",
-        """    turn.memory.state.update(on.state)
-    path = Path(on.path)""",
+        waiting_runs,
+        """        self.restore()
+        profile = turn.input.profile()""",
+        """        self.turn.memory.state.update(self.on.state)
+        profile = turn.input.profile()""",
         taint_outlives_a_question,
     ),
     Removal(
         "taint through a dropped question",
-        resuming,
-        """            turn.memory.taint |= _taint(on)
-            return await self._llm.resume(context, turn, on, refused, spec.name)""",
-        """            return await self._llm.resume(context, turn, on, refused, spec.name)""",
+        waiting_runs,
+        """        self.restore()
+        refused = FunctionResult""",
+        """        self.turn.memory.state.update(self.on.state)
+        refused = FunctionResult""",
         taint_outlives_a_question,
     ),
     Removal(
         "taint through a no",
-        resuming,
-        """        turn.memory.taint |= _taint(on)
-        turn.output.said.append""",
-        """        turn.output.said.append""",
+        waiting_runs,
+        """        self.restore()
+        refused = FunctionResult""",
+        """        self.turn.memory.state.update(self.on.state)
+        refused = FunctionResult""",
         taint_outlives_an_approval,
     ),
 ]

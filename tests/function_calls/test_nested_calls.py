@@ -11,7 +11,15 @@ from structlog.testing import capture_logs
 from config.texts import Texts
 from function_calls.call import Path
 from function_calls.checks.permissions import Open, Policies, Verdict
-from function_calls.spec import BEGINS_CHATS, Approved, FunctionResult, Message, Resumed
+from function_calls.spec import (
+    BEGINS_CHATS,
+    ApprovalQuestion,
+    Approved,
+    FunctionResult,
+    InputQuestion,
+    Message,
+    Resumed,
+)
 from services.refs import ErrorCode
 from tests.fakes.asking import Asking
 from tests.fakes.builders import a_member
@@ -113,7 +121,7 @@ async def digest_of(function: Recorder) -> str:
     """Which yes a run of `act` in Oslo needs."""
     [asked] = await runs_of_act(function, {})
     assert asked.question is not None
-    assert asked.question.terms is not None
+    assert isinstance(asked.question, ApprovalQuestion)
     return asked.question.terms.digest
 
 
@@ -166,8 +174,8 @@ async def test_a_yes_to_another_run_is_not_kept_with_what_a_run_asks() -> None:
         digest = await digest_of(fill.recorder)
         yes = Approved(digest, ANN, always=False)
         question = (await chat.invoke(chat.a_turn(approved=yes))).question
-        assert question is not None
-        assert (question.kind, question.allowed == digest) == ("input", kept)
+        assert isinstance(question, InputQuestion)
+        assert (question.allowed == digest) == kept
 
 
 @pytest.mark.parametrize("kind", ["cancelled", "expired"])
@@ -227,5 +235,5 @@ async def test_what_is_said_to_somebody_else_is_no_part_of_what_was_said_when_a_
     bob = a_member("Bob").ref
     asked = replace(FunctionResult.ask("Which one?"), messages=(Message("psst", to=bob), Message("Look.")))
     result = await Routing(Recorder("book", gives=asked)).invoke("book")
-    assert result.question is not None
+    assert isinstance(result.question, InputQuestion)
     assert result.question.said == ("Look.", "Which one?")

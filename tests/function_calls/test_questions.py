@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 from config.texts import Texts
 from function_calls.checks.permissions import Open, Policies, Verdict
 from function_calls.outcome import OutcomeKind
-from function_calls.questions.questions import confirm_question
+from function_calls.questions.confirm_questions import confirm_question
 from function_calls.spec import Choice, FunctionResult
 from function_calls.turn import Turn
 from services.refs import ErrorCode, ReasonCode

@@ -13,9 +13,8 @@ from config.sections.bots import ApprovalsSettings
 from function_calls import spec
 from function_calls.context import MessageContext
 from function_calls.outcome import TurnOutcome
-from function_calls.questions.questions import OpenQuestion
 from function_calls.spec import FunctionResult
-from function_calls.turn import NoApproval
+from function_calls.turn import NoApproval, OpenQuestion
 from services.chats.grants import Grants
 from services.clock import VirtualClock
 from services.refs import ChatRef, MemberRef, Role

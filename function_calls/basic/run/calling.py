@@ -14,14 +14,18 @@ from function_calls.basic.keywords import Asks, Grants, ScriptRun, Value
 from function_calls.basic.run.session import HeldUpWithin, count_up
 from function_calls.call import Call
 from function_calls.checks.permissions import reaches_out
-from function_calls.handler_questions import unknown_end
-from function_calls.questions.questions import Answered, fingerprint, read_yes_or_no
+from function_calls.questions.answers import Answered, read_yes_or_no
+from function_calls.questions.waiting_runs import unknown_end
 from function_calls.schema.commands import arguments_of, fault_text, plan_for, value_of
 from function_calls.spec import (
+    ApprovalQuestion,
     ArgumentFault,
+    ArgumentQuestion,
+    ConfirmQuestion,
     FunctionError,
     FunctionResult,
     FunctionSpec,
+    InputQuestion,
     Message,
     OfferedTo,
     Question,
@@ -178,8 +182,8 @@ async def call_function(run: ScriptRun, name: str, given: Sequence[Value] | Mapp
     run.outside = run.outside or result.outside
     run.heard = True
     if result.question is not None:
-        if asked.waits is not None and result.question.goes_on is not None:
-            # It would go on with a yes that has come to be needed, and no script waits for that.
+        if asked.waits is not None and isinstance(result.question, ApprovalQuestion) and result.question.goes_on:
+            # The nested run now needs an approval to continue, and scripts do not wait for that.
             await _ended(run, asked.waits)
         return _held_up(run, called, result, result.question, asked)
     return _value(run, result)
@@ -201,7 +205,7 @@ async def _goes_on(run: ScriptRun, waits: JsonObject) -> FunctionResult:
     Raises RunFault."""
     name = waits["function"]
     spec = next((one for one in run.call.functions() if one.name == name), None)
-    if spec is not None and waits["edition"] != fingerprint(spec):
+    if spec is not None and waits["edition"] != spec.fingerprint:
         raise RunFault(RunCode.UNAVAILABLE, run.call.say("questions.changed", name=name))
     if spec is not None and not may_call(spec, run.grants):
         await _ended(run, waits)
@@ -256,34 +260,36 @@ class _Asked:
 
 def _held_up(run: ScriptRun, called: str, result: FunctionResult, question: Question, asked: _Asked) -> Asks:
     """Pass a question of the function `called` on as the script's own."""
-    if question.kind == "argument" and question.field not in asked.given:
-        asked.keep(run, question.field)
-        return Asks(question.text, question.choices)
-    if question.kind == "confirm" and not asked.is_confirmed:
-        asked.keep(run)
-        return Asks(question.text, question.choices, only_choices=True)
-    if question.terms is not None and not asked.is_confirmed and not question.is_of_a_run:
-        asked.keep(run)
-        raise HeldUpWithin(question)
-    spec = next((one for one in run.call.functions() if one.name == called), None)
-    if question.kind == "input" and question.function == called and spec is not None:
-        for message in result.messages:
-            run.say(message)
-        asked.keep(run, waits=_waits(spec, question))
-        raise HeldUpWithin(question)
-    # What a function has handed on of another one leads to that one, and not back here.
-    key = "asks_itself" if question.kind == "input" else "needs_yes"
+    match question:
+        case ArgumentQuestion() if question.field not in asked.given:
+            asked.keep(run, question.field)
+            return Asks(question.text, question.choices)
+        case ConfirmQuestion() if not asked.is_confirmed:
+            asked.keep(run)
+            return Asks(question.text, question.choices, only_choices=True)
+        case ApprovalQuestion(goes_on=None) if not asked.is_confirmed:
+            asked.keep(run)
+            raise HeldUpWithin(question)
+        case InputQuestion() if question.function == called:
+            spec = next((one for one in run.call.functions() if one.name == called), None)
+            if spec is not None:
+                for message in result.messages:
+                    run.say(message)
+                asked.keep(run, waits=_waits(spec, question))
+                raise HeldUpWithin(question)
+    # The answer to a question that was passed on leads to the function that asked it, not to this script.
+    key = "asks_itself" if isinstance(question, InputQuestion) else "needs_yes"
     raise RunFault(RunCode.NOT_ALLOWED, run.call.say(f"basic.call.{key}", name=called))
 
 
-def _waits(spec: FunctionSpec, question: Question) -> JsonObject:
+def _waits(spec: FunctionSpec, question: InputQuestion) -> JsonObject:
     return {
         "function": spec.name,
         "arguments": question.arguments,
-        "state": question.resume or {},
+        "state": question.resume,
         "number": question.number,
         "allowed": question.allowed,
-        "edition": fingerprint(spec),
+        "edition": spec.fingerprint,
     }
 
 

@@ -17,7 +17,7 @@ from function_calls.basic.run.calling import STOPPED_WITHIN
 from function_calls.basic.run.keyword_table import BoundKeyword, KeywordTable, changes_what_is_kept
 from function_calls.basic.run.session import EndOfRun, HeldUpWithin, count_up, without_given
 from function_calls.failures import own_words
-from function_calls.spec import Question, ToolError
+from function_calls.spec import ApprovalQuestion, InputQuestion, ToolError
 from services.refs import Effect, JsonObject
 
 Pause = Callable[[], Awaitable[None]]
@@ -144,9 +144,9 @@ class Asked(NamedTuple):
 
 
 class HeldUp(NamedTuple):
-    """The run goes on with the answer to a question of what it has called."""
+    """The run continues with the answer to a question of a function that it called."""
 
-    question: Question
+    question: InputQuestion | ApprovalQuestion
 
 
 class Over(NamedTuple):

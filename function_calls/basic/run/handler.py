@@ -35,10 +35,10 @@ from function_calls.basic.world import Limits
 from function_calls.call import Call
 from function_calls.context import Kind, MessageContext
 from function_calls.failures import noted
-from function_calls.handler_questions import is_too_much
-from function_calls.rounds.progress import SAID_ALL
+from function_calls.outcome import SAID_ALL
+from function_calls.questions.input_questions import is_too_much
 from function_calls.schema.commands import plain_name
-from function_calls.spec import BEGINS_CHATS, FunctionResult, Message, Question, Resumed
+from function_calls.spec import BEGINS_CHATS, ApprovalQuestion, FunctionResult, Message, Resumed
 from services.clock import Clock
 from services.refs import ErrorCode, JsonObject
 
@@ -211,7 +211,9 @@ class ScriptHandler:
                     takes_files=asks.takes_files,
                 )
                 return replace(asked, messages=messages)
-            case HeldUp(question) if question.terms is None:
+            case HeldUp(question):
+                if isinstance(question, ApprovalQuestion):
+                    return self._held_up(question, _state(driver, said, "", needs_yes=True), messages, arguments, call)
                 asked = FunctionResult.ask(
                     question.text,
                     resume=_state(driver, said, question.text, needs_yes=False),
@@ -221,15 +223,13 @@ class ScriptHandler:
                     passes_on=question.key,
                 )
                 return replace(asked, messages=messages)
-            case HeldUp(question):
-                return self._held_up(question, _state(driver, said, "", needs_yes=True), messages, arguments, call)
             case Failed():
                 return self._failed(stop, driver, messages, call)
 
     def _held_up(
-        self, question: Question, state: JsonObject, messages: tuple[Message, ...], arguments: Any, call: Call
+        self, question: ApprovalQuestion, state: JsonObject, messages: tuple[Message, ...], arguments: Any, call: Call
     ) -> FunctionResult:
-        """The question for a yes that the run needs, and from which it goes on."""
+        """The question for the approval that the run needs to continue."""
         if is_too_much(state):
             text = call.say("questions.cannot_go_on", name=plain_name(self._definition.name))
             return replace(FunctionResult.fail(ErrorCode.FAILED, text), messages=(*messages, Message(text)))

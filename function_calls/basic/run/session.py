@@ -13,7 +13,7 @@ from function_calls.basic.codes import RunCode, RunFault
 from function_calls.basic.keywords import ScriptRun, Value
 from function_calls.call import Call
 from function_calls.context import MessageContext
-from function_calls.spec import Choice, Message, Question
+from function_calls.spec import ApprovalQuestion, Choice, InputQuestion, Message
 from services.clock import Clock
 from services.refs import JsonObject, JsonValue
 
@@ -136,10 +136,10 @@ class EndOfRun(Exception):
 
 
 class HeldUpWithin(Exception):
-    """What the keyword was calling asks `question`: for a person's yes, or for a word in the midst of its run. The run
-    goes on with the answer, and the keyword is carried out once more."""
+    """The function that the keyword called asks `question`. The run continues with the answer, and executes the keyword
+    once more."""
 
-    def __init__(self, question: Question) -> None:
+    def __init__(self, question: InputQuestion | ApprovalQuestion) -> None:
         super().__init__(question.function)
         self.question = question
 

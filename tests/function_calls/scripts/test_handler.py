@@ -22,7 +22,7 @@ from function_calls.basic.machine.program import Program
 from function_calls.basic.run.handler import ScriptHandler, script_seconds
 from function_calls.basic.run.keyword_table import KeywordTable
 from function_calls.loading.module_loading import Services
-from function_calls.spec import FunctionResult, Message, Resumed, ToolError
+from function_calls.spec import FunctionResult, InputQuestion, Message, Resumed, ToolError
 from services.clock import Clock, VirtualClock
 from tests.fakes.builders import a_call, a_message
 from tests.function_calls.scripts.keyword_modules import a_module
@@ -90,7 +90,7 @@ class Script:
 
     async def answer(self, asked: FunctionResult, text: str) -> FunctionResult:
         """The run that goes on from `asked`, through what a store keeps."""
-        assert asked.question is not None
+        assert isinstance(asked.question, InputQuestion)
         state = json.loads(json.dumps(asked.question.resume))
         return await self.run(Resumed(state, text))
 
@@ -182,9 +182,9 @@ async def test_what_keywords_keep_outlives_questions_and_the_run_knows_its_answe
 async def test_the_end_of_a_run_that_was_waiting_says_nothing() -> None:
     script = Script('ASK x\nSAY "never"')
     asked = await script.run()
-    assert asked.question is not None
+    assert isinstance(asked.question, InputQuestion)
     for kind in ("cancelled", "expired"):
-        assert await script.run(Resumed(asked.question.resume or {}, "", kind)) == FunctionResult()  # type: ignore[arg-type]
+        assert await script.run(Resumed(asked.question.resume, "", kind)) == FunctionResult()  # type: ignore[arg-type]
 
 
 async def test_a_state_of_another_program_is_told_plainly() -> None:

@@ -10,7 +10,7 @@ import pytest
 from bot.testing import Group, call
 from config.texts import Texts
 from function_calls.context import Kind, Quoted
-from function_calls.spec import FunctionResult, Resumed
+from function_calls.spec import FunctionResult, InputQuestion, Resumed
 from services.refs import ErrorCode, JsonObject, Role
 from tests.fakes.builders import a_call, a_message
 from tests.fakes.command_tools import a_group_with, data_of, faults_of
@@ -264,8 +264,8 @@ async def test_a_yes_is_for_exactly_the_words_that_were_shown(log: Log, tmp_path
             return await spec.handler(a_message(), spec.arguments.parse({"word": word}), own)
 
         asks = await spec.handler(a_message(), spec.arguments.parse({"word": "x"}), a_call())
-        assert asks.question is not None
-        state = dict(asks.question.resume or {})
+        assert isinstance(asks.question, InputQuestion)
+        state = dict(asks.question.resume)
         other = await goes_on(state, "y")
         assert (other.question, other.error and other.error.code) == (None, ErrorCode.REFUSED)
         assert "first y" not in log.lines

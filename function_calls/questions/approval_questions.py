@@ -1,0 +1,184 @@
+"""Approval questions: somebody who may allow a run says yes, always, or no with a reason."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import orjson
+
+from config.texts import Phrases
+from function_calls.context import MessageContext, Sender
+from function_calls.outcome import TurnOutcome, sent
+from function_calls.questions.answers import SEPARATORS, Answer, Answered, read_yes_or_no
+from function_calls.questions.waiting_runs import WaitingTurn
+from function_calls.spec import ApprovalQuestion, ApprovalTerms, Approved, Became, Choice, FunctionSpec, Message
+from services.patterns import visible_line
+from services.redaction import HIDDEN
+from services.refs import ErrorCode, JsonObject, ReasonCode
+
+_SHOWN_CHARS = 300
+_NAME_CHARS = 60
+_WORD = re.compile(r"(?<![^\s,，:：;；(（])#?([0-9a-z]+)(?![^\s,，:：;；.。!！)）])", re.IGNORECASE | re.ASCII)
+"""A separate word that may be the code of an approval."""
+_CODE = re.compile(r"[0-9a-f]{5}", re.ASCII)
+
+
+def approval_question(spec: FunctionSpec, values: JsonObject, terms: ApprovalTerms, texts: Phrases) -> ApprovalQuestion:
+    """Ask whoever may allow the run with the arguments `values`."""
+    key = "asker" if terms.role is None else "other" if terms.by_other else "role"
+    text = texts.say(
+        f"approvals.ask_{key}",
+        asker=shown_name(terms.asker.sender),
+        function=spec.name,
+        description=spec.description.split(". ")[0].rstrip("."),
+        arguments=f" ({shown_arguments(spec, values)})" if values else "",
+        role=terms.role.value if terms.role else "",
+        code=terms.code,
+    )
+    return ApprovalQuestion(text, spec.name, values, tuple(_choices(terms, texts)), terms=terms)
+
+
+def _choices(terms: ApprovalTerms, texts: Phrases) -> Sequence[Choice]:
+    answers = ["yes", "no", "always"] if terms.grant else ["yes", "no"]
+    return [
+        Choice(texts.say(f"approvals.{one}_label"), f"{texts.words(f'approvals.{one}_words')[0]} {terms.code}")
+        for one in answers
+    ]
+
+
+def shown_arguments(spec: FunctionSpec, values: JsonObject) -> str:
+    """The arguments as people are shown them and as grants store them: sensitive values are hidden, and a long text is
+    cut and followed by its length and digest."""
+    text = ", ".join(
+        f"{name} = {HIDDEN if name in spec.execution.sensitive else visible_line(_plain(value))}"
+        for name, value in values.items()
+    )
+    if len(text) <= _SHOWN_CHARS:
+        return text
+    return f"{text[:_SHOWN_CHARS]}… [{len(text)}, sha256 {hashlib.sha256(text.encode()).hexdigest()[:12]}]"
+
+
+def shown_name(sender: Sender) -> str:
+    """The sender's name without invisible characters, at most 60 characters."""
+    return visible_line(sender.name)[:_NAME_CHARS]
+
+
+def _plain(value: Any) -> str:
+    return value if isinstance(value, str) else orjson.dumps(value, default=str).decode()
+
+
+def who_may(terms: ApprovalTerms, texts: Phrases) -> str:
+    """Text for a member who may not decide: who may."""
+    key = "asker" if terms.role is None else "other" if terms.by_other else "role"
+    role = terms.role.value if terms.role else ""
+    return texts.say(f"approvals.only_{key}", asker=shown_name(terms.asker.sender), role=role)
+
+
+def rejection(
+    no: MessageContext, asker: MessageContext, function: str, reason: str, texts: Phrases, *, others_wait: bool = False
+) -> str:
+    """Text for the chat and the model about a rejection. A reason given in private is not repeated in public.
+    `others_wait`: other requests are open, so the text names the asker."""
+    if no.private and not asker.private:
+        reason = ""
+    by, whose = no.sender, asker.sender
+    key = "approvals.rejected_because" if reason else "approvals.rejected"
+    if others_wait and whose.ref != by.ref:
+        key += "_of"
+    return texts.say(key, name=shown_name(by), asker=shown_name(whose), function=function, reason=visible_line(reason))
+
+
+def too_late(became: Became, function: str, texts: Phrases) -> str:
+    """Text for an answer that comes after the question was closed."""
+    if not became.how:
+        return texts.say("approvals.closed")
+    name = visible_line(became.by)[:_NAME_CHARS]
+    return texts.say(f"approvals.late_{became.how}", name=name, function=function)
+
+
+def not_in_time(terms: ApprovalTerms, function: str, texts: Phrases, *, others_wait: bool) -> str:
+    """Text for an expired question. `others_wait`: other requests are open, so the text names the asker."""
+    key = "approvals.expired_of" if others_wait else "approvals.expired"
+    return texts.say(key, function=function, asker=shown_name(terms.asker.sender))
+
+
+def read_decision(code: str, text: str, texts: Phrases) -> Answer:
+    """Answer that `text` gives to the approval `code`: YES, ALWAYS, NO with or without a reason, or UNRELATED."""
+    said = without_code(code, text).strip(SEPARATORS)
+    word = " ".join(said.casefold().split())
+    if word in texts.words("approvals.always_words"):
+        return Answer(Answered.ALWAYS)
+    return read_yes_or_no(said, texts)
+
+
+def is_about_a_code(text: str, texts: Phrases, *, clearly: bool) -> bool:
+    """Whether `text` has the form of a decision that names a code. `clearly`: exclude texts that people may as well say
+    to each other."""
+    found = [one for one in _WORD.finditer(text) if _CODE.fullmatch(one[1].lower())]
+    if len(found) != 1:
+        return False
+    code = found[0][1].lower()
+    if not found[0][0].startswith("#"):
+        # Five digits may be a number, and five letters a word.
+        if code.isalpha() or (clearly and code.isdigit()):
+            return False
+        said = without_code(code, text).strip(SEPARATORS).casefold()
+        own_words = (f"approvals.{one}_words" for one in ("yes", "no", "always"))
+        if not any(said.startswith(word) for key in own_words for word in texts.words(key)):
+            return False
+    return read_decision(code, text, texts).kind is not Answered.UNRELATED
+
+
+def codes_in(text: str) -> frozenset[str]:
+    """Words of `text` that may be codes of approvals, in lower case."""
+    return frozenset(word.lower() for word in _WORD.findall(text))
+
+
+def without_code(code: str, text: str) -> str:
+    """`text` without the code of the approval."""
+    return _WORD.sub(lambda found: " " if found[1].lower() == code else found[0], text)
+
+
+async def resume(waiting: WaitingTurn, question: ApprovalQuestion, text: str) -> TurnOutcome:
+    """Run the function, or tell the chat and the model of the rejection. It is the asker's run, with the asker's
+    current rights."""
+    context, turn, texts, terms = waiting.context, waiting.turn, waiting.texts, question.terms
+    answer = read_decision(terms.code, text, texts)
+    allows = answer.kind in (Answered.YES, Answered.ALWAYS)
+    member, role = context.sender.ref, await turn.role_now(context.sender)
+    may = terms.may_allow(member, role) if allows else terms.may_refuse(member, role)
+    # An earlier attempt of this turn may have claimed it before a crash: then the decision stands.
+    if not may and not await turn.input.approval.claimed():
+        return sent(ReasonCode.REFUSED, [Message(who_may(terms, texts))], question.function, ErrorCode.REFUSED)
+    if not await turn.input.approval.claim(allows):
+        late = too_late(await turn.input.approval.became(), question.function, texts)
+        return sent(ReasonCode.ANSWERED_QUESTION, [Message(late)], question.function)
+    sender = terms.asker.sender
+    asker = replace(terms.asker, sender=replace(sender, role=await turn.role_now(sender)))
+    turn.memory.asker = asker
+    waiting = replace(waiting, context=asker)
+    spec = waiting.find(question)
+    if spec is None:
+        return sent(ReasonCode.ANSWERED_QUESTION, [Message(texts.say("questions.changed", name=question.function))])
+    if allows:
+        turn.memory.approved = Approved(terms.digest, context.sender, answer.kind is Answered.ALWAYS)
+        if question.goes_on is not None:
+            return await waiting.resume_run(question, spec, question.goes_on)
+        return await waiting.run(question, spec, question.arguments, confirmed=True)
+    said = rejection(context, asker, spec.name, answer.value, texts, others_wait=turn.input.approval.others_wait())
+    ended = await waiting.end(question, "cancelled")
+    if not waiting.on.transcript:
+        return sent(ReasonCode.ANSWERED_QUESTION, [Message(said), *ended], spec.name)
+    turn.output.said += [Message(said), *ended]
+    return await waiting.refuse(spec, said)
+
+
+async def expire(waiting: WaitingTurn, question: ApprovalQuestion) -> TurnOutcome:
+    """Tell the chat that nobody decided, and end the run that waits for it."""
+    others_wait = waiting.turn.input.approval.others_wait()
+    told = Message(not_in_time(question.terms, question.function, waiting.texts, others_wait=others_wait))
+    return sent(ReasonCode.EXPIRED, [told, *await waiting.end(question, "expired")], question.function)

@@ -1,0 +1,183 @@
+"""Questions to callers that wait on the line: MCP clients, the HTTP API, the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple, Protocol
+
+from config.texts import Phrases
+from function_calls.call import Path
+from function_calls.context import MessageContext
+from function_calls.outcome import asking_messages
+from function_calls.questions.answers import Answer, Answered
+from function_calls.questions.approval_questions import rejection
+from function_calls.questions.argument_questions import with_value
+from function_calls.questions.resume import read_answer
+from function_calls.questions.waiting_runs import Invokes, WaitingRun, end_waiting, unknown_end
+from function_calls.spec import (
+    ApprovalQuestion,
+    Approved,
+    ArgumentQuestion,
+    FunctionResult,
+    FunctionSpec,
+    InputQuestion,
+    Message,
+    Question,
+    Resumed,
+    ResumedKind,
+)
+from function_calls.turn import Continuation, Turn
+from services.refs import ErrorCode, JsonObject, Role
+
+
+class Reply(NamedTuple):
+    """What a caller replied."""
+
+    kind: ResumedKind
+    text: str = ""
+    role: Role | None = None
+    """Current role of the caller; None if unchanged."""
+
+
+class Asked(NamedTuple):
+    """A question as it is put to a caller."""
+
+    question: Question
+    text: str
+    """All that a chat would be told, including messages before the question."""
+    parameter: JsonObject
+    """Schema of the parameter that the answer fills; empty for other kinds of question."""
+    fingerprint: str
+    """`FunctionSpec.fingerprint` when it was asked."""
+
+
+class Person(Protocol):
+    """A caller who can be asked."""
+
+    async def answer(self, asked: Asked) -> Reply:
+        """Their reply. Has no timeout of its own, and may be cancelled."""
+
+
+def to_ask(result: FunctionResult, turn: Turn, filled: frozenset[str]) -> Asked | None:
+    """The question of `result`, if the caller may answer it; else None. `filled`: parameters that were asked for
+    already."""
+    question, parameter = result.question, {}
+    spec = None if question is None else turn.input.functions.find(question.function)
+    if question is None or spec is None:
+        return None
+    if isinstance(question, ApprovalQuestion) and (question.terms.role is not None or question.terms.by_other):
+        # An approval of another person or a role is given in the chat, where everybody sees who gives it.
+        return None
+    if isinstance(question, ArgumentQuestion):
+        name, execution = question.field, spec.execution
+        if name in filled or name in execution.sensitive or not execution.ask.get(name):
+            # A model can add a missing argument itself, unless the function declares a question to people.
+            return None
+        parameter = spec.parameters["properties"].get(name, {})
+    texts = turn.input.profile().texts
+    said = [one.text for one in asking_messages(result, texts) if one.to is None and one.text.strip()]
+    return Asked(question, "\n".join(said), parameter, spec.fingerprint)
+
+
+def understood(question: Question, text: str, texts: Phrases) -> Answer:
+    """The answer that `text` gives. Callers cancel by other means, so no word does; a standing approval is not
+    possible."""
+    answer = read_answer(question, text, texts)
+    if answer.kind is Answered.CANCELLED and not (isinstance(question, InputQuestion) and question.only_choices):
+        return Answer(Answered.FILLED, text.strip())
+    return Answer(Answered.UNRELATED) if answer.kind is Answered.ALWAYS else answer
+
+
+class Answering:
+    """Continues from a question in the turn that asked it."""
+
+    def __init__(self, invoker: Invokes) -> None:
+        self._invoker = invoker
+
+    async def resume(
+        self, context: MessageContext, turn: Turn, asked: Asked, reply: Reply, path: Path
+    ) -> FunctionResult:
+        """Result of the call that `asked` interrupted on `path`, or why it is not made."""
+        question, texts = asked.question, turn.input.profile().texts
+        waiting = WaitingRun(self._invoker, context, turn, Continuation(path.value, asked.fingerprint, {}))
+        spec = waiting.find(question)
+        if spec is None:
+            return FunctionResult.fail(ErrorCode.REFUSED, waiting.changed(question))
+        if isinstance(question, InputQuestion):
+            said = understood(question, reply.text, texts).value if reply.kind == "answered" else ""
+            return await _resume_run(waiting, question, spec, replace(question.saved_run, answer=said, kind=reply.kind))
+        if isinstance(question, ApprovalQuestion):
+            return await _decide(waiting, question, spec, reply)
+        if reply.kind != "answered":
+            return _left(reply.kind, texts)
+        answer = understood(question, reply.text, texts)
+        if answer.kind is Answered.NO:
+            return _left("cancelled", texts)
+        if not isinstance(question, ArgumentQuestion):
+            is_yes = answer.kind is Answered.YES
+            return await waiting.call(question, spec, question.arguments, confirmed=is_yes)
+        turn.memory.answered = question.field
+        result = await waiting.call(question, spec, with_value(question, spec, answer.value))
+        turn.memory.answered = ""
+        return result
+
+    async def end(self, context: MessageContext, turn: Turn, question: Question, path: Path) -> FunctionResult:
+        """End the run that waits for an answer and gets none. Returns the result for the caller."""
+        told: Sequence[Message] = ()
+        if turn.input.functions.find(question.function) is not None:
+            told = await end_waiting(self._invoker, context, turn, question, path, "expired")
+        return _ended(_left("expired", turn.input.profile().texts), told)
+
+
+async def _resume_run(
+    waiting: WaitingRun, question: InputQuestion | ApprovalQuestion, spec: FunctionSpec, resumed: Resumed
+) -> FunctionResult:
+    """Result of the run that asked `question` and now continues or ends."""
+    result, key = await waiting.resume(question, spec, resumed)
+    if resumed.kind == "answered":
+        return result
+    if resumed.kind == "expired":
+        return _ended(_left("expired", waiting.texts), unknown_end(result))
+    if result.error is not None:
+        return replace(result, question=None)
+    left = _left("cancelled", waiting.texts)
+    if key in waiting.turn.memory.ending:
+        return left
+    own_words = "\n".join(one.text for one in result.messages if one.to is None and one.text.strip())
+    if own_words:
+        left = FunctionResult.fail(ErrorCode.CANCELLED, own_words)
+    return replace(left, messages=tuple(one for one in result.messages if one.to is not None))
+
+
+async def _decide(waiting: WaitingRun, question: ApprovalQuestion, spec: FunctionSpec, reply: Reply) -> FunctionResult:
+    """Result of the call for which the caller's approval was asked."""
+    context, turn, texts = waiting.context, waiting.turn, waiting.texts
+    answer = understood(question, reply.text, texts) if reply.kind == "answered" else Answer(Answered.NO)
+    if answer.kind is Answered.YES:
+        turn.memory.approved = Approved(question.terms.digest, context.sender, always=False)
+        if question.goes_on is not None:
+            return await _resume_run(waiting, question, spec, question.goes_on)
+        result = await waiting.call(question, spec, question.arguments, confirmed=True)
+        turn.memory.approved = None
+        return result
+    kind: ResumedKind = "expired" if reply.kind == "expired" else "cancelled"
+    ended = await end_waiting(waiting.invoker, context, turn, question, Path(waiting.on.path), kind)
+    if kind == "expired":
+        return _ended(_left(kind, texts), ended)
+    said = rejection(context, context, spec.name, answer.value, texts)
+    return _ended(FunctionResult.fail(ErrorCode.REFUSED, said), ended)
+
+
+def _ended(left: FunctionResult, told: Sequence[Message]) -> FunctionResult:
+    """`left` of a run that ended, or `told` if the outcome of one of its effects is unknown."""
+    if not told:
+        return left
+    return FunctionResult.fail(ErrorCode.UNKNOWN_OUTCOME, "\n".join(message.text for message in told))
+
+
+def _left(kind: ResumedKind, texts: Phrases) -> FunctionResult:
+    """Result of a call whose question was not answered."""
+    if kind == "expired":
+        return FunctionResult.fail(ErrorCode.TIMEOUT, texts.say("questions.unanswered"))
+    return FunctionResult.fail(ErrorCode.CANCELLED, texts.say("questions.dropped"))
