@@ -30,19 +30,13 @@ from function_calls.profile import ChatProfile
 from function_calls.questions.argument_questions import faulty
 from function_calls.questions.confirm_questions import confirm_question
 from function_calls.questions.input_questions import has_asked, input_question, nobody_answers
-from function_calls.questions.waiting_runs import end, end_key, end_waiting, held_up, only_ends, with_unknown
+from function_calls.questions.waiting_runs import end, end_key, held_up, only_ends, with_unknown
 from function_calls.result import plain, storable
 from function_calls.rounds.shortlist import found_here
 from function_calls.schema.arguments import as_said, require_json
 from function_calls.schema.commands import spoken_name
 from function_calls.schema.definition import DefinitionError
-from function_calls.spec import (
-    ArgumentFault,
-    FunctionResult,
-    FunctionSpec,
-    InputQuestion,
-    ToolError,
-)
+from function_calls.spec import ArgumentFault, FunctionResult, FunctionSpec, InputQuestion, ToolError
 from function_calls.turn import Run, Turn
 from services.clock import Clock, Deadlines
 from services.fault_points import FaultPoints
@@ -253,8 +247,8 @@ class Invoker:
             # An outer run need not be told of the thread: the turn has noted it.
             raise asyncio.CancelledError from None
         for asked in call.unanswerable(result) if call.asked else ():
-            told = await end_waiting(self, context, turn, asked, Path.NESTED, "expired", end_key(asked.key))
-            result = with_unknown(result, told)
+            ended = CallRequest(context, asked.function, asked.arguments, turn, Path.NESTED, key=end_key(asked.key))
+            result = with_unknown(result, await end(self, ended, replace(asked.saved_run, kind="expired")))
         # A nested effect that has not been seen to end makes the outcome of the whole run unknown.
         abandoned = turn.memory.abandoned_by(key)
         if abandoned:

@@ -90,14 +90,14 @@ def is_repeated(question: Question, asked: Sequence[str]) -> bool:
 def suspended(
     turn: Turn,
     spec: FunctionSpec,
+    result: FunctionResult,
     question: Question,
-    messages: tuple[Message, ...],
     path: Path,
     asked: Sequence[str],
     **rounds: Any,
 ) -> TurnOutcome:
-    """Outcome of a turn that asks `question`, with its saved state. `rounds`: the fields of the Continuation that
-    belong to a model's rounds."""
+    """Outcome of a turn that asks the `question` of `result`, with its saved state. `rounds`: the fields of the
+    Continuation that belong to a model's rounds."""
     on = Continuation(
         path.value,
         # A function may pass on the question of another one that it called.
@@ -108,6 +108,7 @@ def suspended(
         asked_at=turn.memory.asked_at_seconds,
         **rounds,
     )
+    messages = asking_messages(result, turn.input.profile().texts)
     return TurnOutcome(OutcomeKind.SENT, ReasonCode.ASKED, messages, OpenQuestion(question, on), detail=spec.name)
 
 
@@ -150,7 +151,7 @@ def outcome_of(
     """The outcome of a turn that is one run."""
     question = result.question
     if question is not None and not is_repeated(question, asked):
-        return suspended(turn, spec, question, asking_messages(result, turn.input.profile().texts), path, asked)
+        return suspended(turn, spec, result, question, path, asked)
     if result.error is not None:
         reason = _REASONS.get(result.error.code, ReasonCode.FUNCTION_FAILED)
         detail = cause(result, spec)

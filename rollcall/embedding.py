@@ -24,12 +24,11 @@ from function_calls.loading.python_functions import as_spec
 from function_calls.outcome import TurnOutcome
 from function_calls.profile import ChatProfile
 from function_calls.questions.answers import Answered
-from function_calls.questions.open_questions import OpenQuestion
 from function_calls.questions.resume import read_answer
 from function_calls.registry import FunctionRegistry
 from function_calls.router import FunctionCallRouter
 from function_calls.spec import FunctionResult, FunctionSpec
-from function_calls.turn import Turn, TurnInput
+from function_calls.turn import OpenQuestion, Turn, TurnInput
 from services.clock import Clock, Deadlines, SystemClock
 from services.llm.model import ChatModel
 from services.llm.offline.offline import OfflineModel

@@ -1,4 +1,8 @@
-"""Questions that wait for a member.
+"""Questions to members, one module for each kind.
 
-Confirmations, missing arguments, choices and approvals, and how an answer is read.
+`argument_questions`, `confirm_questions`, `approval_questions` and `input_questions` hold how their kind is asked,
+how a message answers it, and how the turn is resumed or expires. `resume` dispatches to them for the router; `callers`
+does the same for MCP clients, the HTTP API and the command line, which wait on the line. Used by `checks`,
+`invocation`, the router and `bot`; the runs and the model's rounds are reached through the protocols of
+`waiting_runs`.
 """

@@ -14,7 +14,7 @@ from function_calls.questions.answers import Answer, Answered
 from function_calls.questions.approval_questions import rejection
 from function_calls.questions.argument_questions import with_value
 from function_calls.questions.resume import read_answer
-from function_calls.questions.waiting_runs import Invokes, WaitingRun, end_waiting, unknown_end
+from function_calls.questions.waiting_runs import Invokes, WaitingRun, unknown_end
 from function_calls.spec import (
     ApprovalQuestion,
     Approved,
@@ -124,9 +124,9 @@ class Answering:
 
     async def end(self, context: MessageContext, turn: Turn, question: Question, path: Path) -> FunctionResult:
         """End the run that waits for an answer and gets none. Returns the result for the caller."""
-        told: Sequence[Message] = ()
-        if turn.input.functions.find(question.function) is not None:
-            told = await end_waiting(self._invoker, context, turn, question, path, "expired")
+        spec = turn.input.functions.find(question.function)
+        on = Continuation(path.value, spec.fingerprint if spec is not None else "", {})
+        told = await WaitingRun(self._invoker, context, turn, on).end(question, "expired")
         return _ended(_left("expired", turn.input.profile().texts), told)
 
 
@@ -162,7 +162,7 @@ async def _decide(waiting: WaitingRun, question: ApprovalQuestion, spec: Functio
         turn.memory.approved = None
         return result
     kind: ResumedKind = "expired" if reply.kind == "expired" else "cancelled"
-    ended = await end_waiting(waiting.invoker, context, turn, question, Path(waiting.on.path), kind)
+    ended = await waiting.end(question, kind)
     if kind == "expired":
         return _ended(_left(kind, texts), ended)
     said = rejection(context, context, spec.name, answer.value, texts)

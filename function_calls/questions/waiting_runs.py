@@ -55,25 +55,6 @@ class ResumesRounds(Protocol):
         """Continue with the result of the interrupted call."""
 
 
-async def end_waiting(
-    invoker: Invokes,
-    context: MessageContext,
-    turn: Turn,
-    question: Question,
-    path: Path,
-    kind: ResumedKind,
-    key: str = "",
-) -> list[Message]:
-    """End the run that waits for the answer to `question`, if there is one, as `end` does. `path`: of the interrupted
-    call. `key`: of the run that ends it; empty: the turn's next key."""
-    saved = question.saved_run
-    if saved is None:
-        return []
-    way = Path.NESTED if question.nested else path
-    request = CallRequest(context, question.function, question.arguments, turn, way, key=key)
-    return await end(invoker, request, replace(saved, answer="", kind=kind))
-
-
 async def end(invoker: Invokes, request: CallRequest, resumed: Resumed) -> list[Message]:
     """Run the function of `request` once more so that the run saved in `resumed` can clean up. Returns what the chat
     must be told: only that the outcome of an effect is unknown."""
@@ -192,6 +173,15 @@ class WaitingRun:
             result = replace(result, question=replace(asked, said=question.said + asked.said))
         return result, key
 
+    async def end(self, question: Question, kind: ResumedKind) -> list[Message]:
+        """End the run that waits for the answer, if there is one, as `end` does. Returns what the chat must be told."""
+        saved, path = question.saved_run, Path.NESTED if question.nested else Path(self.on.path)
+        if saved is None or self.find(question) is None:
+            return []
+        self.turn.memory.state.update(self.on.state)
+        request = CallRequest(self.context, question.function, question.arguments, self.turn, path)
+        return await end(self.invoker, request, replace(saved, answer="", kind=kind))
+
 
 @dataclass(frozen=True, slots=True)
 class WaitingTurn(WaitingRun):
@@ -257,10 +247,3 @@ class WaitingTurn(WaitingRun):
         self.restore()
         refused = FunctionResult.fail(ErrorCode.REFUSED, text)
         return await self.rounds.resume(self.context, self.turn, self.on, refused, spec.name)
-
-    async def end(self, question: Question, kind: ResumedKind) -> list[Message]:
-        """End the run that waits for the answer, if there is one. Returns what the chat must be told."""
-        if question.saved_run is None or self.find(question) is None:
-            return []
-        self.turn.memory.state.update(self.on.state)
-        return await end_waiting(self.invoker, self.context, self.turn, question, Path(self.on.path), kind)

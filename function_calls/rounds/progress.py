@@ -15,7 +15,7 @@ from config.settings import RouterSettings
 from config.texts import Phrases
 from function_calls.call import Path
 from function_calls.failures import FAILURE_ID
-from function_calls.outcome import OutcomeKind, TurnOutcome, asking_messages, cause, sent, shown, suspended
+from function_calls.outcome import OutcomeKind, TurnOutcome, cause, sent, shown, suspended
 from function_calls.registry import FIND_FUNCTIONS, BotFunctions
 from function_calls.result import result_from_json, result_to_json
 from function_calls.rounds.claims import Act, acts_from_json, acts_to_json, nested_acts
@@ -278,12 +278,11 @@ class Progress:
         final: bool,
     ) -> TurnOutcome:
         """End the turn with the question that `result` asks, and save the rounds for its answer."""
-        messages = (*self.said, *self.found, *asking_messages(result, turn.input.profile().texts))
         outcome = suspended(
             turn,
             spec,
+            result,
             question,
-            messages,
             Path.MODEL,
             self.asked,
             transcript=[message_to_json(message) for message in self.messages],
@@ -295,7 +294,7 @@ class Progress:
             remembered=self._remembered(turn),
         )
         error = ErrorCode.SCHEMA_MISMATCH if isinstance(question, ArgumentQuestion) else None
-        return replace(outcome, error=error)
+        return replace(outcome, messages=(*self.said, *self.found, *outcome.messages), error=error)
 
     def all_direct(self, turn: Turn) -> bool:
         """Whether every call of the latest answer speaks for itself."""

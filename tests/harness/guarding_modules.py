@@ -27,6 +27,11 @@ def _calls(*names: str) -> tuple[str, ...]:
 
 _QUESTIONS = _bot("ends_of_questions", "handler_question_rights", "handler_questions", "nested_questions")
 _ANSWERS = (*_QUESTIONS, *_bot("cancelled_runs", "late_answers"), *_calls("answered_questions", "questions"))
+_RESUMED = (
+    *(*_ANSWERS, *_bot("approval_answers", "approvals", "late_approvals", "mcp_questions", "open_questions")),
+    *_bot("resumed_rounds", "waiting_approvals", "yes_to_an_edition"),
+    *_calls("answers", "every_approval_check_matters", "every_taint_check_matters"),
+)
 
 GUARDING: Mapping[str, Guarding] = {
     "function_calls/invocation.py": Guarding(
@@ -88,9 +93,7 @@ GUARDING: Mapping[str, Guarding] = {
         {
             "Approvals.judge: turn.memory.taint": "a shortcut: where nothing taints, is_tainted says no",
             "Approvals.decide: terms.grant": "a shortcut: nothing is allowed for always under an empty key",
-            "Approvals._no_room: one.question.terms is not None": (
-                "for the types alone: what waits for a yes says what for"
-            ),
+            "Approvals._no_room: one.terms is not None": "for the types alone: approvals are all that waits there",
             "Approvals._ruled: len(self._known) >= _REMEMBERED": "it bounds the memory: what is gone is found again",
             "Taint.judge: not turn.memory.taint": "a shortcut: where nothing taints, is_tainted says no",
         },
@@ -112,33 +115,34 @@ GUARDING: Mapping[str, Guarding] = {
             )
         },
     ),
-    "function_calls/handler_questions.py": Guarding(
+    "function_calls/questions/input_questions.py": Guarding(
         (
-            *(*_QUESTIONS, *_bot("mcp_questions"), *_calls("handlers/reminders", "nested_calls")),
-            *(
-                *_QUESTIONS,
-                *_calls("every_check_matters", "permissions", "nested_calls", "tool_modules/human"),
-            ),
+            *(*_ANSWERS, *_bot("mcp_questions"), *_calls("handlers/reminders", "nested_calls")),
+            *_calls("every_check_matters", "permissions", "tool_modules/human"),
         ),
         {
-            "with_its_run: question is None": "for the types alone: whoever calls it has a question",
-            "with_its_run: {}": "an empty state is read from whatever is false",
-            "with_its_run: not too_much": "a shortcut: of two reasons to stop a run the log has the first",
-            "has_asked: question is None": "for the types alone: whoever calls it has a question",
-            "has_asked: depth": "a run within another is on a way of its own, which is none of the unanswered ones",
-            "Ended.of: {}": "for the types alone: what a run asks in its midst has what it goes on from",
-            "held_up: resumed is None": "a question that goes on from nothing says so already",
+            "input_question: not too_much": "a shortcut: of two reasons to stop a run the log has the first",
+            "has_asked: depth": "a nested run is on a path of its own, which is none of the unanswered ones",
         },
     ),
-    "function_calls/resuming.py": Guarding(
-        (
-            *_ANSWERS,
-            *_bot("approvals", "late_approvals", "mcp_questions", "open_questions", "resumed_rounds"),
-            *_bot("waiting_approvals", "yes_to_an_edition"),
-            *_calls("every_approval_check_matters"),
-        ),
-        {"run_held_up: nested": "a run of its own is refused for the same where it is run"},
+    **dict.fromkeys(
+        [
+            "function_calls/questions/argument_questions.py",
+            "function_calls/questions/confirm_questions.py",
+            "function_calls/questions/approval_questions.py",
+            "function_calls/questions/callers.py",
+            "function_calls/questions/resume.py",
+        ],
+        Guarding(_RESUMED),
     ),
+    "function_calls/questions/waiting_runs.py": Guarding(
+        (*_RESUMED, *_calls("every_check_matters", "nested_calls", "permissions", "tool_modules/human")),
+        {
+            "held_up: resumed is None": "a question that continues from nothing says so already",
+            "WaitingRun.call: question.nested": "a run that is not nested is refused for the same where it is run",
+        },
+    ),
+    "function_calls/outcome.py": Guarding((*_ANSWERS, *_bot("budgets", "timers"), *_calls("permissions", "router"))),
     "function_calls/rounds/progress.py": Guarding(
         (*_ANSWERS, *_bot("budget_limits", "budgets", "explanations", "timers"), *_calls("permissions", "router"))
     ),
@@ -176,7 +180,6 @@ GUARDING: Mapping[str, Guarding] = {
             "call_function: asked.waits is not None (2)": "for the types alone: what goes on is what it waits for",
             '_Asked.answered: ""': "for the types alone: a script that has asked goes on with an answer",
             '_goes_on: ""': "for the types alone: a run goes on with an answer, be it an empty one",
-            "_waits: {}": "for the types alone: what a run asks in its midst has what it goes on from",
         },
     ),
 }
