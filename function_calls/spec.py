@@ -298,14 +298,14 @@ class FunctionResult:
         passes_on: str = "",
         takes_files: bool = False,
     ) -> FunctionResult:
-        """Not done yet: the member is asked `text`. The answer runs the same function with the same arguments once
-        more, and `call.resumed` then holds it together with `resume`, which is plain data. `only_choices`: whatever
-        else than one of `choices` the member says is talk, and the question waits on; a no may bear its reason.
-        `passes_on`: the key of the question of a run within this one, which is then given the answer by
-        `call.invoke(goes_on=…)`. `takes_files`: a file without words is an answer too, and an empty one."""
+        """Ask the member `text`. The answer runs the function again with the same arguments; `call.resumed` then holds
+        the answer and `resume`, which is plain data. `only_choices`: a message that is none of `choices` is not an
+        answer, and the question stays open; a no may include its reason. `passes_on`: key of the nested run whose
+        question this is; give it the answer with `call.invoke(goes_on=…)`. `takes_files`: a file without text is an
+        answer, with an empty text."""
         if only_choices and not choices:
             raise ValueError("a question with only_choices offers some")
-        # Which function it is, and with what, is known to whoever runs it.
+        # The invoker fills in the function and its arguments.
         question = InputQuestion(
             text,
             "",
