@@ -18,8 +18,7 @@ from bot.direct_calls import DirectCalls
 from bot.engine.embedded import EmbeddedEngine
 from bot.housekeeping import Backups, Housekeeping
 from bot.intake.intake import Intake
-from bot.live.dead_letters import DeadLetters
-from bot.live.operator_notices import OperatorNews
+from bot.live.operator_notices import DeadLetters, OperatorNews
 from bot.live.settings import LiveSettings, Reload
 from bot.platforms.base import ChatPlatform
 from bot.registration.function_sources import FunctionSources

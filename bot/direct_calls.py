@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 import structlog
 
 from bot.chats.chats import Chats
-from bot.delivery.delivery import Delivery, Parcel
-from bot.delivery.outbox_rows import Address, Origin, OutboxRows
+from bot.delivery.delivery import Address, Delivery, Origin, OutboxRows, Parcel
 from bot.delivery.outgoing import addressed_to
 from bot.intake.intake import fit_text
 from bot.turns.turn_log import StoreTurnLog
@@ -22,9 +21,9 @@ from function_calls.checks.permissions import callable_here
 from function_calls.context import Kind, MessageContext, MessageKey, Sender
 from function_calls.failures import unknown
 from function_calls.invocation import Invoker
-from function_calls.questions.answers import Answered
 from function_calls.questions.callers import Answering, Asked, Person, Reply, to_ask, understood
 from function_calls.questions.input_questions import MOST_QUESTIONS
+from function_calls.questions.open_questions import Answered
 from function_calls.registry import BotFunctions, FunctionRegistry
 from function_calls.spec import (
     ApprovalQuestion,

@@ -26,8 +26,7 @@ from bot.housekeeping import Backups, Expiry, Housekeeping
 from bot.intake.gate import Decisions
 from bot.intake.intake import Intake
 from bot.intake.notices import Alternations, Notices
-from bot.live.dead_letters import DeadLetters
-from bot.live.operator_notices import OperatorNews
+from bot.live.operator_notices import DeadLetters, OperatorNews
 from bot.live.settings import LiveSettings, Reload, secrets_of
 from bot.overrides import Given
 from bot.platforms.base import ChatPlatform, Linked

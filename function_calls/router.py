@@ -15,7 +15,7 @@ from function_calls.invocation import Invoker
 from function_calls.llm import FunctionCallLLM
 from function_calls.outcome import OutcomeKind, TurnOutcome, outcome_of, sent
 from function_calls.ports import TimerEnds
-from function_calls.questions.answers import Answered
+from function_calls.questions.open_questions import Answered
 from function_calls.questions.resume import Questions, read_answer
 from function_calls.registry import BotFunctions, CommandLine
 from function_calls.schema.commands import arguments_of, fault_text, is_command_word, plain_name

@@ -23,7 +23,7 @@ from function_calls.llm import FunctionCallLLM
 from function_calls.loading.python_functions import as_spec
 from function_calls.outcome import TurnOutcome
 from function_calls.profile import ChatProfile
-from function_calls.questions.answers import Answered
+from function_calls.questions.open_questions import Answered
 from function_calls.questions.resume import read_answer
 from function_calls.registry import FunctionRegistry
 from function_calls.router import FunctionCallRouter

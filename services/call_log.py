@@ -9,8 +9,8 @@ from pathlib import Path
 
 import orjson
 
-from services.private_files import make_private
 from services.refs import JsonObject
+from services.storage import make_private
 
 
 class RotatingFile:

@@ -213,3 +213,16 @@ def _skipped(pattern: Sequence[str], places: set[int]) -> set[int]:
             place += 1
             found.add(place)
     return found
+
+
+_OTHERS = 0o077
+
+
+def make_private(path: Path) -> None:
+    """Take `path` from group and others, where it is there and they have any rights. Raises OSError."""
+    try:
+        mode = path.stat().st_mode
+        if mode & _OTHERS:
+            path.chmod(mode & ~_OTHERS & 0o777)
+    except FileNotFoundError:
+        return

@@ -22,7 +22,7 @@ from services.llm.offline.offline import OfflineModel
 from services.store.chats import mcp_pins
 from services.store.ids import Ids
 from services.store.port import Write
-from services.store.side import ReaderError
+from services.store.reader import ReaderError
 
 
 @asynccontextmanager

@@ -20,7 +20,7 @@ from config.settings import Settings
 from function_calls.schema.definition import DefinitionError
 from services.scripts.basic_tools import COUNTER
 from services.store.chats import basic_tools
-from services.store.side import Beside
+from services.store.reader import Beside
 from services.store.turns import audit
 
 

@@ -26,7 +26,7 @@ from function_calls.call import CallRequest
 from function_calls.call import Path as CallPath
 from function_calls.context import Kind, MessageContext, MessageKey, Sender
 from function_calls.outcome import asking_messages
-from function_calls.questions.answers import Answered
+from function_calls.questions.open_questions import Answered
 from function_calls.questions.resume import read_answer
 from function_calls.schema.commands import value_of
 from function_calls.schema.definition import DefinitionError

@@ -20,7 +20,7 @@ from services.refs import JsonObject
 from services.store.chats import outcomes
 from services.store.chats.outcomes import COUNTER, DeadKind
 from services.store.port import Row, Write
-from services.store.side import Beside
+from services.store.reader import Beside
 from services.store.turns import audit
 from services.times.recurrence import instant_text
 

@@ -14,8 +14,7 @@ from pathlib import Path
 
 from bot.checks.functions_check import Code, ProcessUse, check_functions, processes_of
 from bot.cli.options import add_config, config_path
-from bot.database.opening import database_of, restore_advice
-from bot.database.server import state_on_server
+from bot.database.opening import database_of, restore_advice, state_on_server
 from bot.registration.models import online_models
 from bot.registration.services import news_of, searcher_of
 from config.diagnostics import Diagnostic
@@ -29,9 +28,8 @@ from services.llm.model import ChatModel, ModelError
 from services.llm.offline.offline import OfflineModel
 from services.refs import Trouble
 from services.sandbox.sandbox import Sandbox
-from services.store.migrations.transaction import VERSIONS
-from services.store.revisions import read_revisions
-from services.store.side import ReaderError
+from services.store.migrations.transaction import VERSIONS, read_revisions
+from services.store.reader import ReaderError
 from services.store.sqlite.upgrade import damage
 from services.web.http import WebError
 from services.web.search import Searcher, advice

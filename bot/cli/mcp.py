@@ -29,7 +29,7 @@ from services.mcp.tools import COUNTER, Pin, PinState, ToolDefinition, pin_of
 from services.refs import ChatRef, Role
 from services.store.chats import mcp_pins
 from services.store.port import StoreError, Write
-from services.store.side import Beside
+from services.store.reader import Beside
 from services.store.sqlite.lock import StoreInUse
 from services.store.turns import audit
 

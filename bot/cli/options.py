@@ -14,7 +14,7 @@ from bot.database.opening import beside_of
 from config.loader import SettingsInvalid, load_settings
 from config.settings import Settings
 from services.refs import ChatRef, MemberRef
-from services.store.side import Beside, ReaderError
+from services.store.reader import Beside, ReaderError
 
 SHIPPED = Path(__file__).parents[2] / "config" / "bot.yaml"
 _MOST_HOURS = 1_000_000.0

@@ -12,9 +12,8 @@ from bot.database.opening import database_of
 from bot.housekeeping import backups_of
 from config.settings import Settings
 from services.clock import SystemClock
-from services.store.migrations.transaction import VERSIONS
+from services.store.migrations.transaction import VERSIONS, read_revisions
 from services.store.port import StoreError
-from services.store.revisions import read_revisions
 from services.store.sqlite.lock import StoreLock
 from services.store.sqlite.upgrade import damage, newest_good, restore, schema_version, taken_at
 

@@ -21,8 +21,7 @@ from config.settings import Settings
 from function_calls.checks.budgets import MICROS
 from services.clock import SystemClock
 from services.refs import JsonObject
-from services.store.reader import CallStatistics, UsedShare
-from services.store.side import ReaderError
+from services.store.reader import CallStatistics, ReaderError, UsedShare
 
 WORDS = "(words)"
 """Stands for the functions of a decision that calls none."""

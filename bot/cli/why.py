@@ -13,7 +13,7 @@ from config.settings import Settings
 from config.texts import Texts
 from function_calls.profile import reason_text
 from services.refs import ReasonCode
-from services.store.side import ReaderError
+from services.store.reader import ReaderError
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

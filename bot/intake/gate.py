@@ -11,9 +11,8 @@ from bot.chats.chats import Chats, ServedChat
 from bot.chats.open_questions import OpenQuestions
 from config.texts import Phrases
 from function_calls.context import Kind, MessageContext
-from function_calls.questions.answers import Answered
 from function_calls.questions.approval_questions import codes_in, too_late
-from function_calls.questions.open_questions import open_from_json
+from function_calls.questions.open_questions import Answered, open_from_json
 from function_calls.questions.resume import read_answer
 from function_calls.registry import BotFunctions
 from function_calls.router import unknown_command

@@ -24,8 +24,8 @@ from bot.platforms.mentions import Found, finding
 from config.settings import LimitsSettings
 from config.texts import Phrases
 from function_calls.context import Kind, MessageContext, MessageKey, context_from_json, context_to_json
-from function_calls.questions.answers import Answered
 from function_calls.questions.approval_questions import is_about_a_code
+from function_calls.questions.open_questions import Answered
 from function_calls.questions.resume import is_decision, read_answer
 from function_calls.registry import BotFunctions
 from function_calls.turn import OpenQuestion

@@ -13,8 +13,8 @@ import structlog
 
 from config.settings import LoggingSettings
 from services.call_log import RotatingFile
-from services.private_files import make_private
 from services.redaction import Redactor
+from services.storage import make_private
 
 _LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 _BYTES_PER_MEGABYTE = 1_000_000

@@ -10,8 +10,7 @@ import structlog
 from bot.chats.chat_notes import Beginnings
 from bot.chats.chats import Chats
 from bot.chats.open_questions import Asked, OpenQuestions
-from bot.delivery.delivery import Delivery, Parcel
-from bot.delivery.outbox_rows import Address, Origin, OutboxRows
+from bot.delivery.delivery import Address, Delivery, Origin, OutboxRows, Parcel
 from bot.delivery.outgoing import Due, addressed_to
 from bot.engine.embedded import Job
 from bot.telemetry.metrics import Metrics

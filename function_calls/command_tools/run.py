@@ -44,8 +44,8 @@ from function_calls.command_tools.words import (
 from function_calls.context import MessageContext
 from function_calls.failures import REFUSED_BY, broken, noted, own_words, unknown
 from function_calls.loading.module_loading import is_of_an_edition
-from function_calls.questions.answers import Answered
 from function_calls.questions.approval_questions import read_decision
+from function_calls.questions.open_questions import Answered
 from function_calls.result import normalised
 from function_calls.schema.commands import done_text, spoken_name
 from function_calls.spec import Choice, FunctionResult, FunctionSpec, Resumed, ToolError

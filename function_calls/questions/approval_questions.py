@@ -13,7 +13,7 @@ import orjson
 from config.texts import Phrases
 from function_calls.context import MessageContext, Sender
 from function_calls.outcome import TurnOutcome, sent
-from function_calls.questions.answers import SEPARATORS, Answer, Answered, read_yes_or_no
+from function_calls.questions.open_questions import SEPARATORS, Answer, Answered, read_yes_or_no
 from function_calls.questions.waiting_runs import WaitingTurn
 from function_calls.spec import ApprovalQuestion, ApprovalTerms, Approved, Became, Choice, FunctionSpec, Message
 from services.patterns import visible_line

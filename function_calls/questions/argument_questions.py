@@ -9,8 +9,7 @@ from typing import Any
 from config.texts import Phrases
 from function_calls.outcome import TurnOutcome
 from function_calls.profile import ChatProfile
-from function_calls.questions.answers import Answer, Answered, bare_word
-from function_calls.questions.open_questions import declared_text
+from function_calls.questions.open_questions import Answer, Answered, bare_word, declared_text
 from function_calls.questions.waiting_runs import WaitingTurn
 from function_calls.schema.commands import allowed, fault_text, spoken_name, value_of
 from function_calls.spec import ArgumentFault, ArgumentQuestion, Choice, FunctionResult, FunctionSpec

@@ -10,9 +10,9 @@ from config.texts import Phrases
 from function_calls.call import Path
 from function_calls.context import MessageContext
 from function_calls.outcome import asking_messages
-from function_calls.questions.answers import Answer, Answered
 from function_calls.questions.approval_questions import rejection
 from function_calls.questions.argument_questions import with_value
+from function_calls.questions.open_questions import Answer, Answered
 from function_calls.questions.resume import read_answer
 from function_calls.questions.waiting_runs import Invokes, WaitingRun, unknown_end
 from function_calls.spec import (

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from config.texts import Phrases
 from function_calls.outcome import TurnOutcome
-from function_calls.questions.answers import Answered, read_yes_or_no
-from function_calls.questions.open_questions import declared_text, shown_value
+from function_calls.questions.open_questions import Answered, declared_text, read_yes_or_no, shown_value
 from function_calls.questions.waiting_runs import WaitingTurn
 from function_calls.schema.commands import spoken_name
 from function_calls.spec import Choice, ConfirmQuestion, FunctionSpec

@@ -12,7 +12,7 @@ from config.texts import Phrases
 from function_calls.call import Path
 from function_calls.failures import LASTS, REFUSED_BY
 from function_calls.outcome import TurnOutcome, asking_messages, sent
-from function_calls.questions.answers import Answer, Answered, bare_word, read_yes_or_no
+from function_calls.questions.open_questions import Answer, Answered, bare_word, read_yes_or_no
 from function_calls.questions.waiting_runs import WaitingTurn
 from function_calls.result import plain
 from function_calls.schema.commands import spoken_name

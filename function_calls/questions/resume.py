@@ -8,7 +8,7 @@ from config.texts import Phrases
 from function_calls.context import Kind, MessageContext
 from function_calls.outcome import TurnOutcome, sent
 from function_calls.questions import approval_questions, argument_questions, confirm_questions, input_questions
-from function_calls.questions.answers import Answer, read_yes_or_no
+from function_calls.questions.open_questions import Answer, read_yes_or_no
 from function_calls.questions.waiting_runs import Invokes, ResumesRounds, WaitingTurn
 from function_calls.spec import ApprovalQuestion, ArgumentQuestion, ConfirmQuestion, InputQuestion, Message, Question
 from function_calls.turn import OpenQuestion, Turn

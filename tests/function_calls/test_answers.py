@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from config.sections.bots import ApprovalsSettings
 from config.texts import Texts
 from function_calls.checks.approvals import Approvals
-from function_calls.questions.answers import Answered
 from function_calls.questions.approval_questions import codes_in, read_decision
+from function_calls.questions.open_questions import Answered
 from function_calls.spec import ApprovalQuestion, ApprovalTerms
 from services.chats.grants import Grants
 from services.clock import VirtualClock

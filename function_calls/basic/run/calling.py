@@ -14,7 +14,7 @@ from function_calls.basic.keywords import Asks, Grants, ScriptRun, Value
 from function_calls.basic.run.session import HeldUpWithin, count_up
 from function_calls.call import Call
 from function_calls.checks.permissions import reaches_out
-from function_calls.questions.answers import Answered, read_yes_or_no
+from function_calls.questions.open_questions import Answered, read_yes_or_no
 from function_calls.questions.waiting_runs import unknown_end
 from function_calls.schema.commands import arguments_of, fault_text, plan_for, value_of
 from function_calls.spec import (

@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 from config.texts import Phrases
 from function_calls.basic.keywords import Value
 from function_calls.context import Attachment
-from function_calls.questions.answers import Answered, read_yes_or_no
+from function_calls.questions.open_questions import Answered, read_yes_or_no
 from services.patterns import lazy_pattern
 from services.times import Kind, Reading, Times
 

@@ -14,7 +14,7 @@ from services.clock import Clock
 from services.retry import Retry, RetryPolicy, Verdict
 from services.store.port import Row, StoreError
 from services.store.postgres.connections import adapt, address_of, passes, place_of
-from services.store.side import ReaderError
+from services.store.reader import ReaderError
 from services.store.statements import DialectName
 
 _Connection = psycopg.AsyncConnection[dict[str, Any]]

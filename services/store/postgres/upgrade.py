@@ -16,10 +16,17 @@ from sqlalchemy.dialects.postgresql.base import PGTypeCompiler
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
-from services.store.migrations.transaction import VERSIONS
+from services.store.migrations.transaction import (
+    VERSIONS,
+    DatabaseTooNew,
+    Revisions,
+    Upgraded,
+    create,
+    migrate,
+    read_revisions,
+)
 from services.store.port import StoreError
 from services.store.postgres.connections import address_of, place_of
-from services.store.revisions import DatabaseTooNew, Revisions, Upgraded, create, migrate, read_revisions
 
 _LOCK = 0x526F6C6C_55706772  # "RollUpgr"
 _TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = current_schema()"

@@ -12,7 +12,7 @@ from typing import Any
 import structlog
 
 from services.clock import Clock
-from services.private_files import make_private
+from services.storage import make_private
 from services.store.port import (
     Query,
     Row,
@@ -24,7 +24,7 @@ from services.store.port import (
     StoreHealth,
     Write,
 )
-from services.store.side import ReaderError
+from services.store.reader import ReaderError
 from services.store.sqlite.disk import Disk
 from services.store.sqlite.integrity import IntegrityCheck, refuse_damaged
 from services.store.sqlite.lock import StoreLock

@@ -16,9 +16,16 @@ from sqlalchemy import MetaData
 from sqlalchemy.exc import SQLAlchemyError
 
 from services.clock import Clock
-from services.store.migrations.transaction import VERSIONS, transaction
+from services.store.migrations.transaction import (
+    VERSIONS,
+    DatabaseTooNew,
+    Upgraded,
+    create,
+    migrate,
+    read_revisions,
+    transaction,
+)
 from services.store.port import StoreDamaged, StoreError, StoreFull
-from services.store.revisions import DatabaseTooNew, Upgraded, create, migrate, read_revisions
 from services.store.sqlite.integrity import IntegrityCheck
 from services.store.sqlite.writer import refusal
 

@@ -11,9 +11,8 @@ from services.clock import SystemClock
 from services.times.en.durations import ONE, unit_at
 from services.times.places import Places
 from services.times.words.lexicon import HOURS_OF, MONTHS, PORTIONS, WEEKDAYS, WHICH
-from services.times.words.parts import Clock, Part, Parts, Spot
+from services.times.words.parts import Clock, Part, Parts, Spot, one_day
 from services.times.words.readings import Grain
-from services.times.words.spans import one_day
 from services.times.words.tokens import NUMBER, WORD, Line
 
 _PAST = frozenset(("past", "after"))

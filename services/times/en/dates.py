@@ -8,9 +8,8 @@ from datetime import date, timedelta
 from services.times.en.durations import amount_at, unit_at
 from services.times.words.holidays import holiday_at
 from services.times.words.lexicon import ABBREVIATED_EDGES, EDGES, MONTHS, ORDINALS, SEASONS, TODAY, WEEKDAYS, WHICH
-from services.times.words.parts import Part, Span
+from services.times.words.parts import Part, Span, one_day, season_span, unit_span, weekend_span, year_span
 from services.times.words.readings import Grain, days_in_month
-from services.times.words.spans import one_day, season_span, unit_span, weekend_span, year_span
 from services.times.words.tokens import NUMBER, ORDINAL, WORD, Line
 
 _SEPARATORS = frozenset("-/.–")

@@ -5,9 +5,8 @@ from __future__ import annotations
 from datetime import date, datetime, time, timedelta
 
 from services.times.words.holidays import LENGTHS, day_of, nth_weekday
-from services.times.words.parts import Part, Span, without
+from services.times.words.parts import Part, Span, month_span, unit_span, weekend_span, without, year_span
 from services.times.words.readings import Grain, Trouble, days_in_month
-from services.times.words.spans import month_span, unit_span, weekend_span, year_span
 
 _DAY = timedelta(days=1)
 _DAY_BEGINS = 4

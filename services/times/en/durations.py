@@ -7,9 +7,8 @@ from datetime import datetime, timedelta
 from fractions import Fraction
 
 from services.times.words.lexicon import ORDINALS, PLURAL_WEEKDAYS, UNITS, WEEKDAYS
-from services.times.words.parts import Part, Parts, Spot
+from services.times.words.parts import Part, Parts, Spot, moved, one_day, unit_span, working_days_later
 from services.times.words.readings import Grain, Length
-from services.times.words.spans import moved, one_day, unit_span, working_days_later
 from services.times.words.tokens import NUMBER, ORDINAL, WORD, Line
 
 _SECONDS = {Grain.SECOND: 1, Grain.MINUTE: 60, Grain.HOUR: 3600, Grain.DAY: 86_400}

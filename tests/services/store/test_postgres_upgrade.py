@@ -11,10 +11,9 @@ import psycopg
 import pytest
 
 from services.store.all_tables import all_tables
-from services.store.migrations.transaction import VERSIONS
+from services.store.migrations.transaction import VERSIONS, DatabaseTooNew, Upgraded, read_revisions
 from services.store.port import StoreError
 from services.store.postgres.upgrade import upgrade
-from services.store.revisions import DatabaseTooNew, Upgraded, read_revisions
 from tests.harness.postgres_server import PostgresServer
 
 FIRST = "03300af6cec5"

@@ -15,9 +15,8 @@ from sqlalchemy import text as sql_text
 
 from services.clock import VirtualClock
 from services.store.migrations.commands import migrate, write_revision
-from services.store.migrations.transaction import transaction
+from services.store.migrations.transaction import DatabaseTooNew, Revisions, Upgraded, read_revisions, transaction
 from services.store.port import StoreBroken, StoreError
-from services.store.revisions import DatabaseTooNew, Revisions, Upgraded, read_revisions
 from services.store.schema import integer, text
 from services.store.sqlite.upgrade import upgrade
 
