@@ -24,7 +24,7 @@ from function_calls.encodings import imported_definition
 from function_calls.schema.arguments import SchemaArguments
 from function_calls.schema.definition import DefinitionError
 from function_calls.schema.schema import UnusableSchema, imported
-from function_calls.spec import ArgumentFault
+from function_calls.spec import ArgumentError
 
 _BATCHES = 21
 _ROUNDS = 50
@@ -149,7 +149,7 @@ def _accepted(schema: dict[str, Any], arguments: dict[str, Any]) -> Case | None:
     try:
         case = case_of(schema, arguments)
         case.parse(arguments)
-    except (UnusableSchema, ArgumentFault):
+    except (UnusableSchema, ArgumentError):
         return None
     return case
 

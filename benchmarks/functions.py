@@ -149,7 +149,7 @@ class Number(BaseModel):
 
 
 def _command(name: str, effect: str) -> FunctionSpec:
-    async def run(ctx: MessageContext, args: Number) -> FunctionResult:
+    async def run(context: MessageContext, args: Number) -> FunctionResult:
         return FunctionResult.say(f"{name}:{args.n}")
 
     mark = tool_function(name, "Repeat a number.", commands=[name], effect=effect)
@@ -162,7 +162,7 @@ def _function(name: str, description: str, parameters: dict[str, _Parameter]) ->
     }
     answer = _weather if name.startswith("get_weather") else _done
 
-    async def run(ctx: MessageContext, args: Any) -> FunctionResult:
+    async def run(context: MessageContext, args: Any) -> FunctionResult:
         return FunctionResult.say(answer(args))
 
     # The model of the arguments exists only now; an annotation in the source could not name it.

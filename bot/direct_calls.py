@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import structlog
 
 from bot.chats.chats import Chats
-from bot.delivery.delivery import Address, Delivery, Origin, OutboxRows, Parcel
+from bot.delivery.delivery import Address, Delivery, Origin, OutboundMessage, OutboxRows
 from bot.delivery.outgoing import addressed_to
 from bot.intake.intake import fit_text
 from bot.turns.turn_log import StoreTurnLog
@@ -315,15 +315,15 @@ class DirectCalls:
         turn_input = TurnInput(str(turn_id), functions, lambda: chats.profile(chat), **given)
         return Turn(turn_input, self._clock.monotonic() + self._timeout_seconds)
 
-    async def _keep(self, writes: Sequence[Write], parcels: Sequence[Parcel]) -> None:
+    async def _keep(self, writes: Sequence[Write], parcels: Sequence[OutboundMessage]) -> None:
         await self._store.commit(writes)
         self._delivery.hand_over(parcels)
 
-    def _sorted(self, running: RunningCall, messages: Sequence[Message]) -> tuple[list[Write], list[Parcel]]:
+    def _sorted(self, running: RunningCall, messages: Sequence[Message]) -> tuple[list[Write], list[OutboundMessage]]:
         """The writes and parcels of those of `messages` that are for others. What is for the caller, and what nobody
         can be given here, `running` keeps."""
         writes: list[Write] = []
-        parcels: list[Parcel] = []
+        parcels: list[OutboundMessage] = []
         context, turn = running.context, running.turn
         profile, now_ms = turn.input.profile(), self._clock.now_ms()
         here, elsewhere = _told_apart(messages, context)

@@ -12,8 +12,8 @@ import structlog
 from bot.chats.chats import Chats
 from bot.chats.open_questions import OpenQuestions
 from bot.database.opening import database_of
-from bot.delivery.delivery import Parcel
-from bot.intake.gate import Verdict
+from bot.delivery.delivery import OutboundMessage
+from bot.intake.gate import GateDecision
 from bot.intake.intake import Intake
 from bot.intake.notices import Notices
 from config.diagnostics import Diagnostic
@@ -76,12 +76,12 @@ class Expiry:
         if asker is None:
             raise ValueError("a question that a function asked has an asker")
 
-        def claim(verdict: Verdict, turn_id: int) -> Sequence[Write]:
+        def claim(decision: GateDecision, turn_id: int) -> Sequence[Write]:
             return [pending.end_unanswered(question.id, turn_id)]
 
         context = self._context(asker, question.id)
-        verdict = await self._intake.fire(context, claim, question=question)
-        return verdict.reason is not ReasonCode.QUEUE_FULL
+        decision = await self._intake.fire(context, claim, question=question)
+        return decision.reason is not ReasonCode.QUEUE_FULL
 
     def _context(self, asker: MessageContext, id_: int) -> MessageContext:
         """The event that stands for it: the asker's, who says nothing."""
@@ -211,7 +211,7 @@ class Housekeeping:
         if left:
             await self._expiry.end(left)
 
-    async def _not_allowed(self, question: OpenQuestion, *, others_wait: bool) -> tuple[Write, Parcel]:
+    async def _not_allowed(self, question: OpenQuestion, *, others_wait: bool) -> tuple[Write, OutboundMessage]:
         """What the chat hears of it, which closes the message that asked."""
         terms = question.terms
         if terms is None:

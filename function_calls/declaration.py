@@ -31,7 +31,7 @@ class Declaration:
 def tool_function(
     name: str = "", description: str = "", examples: Sequence[str] = (), **meta: Any
 ) -> Callable[[Function], Function]:
-    """Mark `async def f(ctx: MessageContext, args: Model, *, service: Type) -> FunctionResult` as a function that a
+    """Mark `async def f(context: MessageContext, args: Model, *, service: Type) -> FunctionResult` as a function that a
     model and people may call. Without `name` it is called like the Python function; without `description` the first
     paragraph of the docstring serves. `meta` takes the other fields of FunctionSpec; unknown ones become metadata."""
 

@@ -15,7 +15,7 @@ from function_calls.call import Call, CallRequest, Path
 from function_calls.checks.permissions import (
     ALLOWED,
     Policies,
-    Verdict,
+    PolicyDecision,
     callable_here,
     is_risky,
     is_tainted,
@@ -36,7 +36,7 @@ from function_calls.rounds.shortlist import found_here
 from function_calls.schema.arguments import as_said, require_json
 from function_calls.schema.commands import spoken_name
 from function_calls.schema.definition import DefinitionError
-from function_calls.spec import ArgumentFault, FunctionResult, FunctionSpec, InputQuestion, ToolError
+from function_calls.spec import ArgumentError, FunctionResult, FunctionSpec, InputQuestion, ToolError
 from function_calls.turn import Run, Turn
 from services.clock import Clock, Deadlines
 from services.fault_points import FaultPoints
@@ -104,7 +104,7 @@ class Invoker:
             if request.path is Path.NESTED:
                 require_json(request.arguments, spec.parameters)
             arguments = spec.arguments.parse(as_said(spec.arguments, request.arguments, profile))
-        except ArgumentFault as fault:
+        except ArgumentError as fault:
             return await self._not_run(request, spec, faulty(spec, fault, request.arguments, profile))
         run = Run(key, spec, arguments, request.path, request.round_number, request.request_id)
         is_paid, approved = known is not None and known.function == spec.name, turn.memory.approved
@@ -172,12 +172,12 @@ class Invoker:
             judged = policy.judge(context, spec, arguments, turn)
             if judged is ALLOWED:
                 continue
-            verdict = judged if isinstance(judged, Verdict) else await judged
-            if verdict.refusal is not None:
+            decision = judged if isinstance(judged, PolicyDecision) else await judged
+            if decision.refusal is not None:
                 if only_ends(run.key, turn):
                     break
-                return held_up(verdict.refusal, turn.memory.resuming.get(run.key))
-            writes += verdict.writes
+                return held_up(decision.refusal, turn.memory.resuming.get(run.key))
+            writes += decision.writes
         if (spec.access.confirm or request.uncertain) and not is_confirmed:
             return FunctionResult(question=confirm_question(spec, spec.arguments.dump(arguments), profile.texts))
         self._reach("tool.before_intent_record")
@@ -195,8 +195,8 @@ class Invoker:
     async def _overtaken(self, context: MessageContext, run: Run, turn: Turn) -> FunctionResult | None:
         """The budget's refusal, if another turn used up the budget between the check and the charge."""
         judged = self._policies.budget.judge(context, run.spec, run.arguments, turn)
-        verdict = judged if isinstance(judged, Verdict) else await judged
-        return verdict.refusal
+        decision = judged if isinstance(judged, PolicyDecision) else await judged
+        return decision.refusal
 
     async def _not_run(
         self, request: CallRequest, spec: FunctionSpec, result: FunctionResult, arguments: Any = None

@@ -37,7 +37,7 @@ from services.llm.model import (
     call_from_json,
     message_from_json,
 )
-from services.refs import ErrorCode, ReasonCode, Trouble
+from services.refs import ErrorCode, ModelProblem, ReasonCode
 
 _log = structlog.get_logger("llm")
 _WORDS = re.compile(r"[\w-]+")
@@ -213,7 +213,7 @@ class FunctionCallLLM:
             return progress.done(turn, _true(progress.doubted, turn, progress))
         if isinstance(problem, OverBudget):
             return progress.over_budget(turn, problem.text, problem.setting)
-        if problem.trouble is Trouble.REQUEST and progress.round_number == 0 and turn.input.functions.specs:
+        if problem.trouble is ModelProblem.REQUEST and progress.round_number == 0 and turn.input.functions.specs:
             return await self._without_what_is_refused(context, turn, problem)
         return self._failed(context, turn, progress, problem)
 

@@ -15,7 +15,7 @@ from function_calls.context import MessageContext
 from function_calls.encodings import offered_names
 from function_calls.schema.arguments import ModelArguments
 from function_calls.schema.commands import CommandPlan, is_command_word, is_speech, plan_for
-from function_calls.schema.definition import Code, DefinitionError, build_spec, fault
+from function_calls.schema.definition import Code, DefinitionError, build_spec, problem_at
 from function_calls.schema.mappings import specs_of_module
 from function_calls.schema.model_schema import told
 from function_calls.spec import (
@@ -142,7 +142,7 @@ class FindArguments(BaseModel, frozen=True):
     query: str = Field(max_length=300, description="What is to be done, in a few words")
 
 
-async def _find(ctx: MessageContext, args: FindArguments, call: Call) -> FunctionResult:
+async def _find(context: MessageContext, args: FindArguments, call: Call) -> FunctionResult:
     """Name the functions that fit `query`, of those that the sender may call here."""
     functions = call.find(args.query, _MOST)
     if not functions:
@@ -396,11 +396,11 @@ class FunctionRegistry:
                     # Its command is but its name: without that it can be called by models and by other functions.
                     without = replace(one, command=replace(one.command, words=()))
                     if not taken.clashes(without):
-                        told = [fault(one.origin.source, clash, Code.TAKEN) for clash in clashes]
+                        told = [problem_at(one.origin.source, clash, Code.TAKEN) for clash in clashes]
                         left_out += [replace(problem, severity="warning") for problem in told]
                         one, clashes = without, []
                 if clashes:
-                    left_out += [fault(source_of(one), clash, Code.TAKEN) for clash in clashes]
+                    left_out += [problem_at(source_of(one), clash, Code.TAKEN) for clash in clashes]
                     continue
                 taken.take(one)
                 if isinstance(one, FunctionSpec):

@@ -11,14 +11,14 @@ from typing import Any
 
 from config.texts import Phrases
 from function_calls.call import Path
-from function_calls.checks.permissions import Policy, Verdict
+from function_calls.checks.permissions import Policy, PolicyDecision
 from function_calls.context import MessageContext
 from function_calls.invocation import Invoker
 from function_calls.profile import ChatProfile
 from function_calls.registry import BotFunctions
 from function_calls.schema.arguments import as_said
 from function_calls.schema.commands import arguments_of, fault_text, spoken_name
-from function_calls.spec import ArgumentFault, FunctionSpec, OfferedTo
+from function_calls.spec import ArgumentError, FunctionSpec, OfferedTo
 from function_calls.turn import Turn, TurnInput
 from services.refs import Effect, ErrorCode, JsonObject
 
@@ -79,7 +79,7 @@ class Rehearsal:
         self._may_run(context, command.spec, profile)
         try:
             raw = arguments_of(command.plan, command.rest)
-        except ArgumentFault as fault:
+        except ArgumentError as fault:
             raise Unfit(ErrorCode.BAD_ARGUMENTS, fault_text(command.spec, fault, texts)) from None
         self._fits(context, command.spec, raw, profile)
         shown = _as_line(command.spec, raw, texts.language) if command.spec.execution.sensitive else f"/{text}"
@@ -118,13 +118,13 @@ class Rehearsal:
         name = spoken_name(spec, texts.language)
         try:
             arguments = spec.arguments.parse(as_said(spec.arguments, raw, profile))
-        except ArgumentFault as fault:
+        except ArgumentError as fault:
             code = ErrorCode.BAD_ARGUMENTS if fault.problems else ErrorCode.MISSING_ARGUMENTS
             raise Unfit(code, fault_text(spec, fault, texts)) from None
         if spec.access.confirm:
             raise Unfit(ErrorCode.REFUSED, texts.say("schedules.asks_each_time", name=name))
         judged = approvals.judge(context, spec, arguments, self._turn(context, profile))
-        if not isinstance(judged, Verdict):
+        if not isinstance(judged, PolicyDecision):
             raise TypeError("the policy of approvals has to judge without waiting")
         if judged.refusal is not None:
             raise Unfit(ErrorCode.REFUSED, texts.say("schedules.waits_for_a_yes", name=name), "approvals.required")

@@ -25,7 +25,7 @@ from services.timers.reminders import (
 )
 from services.timers.timer import Timer
 from services.timers.timetable import NoSuchTimer, TooMany
-from services.times import Trouble
+from services.times import TimeProblem
 from services.times.recurrence import BadRule
 from services.times.time_formatting import distance, moment
 from services.times.wished_times import TimeNotUnderstood
@@ -55,30 +55,30 @@ PROBLEMS = (
 """All that can be wrong with what somebody asks for."""
 WHICH = "Number, or words of what it says"
 """How the argument that names a reminder is described."""
-_ASKED_AGAIN = {Trouble.VAGUE: "vague", Trouble.AMBIGUOUS: "ambiguous"}
+_ASKED_AGAIN = {TimeProblem.VAGUE: "vague", TimeProblem.AMBIGUOUS: "ambiguous"}
 
 
-def asker_of(ctx: MessageContext, call: Call, *, is_time_new: bool = False) -> Asker:
+def asker_of(context: MessageContext, call: Call, *, is_time_new: bool = False) -> Asker:
     """Who asks, where, and since when. `is_time_new`: this message, which answers a question, is what says the time."""
     if is_time_new:
-        call.count_from(ctx.sent_at)
+        call.count_from(context.sent_at)
     return Asker(
-        chat=ctx.chat,
-        is_group=ctx.is_group,
-        is_private=ctx.private or not ctx.is_group,
-        bot=ctx.bot,
-        member=ctx.sender.ref,
-        name=ctx.sender.name,
-        role=ctx.sender.role,
+        chat=context.chat,
+        is_group=context.is_group,
+        is_private=context.private or not context.is_group,
+        bot=context.bot,
+        member=context.sender.ref,
+        name=context.sender.name,
+        role=context.sender.role,
         home=call.profile.timezone,
         asked_at=call.asked_at,
     )
 
 
-def is_mentioned(name: str, ctx: MessageContext, *, beside: str) -> bool:
+def is_mentioned(name: str, context: MessageContext, *, beside: str) -> bool:
     """Whether the message has `name` as a mention that is no part of the text `beside` it: a mention within what is to
     be said names nobody to say it to. Networks tell whom a message mentions, but not under which name."""
-    return times_mentioned(name, ctx.text) > times_mentioned(name, beside)
+    return times_mentioned(name, context.text) > times_mentioned(name, beside)
 
 
 def question(call: Call, function: str, key: str, field: str, known: Mapping[str, Any]) -> FunctionResult:
@@ -131,7 +131,7 @@ def _told(problem: RequestProblem, reminders: Reminders, texts: Phrases) -> tupl
 def _time_told(problem: TimeNotUnderstood, reminders: Reminders, texts: Phrases) -> str:
     said = " ".join(problem.what.split())
     match problem.trouble:
-        case Trouble.PAST if problem.at is not None and problem.at.tzinfo is not None:
+        case TimeProblem.PAST if problem.at is not None and problem.at.tzinfo is not None:
             now = reminders.now()
             if now - problem.at < _JUST_NOW:
                 return texts.say("reminders.past_words", said=said)
@@ -141,13 +141,13 @@ def _time_told(problem: TimeNotUnderstood, reminders: Reminders, texts: Phrases)
                 moment=moment(problem.at, problem.at.tzinfo, now, texts),
                 distance=distance(problem.at, now, texts),
             )
-        case Trouble.PAST:
+        case TimeProblem.PAST:
             return texts.say("reminders.past_words", said=said)
-        case Trouble.NO_SUCH:
+        case TimeProblem.NO_SUCH:
             return texts.say("reminders.bad.no_such_date")
-        case Trouble.SEVERAL:
+        case TimeProblem.SEVERAL:
             return texts.say("reminders.several_times", said=said)
-        case Trouble.VAGUE | Trouble.AMBIGUOUS:
+        case TimeProblem.VAGUE | TimeProblem.AMBIGUOUS:
             return texts.say(f"reminders.{_ASKED_AGAIN[problem.trouble]}", said=said)
         case None:
             return texts.say("reminders.unreadable", said=said)

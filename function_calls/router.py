@@ -19,7 +19,7 @@ from function_calls.questions.open_questions import Answered
 from function_calls.questions.resume import Questions, read_answer
 from function_calls.registry import BotFunctions, CommandLine
 from function_calls.schema.commands import arguments_of, fault_text, is_command_word, plain_name
-from function_calls.spec import ApprovalQuestion, ArgumentFault, FunctionSpec, Message
+from function_calls.spec import ApprovalQuestion, ArgumentError, FunctionSpec, Message
 from function_calls.turn import OpenQuestion, Turn
 from services.refs import ErrorCode, JsonObject, ReasonCode
 
@@ -128,7 +128,7 @@ class FunctionCallRouter:
     async def _command(self, context: MessageContext, turn: Turn, line: CommandLine) -> TurnOutcome:
         try:
             raw = arguments_of(line.plan, line.rest)
-        except ArgumentFault as fault:
+        except ArgumentError as fault:
             # A bare word before words that make no sense to it is speech, and nothing is told of the function.
             refused = None if line.is_bare else self._invoker.refused(context, line.spec, turn, Path.COMMAND)
             if refused is not None:

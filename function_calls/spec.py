@@ -339,7 +339,7 @@ class ToolError(Exception):
         self.code = code
 
 
-class ArgumentFault(Exception):
+class ArgumentError(Exception):
     """Arguments that do not fit. `problems` maps each wrong argument to the schema of what is allowed (None: there is
     no such argument); `missing` names those that are required and absent."""
 
@@ -353,7 +353,7 @@ class ArgumentParser(Protocol):
     """Turns raw arguments into what the handler takes."""
 
     def parse(self, raw: Mapping[str, Any]) -> Any:
-        """The typed arguments. Raises ArgumentFault."""
+        """The typed arguments. Raises ArgumentError."""
 
     def dump(self, arguments: Any) -> JsonObject:
         """The arguments as plain JSON, in a dict that may be changed: what the ledger and the call log hold."""

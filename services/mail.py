@@ -196,7 +196,7 @@ class MailError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Parcel:
+class OutboundMessage:
     """What goes over the wire."""
 
     sender: str
@@ -207,7 +207,7 @@ class Parcel:
 class Handover:
     """One attempt to give a letter to the server of the settings."""
 
-    def __init__(self, parcel: Parcel, settings: MailSettings) -> None:
+    def __init__(self, parcel: OutboundMessage, settings: MailSettings) -> None:
         self._parcel = parcel
         self._settings = settings
         self.is_given = False
@@ -352,7 +352,7 @@ class Mailer:
         self._sent_at.append(self._clock.monotonic())
         seconds = min(settings.timeout_seconds, settings.timeout_seconds if within_seconds is None else within_seconds)
         try:
-            await self._handed_over(Parcel(settings.sender, letter.to, content), settings, seconds)
+            await self._handed_over(OutboundMessage(settings.sender, letter.to, content), settings, seconds)
         except MailError as error:
             _log.warning("mail_failed", problem=error.problem.value, status=error.status, said=_line(error.said))
             raise
@@ -377,7 +377,7 @@ class Mailer:
         if len(self._sent_at) >= settings.per_hour:
             raise MailError(MailProblem.PER_HOUR, most=settings.per_hour)
 
-    async def _handed_over(self, parcel: Parcel, settings: MailSettings, seconds: float) -> None:
+    async def _handed_over(self, parcel: OutboundMessage, settings: MailSettings, seconds: float) -> None:
         handover = Handover(parcel, settings)
         try:
             async with asyncio.timeout(max(seconds, 0)), self._places:

@@ -107,7 +107,7 @@ class ErrorCode(StrEnum):
     TOO_MANY_CALLS = "too_many_calls"
 
 
-class Trouble(StrEnum):
+class ModelProblem(StrEnum):
     """What is wrong when a language model gives no usable answer: decides who is asked next, and whether somebody has
     to do something about it."""
 

@@ -17,7 +17,7 @@ T = TypeVar("T")
 E = TypeVar("E", bound=Exception)
 
 
-class Verdict(NamedTuple):
+class RetryDecision(NamedTuple):
     """Whether an error may pass by itself, and how many seconds the other side asks to wait (None: it does not say)."""
 
     retry: bool
@@ -60,7 +60,7 @@ class Retry:
         attempt: Callable[[], Awaitable[T]],
         *,
         on: type[E],
-        judge: Callable[[E], Verdict],
+        judge: Callable[[E], RetryDecision],
         deadline: float,
     ) -> T:
         """What the first successful `attempt` returns.
@@ -91,7 +91,7 @@ class Retry:
             reraise=True,
         )(again)
 
-    def _wait(self, state: RetryCallState, on: type[E], judge: Callable[[E], Verdict]) -> float:
+    def _wait(self, state: RetryCallState, on: type[E], judge: Callable[[E], RetryDecision]) -> float:
         error = state.outcome.exception() if state.outcome else None
         asked = judge(error).after_seconds if isinstance(error, on) else None
         drawn = self._jitter(0.0, self._policy.wait_after(state.attempt_number))

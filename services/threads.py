@@ -91,7 +91,7 @@ def _name(function: Callable[..., object]) -> str:
     return str(getattr(function, "__name__", type(function).__name__))
 
 
-class Crew:
+class ThreadPool:
     """At most `most_at_once` threads, which end when nothing is left to do. Belongs to one event loop."""
 
     def __init__(self, most_at_once: int, most_lost: int = 60) -> None:

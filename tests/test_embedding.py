@@ -32,9 +32,9 @@ class Order(BaseModel):
     confirm="Order {drink}?",
     effect="once",
 )
-async def order(ctx: MessageContext, args: Order) -> str:
+async def order(context: MessageContext, args: Order) -> str:
     """Order something to drink."""
-    return f"{args.drink} for {ctx.sender.name}"
+    return f"{args.drink} for {context.sender.name}"
 
 
 class Year:
@@ -43,7 +43,7 @@ class Year:
 
 
 @tool_function(commands=["year"])
-async def year(ctx: MessageContext, *, clock: Clock, wanted: Year) -> int:
+async def year(context: MessageContext, *, clock: Clock, wanted: Year) -> int:
     """Tell the year."""
     return wanted.year if clock.now().year >= wanted.year else 0
 

@@ -14,7 +14,7 @@ from bot.checks.scratch import scratch_daemon
 from bot.checks.scripts_check import doubts_of
 from bot.registration.functions import built_in_plugins, plugins_of
 from bot.registration.unknown_names import in_settings, unknown_names
-from bot.timers.schedules import ScheduleFault
+from bot.timers.schedules import ScheduleProblem
 from config.diagnostics import Diagnostic, Severity
 from config.settings import Settings
 from config.yaml_document import YamlDocument
@@ -22,7 +22,7 @@ from function_calls.command_tools.run import CommandToolHandler
 from function_calls.command_tools.words import Definition, Step, Variable
 from function_calls.registry import BotFunctions
 from function_calls.schema.arguments import SchemaArguments
-from function_calls.schema.definition import DefinitionError, fault, faults_of
+from function_calls.schema.definition import DefinitionError, problem_at, problems_of
 from function_calls.schema.model_schema import told
 from function_calls.schema.schema import UnusableSchema
 from function_calls.sources.mcp_servers import TAG
@@ -56,7 +56,7 @@ class Code(StrEnum):
 
 def finding(source: str, code: Code, message: str, severity: Severity = "warning") -> Diagnostic:
     """At `source`, which is a file with a line, a file, or empty."""
-    return fault(source, message, code, severity)
+    return problem_at(source, message, code, severity)
 
 
 _WORD = re.compile(r"[^\W\d_]+|\d+")
@@ -262,7 +262,7 @@ async def check_functions(settings: Settings, document: YamlDocument | None = No
             functions_of = {bot: daemon.registry.of(bot) for bot in settings.bots}
             schedules = daemon.schedules.plans.of(settings.schedules)
     except DefinitionError as error:
-        return faults_of(error)
+        return problems_of(error)
     bad_schemas = {spec: problem for spec in specs if (problem := _schema_problem(spec))}
     found = list(unusable)
     found += [
@@ -306,7 +306,7 @@ def _unknown_tags(settings: Settings, specs: Sequence[FunctionSpec], document: Y
     ]
 
 
-def _of_schedule(fault: ScheduleFault, document: YamlDocument | None) -> Diagnostic:
+def _of_schedule(fault: ScheduleProblem, document: YamlDocument | None) -> Diagnostic:
     """At its place in the file, where there is one."""
     message = f"schedules.{fault.name}.{fault.key}: {fault.message}"
     if document is None:

@@ -23,7 +23,7 @@ from function_calls.basic import (
     storage_of,
     taken_twice,
 )
-from function_calls.schema.definition import Code, fault
+from function_calls.schema.definition import Code, problem_at
 from function_calls.spec import BEGINS_CHATS, FunctionSpec
 from services.storage import Storage, StorageError
 
@@ -125,14 +125,14 @@ class _Checking:
         try:
             listed = list(storage.list())
         except StorageError as error:
-            self._nothing([fault(str(source.path), str(error))])
+            self._nothing([problem_at(str(source.path), str(error))])
             return
         places = [place for path in listed if (place := place_of(path, bot_of(source)))]
         if not places:
             text = (
                 f"{source.path}: there are no scripts; they are <bot>.gbai/<bot>.gbdialog/*.bas, or *.bas right there"
             )
-            self._nothing([fault(str(source.path), text)])
+            self._nothing([problem_at(str(source.path), text)])
         self.checked.findings += self._strangers(storage, places)
         for place in places:
             self._script(storage, place, Profile(source.profile))
@@ -151,7 +151,7 @@ class _Checking:
         try:
             content = storage.read(place.path)
         except StorageError as error:
-            self._tell([fault(file, str(error))])
+            self._tell([problem_at(file, str(error))])
             return
         result = self._compiler.compile_text(
             content,

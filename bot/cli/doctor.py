@@ -26,7 +26,7 @@ from function_calls.schema.definition import DefinitionError
 from services.clock import SystemClock
 from services.llm.model import ChatModel, ModelError
 from services.llm.offline.offline import OfflineModel
-from services.refs import Trouble
+from services.refs import ModelProblem
 from services.sandbox.sandbox import Sandbox
 from services.store.migrations.transaction import VERSIONS, read_revisions
 from services.store.reader import ReaderError
@@ -120,10 +120,10 @@ _LEAST_FREE_BYTES = 200_000_000
 _DAEMON_SECONDS = 2.0
 _MOST_BYTES = 100_000
 _ADVICE = {
-    Trouble.KEY: ("model.key_refused", "Check api_key: the provider refuses it"),
-    Trouble.QUOTA: ("model.no_credit", "There is no credit left with the provider"),
-    Trouble.MISSING: ("model.not_found", "Check base_url and the model's name"),
-    Trouble.BUSY: ("model.busy", "The provider asks to be left alone for a while"),
+    ModelProblem.KEY: ("model.key_refused", "Check api_key: the provider refuses it"),
+    ModelProblem.QUOTA: ("model.no_credit", "There is no credit left with the provider"),
+    ModelProblem.MISSING: ("model.not_found", "Check base_url and the model's name"),
+    ModelProblem.BUSY: ("model.busy", "The provider asks to be left alone for a while"),
 }
 
 

@@ -329,9 +329,9 @@ class Replay:
         # There is no list of chats that are served: a case may be of any.
         served = replace(self._chats.of(_chat(case.message)), allowed_by="*")
         context = _context(case.message, served, clock)
-        verdict = judge(context, served, functions, None)
-        if not verdict.is_for_us:
-            return TurnOutcome(OutcomeKind.SILENT, verdict.reason, detail=verdict.detail)
+        decision = judge(context, served, functions, None)
+        if not decision.is_for_us:
+            return TurnOutcome(OutcomeKind.SILENT, decision.reason, detail=decision.detail)
         history = _history(case.history, served.profile.bot_name, clock)
 
         given = TurnInput(
@@ -339,7 +339,7 @@ class Replay:
             functions=functions,
             profile=lambda: served.profile,
             past=KnownPast(history),
-            addressed=verdict.addressed,
+            addressed=decision.addressed,
         )
         turn = Turn(given, clock.monotonic() + self._settings.router.turn_timeout_seconds)
         outcome = await router.dispatch(context, turn)

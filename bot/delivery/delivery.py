@@ -44,7 +44,7 @@ Lane = ChatRef | tuple[ChatRef, MemberRef]
 are there, what is for that member alone."""
 
 
-class Parcel(NamedTuple):
+class OutboundMessage(NamedTuple):
     """One row of the outbox."""
 
     row_id: int
@@ -67,7 +67,7 @@ class Parcel(NamedTuple):
 class _Waiting:
     """A parcel in its queue."""
 
-    parcel: Parcel
+    parcel: OutboundMessage
     member: str = ""
     """The key of the member with whose parcels it waits; empty where members take no turns."""
     lines: int = 0
@@ -142,7 +142,7 @@ class Delivery:
         self._is_closing = False
         self.failed = 0
         """Messages given up since the start."""
-        self.on_given_up: list[Callable[[Parcel, str], None]] = []
+        self.on_given_up: list[Callable[[OutboundMessage, str], None]] = []
         """Called for each of them, with the reason."""
         self.dropped_lines = 0
         """Lines that were not sent since the start, because too many waited."""
@@ -162,7 +162,7 @@ class Delivery:
         times, platform = self._sent_at.get(chat), self.platform(chat)
         return times[-1] if times and platform is not None and not platform.limits.bots_are_marked else None
 
-    def hand_over(self, parcels: Sequence[Parcel]) -> None:
+    def hand_over(self, parcels: Sequence[OutboundMessage]) -> None:
         """Send these, after what is waiting for the same chats; on a paced network as much as may wait."""
         for parcel in parcels:
             lane = self._lane(parcel.outgoing)
@@ -175,7 +175,7 @@ class Delivery:
             if lane not in self._tasks:
                 self._tasks[lane] = asyncio.get_running_loop().create_task(self._work_off(lane))
 
-    def _append_within_limits(self, queue: _Queue, parcel: Parcel, limits: Limits) -> None:
+    def _append_within_limits(self, queue: _Queue, parcel: OutboundMessage, limits: Limits) -> None:
         """Queue the lines of `parcel` for which there is room. The first parcel of a member that does not fit stays in
         the queue to report how much is dropped; others are dropped until that report is sent."""
         outgoing, member = parcel.outgoing, parcel.asked_by
@@ -205,14 +205,14 @@ class Delivery:
         self._store.post(writes)
         _log.warning("reply_dropped", chat=outgoing.chat.key, member=member, because=setting)
 
-    def _charge(self, parcel: Parcel, lines: int) -> None:
+    def _charge(self, parcel: OutboundMessage, lines: int) -> None:
         """Count `lines` more, or fewer, that wait."""
         for payer in (parcel.outgoing.chat, parcel.asked_by):
             self._lines[payer] += lines
             if not self._lines[payer]:
                 del self._lines[payer]
 
-    def _reporting(self, queue: _Queue, waiting: _Waiting) -> Parcel:
+    def _reporting(self, queue: _Queue, waiting: _Waiting) -> OutboundMessage:
         """The parcel of `waiting`, with a note of what is dropped where it reports that."""
         parcel = waiting.parcel
         if not waiting.dropped:
@@ -232,7 +232,7 @@ class Delivery:
 
     async def recover(self) -> int:
         """Take up what an earlier process left; returns how many parcels."""
-        parcels: list[Parcel] = []
+        parcels: list[OutboundMessage] = []
         for row in await self._store.read(outbox.unsent()):
             parcel = _parcel(row)
             if row["state"] == "sending":
@@ -333,7 +333,7 @@ class Delivery:
             if not queue:
                 del self._queues[lane]
 
-    async def _deliver(self, parcel: Parcel) -> None:
+    async def _deliver(self, parcel: OutboundMessage) -> None:
         chat = parcel.outgoing.chat
         platform = self.platform(chat)
         if platform is None:
@@ -374,7 +374,7 @@ class Delivery:
             self._reach("reply.after_mark")
             return
 
-    async def _mark_sent(self, parcel: Parcel, writes: Sequence[Write]) -> None:
+    async def _mark_sent(self, parcel: OutboundMessage, writes: Sequence[Write]) -> None:
         """Durably: a crash soon after must not send it again, for the network would show it."""
         try:
             await self._store.commit(writes)
@@ -382,7 +382,9 @@ class Delivery:
             # To try the whole delivery again would send it twice now; like this, at worst after a restart.
             _log.error("sent_but_not_marked", outbox=parcel.row_id, problem=str(problem))
 
-    async def _make_ready(self, parcel: Parcel, outgoing: Outgoing, linked: Linked | None, *, is_claimed: bool) -> None:
+    async def _make_ready(
+        self, parcel: OutboundMessage, outgoing: Outgoing, linked: Linked | None, *, is_claimed: bool
+    ) -> None:
         """Wait until who it is for is there, and say in the outbox that it is being sent."""
         if linked is not None:
             await linked.until_reachable(outgoing, parcel.said_at_ms)
@@ -417,7 +419,7 @@ class Delivery:
             # Whoever leads by now sends it: as a row of the outbox it is theirs.
             await self._lead.sure()
 
-    def _give_up(self, parcel: Parcel, problem: str) -> None:
+    def _give_up(self, parcel: OutboundMessage, problem: str) -> None:
         self.failed += 1
         _log.error("message_not_delivered", chat=parcel.outgoing.chat.key, outbox=parcel.row_id, problem=problem)
         self._store.post([outbox.failed(parcel.row_id, problem, self._clock.now_ms())])
@@ -425,13 +427,13 @@ class Delivery:
             call(parcel, problem)
 
 
-def _parcel(row: Row) -> Parcel:
+def _parcel(row: Row) -> OutboundMessage:
     """The parcel of a row of the outbox that an earlier process left, or that is retried."""
     body = orjson.loads(row["body"])
     outgoing, due = outgoing_from_json(row["key"], body), due_from_json(body)
     if due is not None:
         due = due._replace(was_away=True)
-    return Parcel(
+    return OutboundMessage(
         row["id"],
         outgoing,
         row["history_id"],
@@ -443,7 +445,7 @@ def _parcel(row: Row) -> Parcel:
     )
 
 
-def _sent(parcel: Parcel, native_id: str) -> list[Write]:
+def _sent(parcel: OutboundMessage, native_id: str) -> list[Write]:
     """What notes that the network has it."""
     writes = [outbox.sent(parcel.row_id, native_id)]
     if parcel.history_id is not None:
@@ -491,10 +493,12 @@ class OutboxRows:
         self._ids = ids
         self._epoch = epoch
 
-    def of(self, message: Message, to: Address, origin: Origin, now_ms: int) -> tuple[list[Write], list[Parcel]]:
+    def of(
+        self, message: Message, to: Address, origin: Origin, now_ms: int
+    ) -> tuple[list[Write], list[OutboundMessage]]:
         """What is to be committed, and then handed to the delivery."""
         writes: list[Write] = []
-        parcels: list[Parcel] = []
+        parcels: list[OutboundMessage] = []
         chat, due, history_id = to.chat, origin.due, None
         limits = to.platform.limits
         if message.brief and limits.max_lines:
@@ -534,6 +538,6 @@ class OutboxRows:
                     at_ms=now_ms,
                 )
             )
-            parcels.append(Parcel(row_id, piece, history_id, claimed, now_ms, due, origin.turn_id, asked_by))
+            parcels.append(OutboundMessage(row_id, piece, history_id, claimed, now_ms, due, origin.turn_id, asked_by))
             history_id = due = None
         return writes, parcels

@@ -28,7 +28,7 @@ _RECORDED_ONLY = frozenset({Kind.JOIN, Kind.LEAVE})
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class GateDecision:
     """What the gate says of one message."""
 
     reason: ReasonCode = ReasonCode.WAITING
@@ -60,50 +60,52 @@ def judge(
     functions: BotFunctions,
     question: OpenQuestion | None,
     closed: str = "",
-) -> Verdict:
-    """The verdict on one message. `question` is what the sender was asked in this chat and has not answered, or what
+) -> GateDecision:
+    """The decision on one message. `question` is what the sender was asked in this chat and has not answered, or what
     waits for somebody's yes and is meant here. `closed`: what is said to it where it answers none that is open."""
     # A run that waits is told also where nobody is served any more, so that it can put things away.
     refused = None if context.kind is Kind.EXPIRY else _not_served(context, chat)
     if refused is not None or context.timer is not None or context.kind is Kind.EXPIRY:
-        return refused or Verdict(addressed=True)
+        return refused or GateDecision(addressed=True)
     is_called = context.calls_bot
     is_reaction = context.kind is Kind.REACTION
     if not is_reaction and not context.text.strip() and not context.attachments and not context.takes:
-        return Verdict(ReasonCode.EMPTY)
+        return GateDecision(ReasonCode.EMPTY)
     answering = _answering(context, chat, question, closed)
     if answering is not None:
         return answering
     if is_reaction:
-        return Verdict(ReasonCode.NOT_A_MESSAGE, context.kind.value)
+        return GateDecision(ReasonCode.NOT_A_MESSAGE, context.kind.value)
     line = functions.command_line(context.text, bare=is_called)
     if line is not None:
         spec = line.spec
-        return Verdict(addressed=True, is_command=True, immediate=spec.command.immediate)
+        return GateDecision(addressed=True, is_command=True, immediate=spec.command.immediate)
     if context.kind is Kind.CHOICE:
         # A button under a question to somebody else, or to nobody any more.
-        return Verdict(ReasonCode.NOT_ADDRESSED, context.kind.value)
+        return GateDecision(ReasonCode.NOT_ADDRESSED, context.kind.value)
     if is_called:
-        return Verdict(addressed=True)
+        return GateDecision(addressed=True)
     word = unknown_command(context.text)
     if word:
-        return Verdict(ReasonCode.UNKNOWN_COMMAND, word)
-    return Verdict(ReasonCode.NOT_ADDRESSED)
+        return GateDecision(ReasonCode.UNKNOWN_COMMAND, word)
+    return GateDecision(ReasonCode.NOT_ADDRESSED)
 
 
-def _answering(context: MessageContext, chat: ServedChat, question: OpenQuestion | None, closed: str) -> Verdict | None:
-    """The verdict on what answers a question; None where it answers none."""
+def _answering(
+    context: MessageContext, chat: ServedChat, question: OpenQuestion | None, closed: str
+) -> GateDecision | None:
+    """The decision on what answers a question; None where it answers none."""
     if (question is None and not closed) or not _may_answer(context):
         return None
     if question is not None:
         has_files = bool(context.attachments)
         answer = read_answer(question.question, context.text, chat.profile.texts, has_files=has_files)
         if answer.kind is not Answered.UNRELATED:
-            return Verdict(addressed=True, question=question)
+            return GateDecision(addressed=True, question=question)
     if not closed:
         return None
     quoted = (context.reply_to.native_id,) if context.reply_to is not None else ()
-    return Verdict(ReasonCode.QUESTION_CLOSED, told=closed, closes=quoted if closed in _OF_THE_QUOTED else ())
+    return GateDecision(ReasonCode.QUESTION_CLOSED, told=closed, closes=quoted if closed in _OF_THE_QUOTED else ())
 
 
 def _may_answer(context: MessageContext) -> bool:
@@ -118,17 +120,17 @@ def _may_answer(context: MessageContext) -> bool:
     return context.mentions_bot or not context.mentions
 
 
-def _not_served(context: MessageContext, chat: ServedChat) -> Verdict | None:
+def _not_served(context: MessageContext, chat: ServedChat) -> GateDecision | None:
     if chat.allowed_by is None:
-        return Verdict(ReasonCode.CHAT_NOT_ALLOWED, "chats.allow")
+        return GateDecision(ReasonCode.CHAT_NOT_ALLOWED, "chats.allow")
     if context.kind in _RECORDED_ONLY:
-        return Verdict(ReasonCode.NOT_A_MESSAGE, context.kind.value)
+        return GateDecision(ReasonCode.NOT_A_MESSAGE, context.kind.value)
     if context.sender.is_bot:
-        return Verdict(ReasonCode.FROM_BOT)
+        return GateDecision(ReasonCode.FROM_BOT)
     if not chat.settings.enabled:
-        return Verdict(ReasonCode.CHAT_OFF, chat.settings.layers["enabled"])
+        return GateDecision(ReasonCode.CHAT_OFF, chat.settings.layers["enabled"])
     if context.backfilled:
-        return Verdict(ReasonCode.BACKFILLED)
+        return GateDecision(ReasonCode.BACKFILLED)
     return None
 
 
@@ -185,21 +187,21 @@ class Decisions:
         rows = await self._store.read(pending.became(id_))
         return self._became(rows[0]) if rows else Became()
 
-    async def told(self, context: MessageContext, verdict: Verdict) -> Verdict:
-        """`verdict` on an answer that comes too late, with who decided and how in place of that it is so. Raises
+    async def told(self, context: MessageContext, decision: GateDecision) -> GateDecision:
+        """`decision` on an answer that comes too late, with who decided and how in place of that it is so. Raises
         StoreError."""
-        if verdict.told == _BY_CODE:
+        if decision.told == _BY_CODE:
             row, question = await self._with_a_code_of(context)
-        elif verdict.told == _BY_MESSAGE:
+        elif decision.told == _BY_MESSAGE:
             row, question = await self._asked_by_the_quoted(context)
         else:
-            return verdict
+            return decision
         if row is None or question is None:
-            return verdict
+            return decision
         texts = self._chats.profile(context.chat).texts
         said = too_late(self._became(row), question.question.function, texts)
-        closes = verdict.closes or await self._questions.messages_of(self._store, [question.id])
-        return replace(verdict, says=said, closes=closes)
+        closes = decision.closes or await self._questions.messages_of(self._store, [question.id])
+        return replace(decision, says=said, closes=closes)
 
     async def _with_a_code_of(self, context: MessageContext) -> tuple[Row | None, OpenQuestion | None]:
         """The newest question whose code the message names and that its sender was shown."""

@@ -17,7 +17,7 @@ import structlog
 from bot.chats.chats import Chats, ServedChat
 from bot.chats.open_questions import OpenQuestions, Pointed
 from bot.engine.embedded import EmbeddedEngine, Job
-from bot.intake.gate import Decisions, Verdict, judge, meant, pointed_out, quoted_id
+from bot.intake.gate import Decisions, GateDecision, judge, meant, pointed_out, quoted_id
 from bot.intake.notices import Alternations, Notices
 from bot.platforms.base import Accepted, QueueFull
 from bot.platforms.mentions import Found, finding
@@ -248,8 +248,8 @@ _NOT_SAID = frozenset({ReasonCode.CHAT_NOT_ALLOWED, ReasonCode.NOT_A_MESSAGE, Re
 """What ends so is no part of the conversation."""
 _CHANGES = frozenset({Kind.EDIT, Kind.DELETE})
 _NEVER_SAID = frozenset({Kind.REACTION, Kind.TIMER, Kind.EXPIRY})
-Claim = Callable[[Verdict, int], Sequence[Write]]
-"""What is written with the verdict on something that is due and the id that its turn would have."""
+Claim = Callable[[GateDecision, int], Sequence[Write]]
+"""What is written with the decision on something that is due and the id that its turn would have."""
 
 
 class Intake:
@@ -314,31 +314,31 @@ class Intake:
         claim: Claim,
         ended: Callable[[], None] | None = None,
         question: OpenQuestion | None = None,
-    ) -> Verdict:
-        """Take in what is due, or that nobody answered `question`, in one unit with what `claim` gives for its verdict
-        and its id, and return the verdict. Where the queue is full, nothing is kept and nothing ends. `ended` is called
+    ) -> GateDecision:
+        """Take in what is due, or that nobody answered `question`, in one unit with what `claim` gives for its decision
+        and its id, and return the decision. If the queue is full, nothing is kept and nothing ends. `ended` is called
         when a turn is over with it. Raises Conflict, and StoreError, when nothing was taken."""
         context = self._prepared(context, self._chats.of(context.chat))
-        verdict = self._verdict(context, None)
+        decision = self._decide(context, None)
         if question is not None:
-            verdict = replace(verdict, question=question)
-        if verdict.reason is ReasonCode.QUEUE_FULL:
-            return verdict
+            decision = replace(decision, question=question)
+        if decision.reason is ReasonCode.QUEUE_FULL:
+            return decision
         job = Job(self._ids.next(), context, addressed=True, question=question, ended=ended)
         self._reach("sched.before_claim")
         try:
-            accepted, *others = self._writes(context, verdict, job.turn_id)
-            claimed = claim(verdict, job.turn_id)
+            accepted, *others = self._writes(context, decision, job.turn_id)
+            claimed = claim(decision, job.turn_id)
             await self._store.commit([accepted._replace(expect=1), *others, *claimed])
         finally:
-            if verdict.is_for_us:
+            if decision.is_for_us:
                 self._engine.free_place(context.chat, immediate=False)
         self._reach("sched.after_claim")
-        if verdict.is_for_us:
+        if decision.is_for_us:
             self._engine.submit(job)
         else:
-            self._notices.note(context, verdict)
-        return verdict
+            self._notices.note(context, decision)
+        return decision
 
     async def recover(self) -> int:
         """Take up the turns that an earlier process did not finish; returns how many."""
@@ -388,59 +388,59 @@ class Intake:
         edited = self._arrivals.edited(message)
         if edited is not None:
             context = replace(context, text=edited)
-        verdict = self._verdict(context, pointed)
-        if verdict.reason is ReasonCode.QUEUE_FULL and self._senders_retry(context.chat):
-            return await self._refused(context, verdict, also)
-        if verdict.told:
-            verdict = await self._decisions.told(context, verdict)
-        job = Job(self._ids.next(), context, verdict.addressed, verdict.question, immediate=verdict.immediate)
+        decision = self._decide(context, pointed)
+        if decision.reason is ReasonCode.QUEUE_FULL and self._senders_retry(context.chat):
+            return await self._refused(context, decision, also)
+        if decision.told:
+            decision = await self._decisions.told(context, decision)
+        job = Job(self._ids.next(), context, decision.addressed, decision.question, immediate=decision.immediate)
         # Until the first await nobody else is judged: the question and the place in the queue are this message's.
-        return await self._queued(job, verdict, also)
+        return await self._queued(job, decision, also)
 
-    async def _refused(self, context: MessageContext, verdict: Verdict, also: Sequence[Write]) -> Accepted:
+    async def _refused(self, context: MessageContext, decision: GateDecision, also: Sequence[Write]) -> Accepted:
         """Raise QueueFull, unless the message was accepted before."""
         if await self._store.read(inbox.known(context.key.text)):
             await self._store.commit(also)
             return Accepted.DUPLICATE
-        self._notices.count(context, verdict)
-        raise QueueFull(verdict.detail)
+        self._notices.count(context, decision)
+        raise QueueFull(decision.detail)
 
-    async def _queued(self, job: Job, verdict: Verdict, also: Sequence[Write]) -> Accepted:
+    async def _queued(self, job: Job, decision: GateDecision, also: Sequence[Write]) -> Accepted:
         """Take in a message, and then let its turn wait for those before it, where one answers it."""
         context = job.context
         message = (context.chat.key, context.key.native_id)
-        if verdict.is_for_us:
+        if decision.is_for_us:
             self._arrivals.accepting.setdefault(message, job)
         try:
-            is_new = await self._keep(job, verdict, also)
+            is_new = await self._keep(job, decision, also)
             await self._arrivals.unchanging(message)
         finally:
             if self._arrivals.accepting.get(message) is job:
                 del self._arrivals.accepting[message]
-            if verdict.is_for_us:
-                self._engine.free_place(context.chat, verdict.immediate)
+            if decision.is_for_us:
+                self._engine.free_place(context.chat, decision.immediate)
         if not is_new:
             return Accepted.DUPLICATE
         self._reach("dedupe.after_insert")
         self._chats.heard(context.chat, job.turn_id)
-        if not verdict.is_for_us:
-            self._notices.note(context, verdict)
+        if not decision.is_for_us:
+            self._notices.note(context, decision)
         elif not job.withdrawn:
             self._engine.submit(job)
-        if _is_history(context, verdict):
+        if _is_history(context, decision):
             self._prune(context.chat.key)
         return Accepted.NEW
 
-    async def _keep(self, job: Job, verdict: Verdict, also: Sequence[Write]) -> bool:
+    async def _keep(self, job: Job, decision: GateDecision, also: Sequence[Write]) -> bool:
         """Make it durable; whether it was new. Its question is taken before the first await, so that two answers
         cannot both have it."""
         context = job.context
         chat, member = context.chat.key, context.sender.ref.key
-        writes = self._writes(context, verdict, job.turn_id)
+        writes = self._writes(context, decision, job.turn_id)
         taken = None
-        if verdict.question is not None and verdict.question.terms is None:
+        if decision.question is not None and decision.question.terms is None:
             taken = job.taken = self._questions.take(chat, member)
-            writes.append(pending.answer(verdict.question.id, job.turn_id))
+            writes.append(pending.answer(decision.question.id, job.turn_id))
         self._reach("recv.before_persist")
         try:
             if also:
@@ -467,36 +467,36 @@ class Intake:
             return None
         return await self._questions.asked_by(self._store, chat, quoted)
 
-    def _verdict(self, context: MessageContext, pointed: Pointed | None) -> Verdict:
+    def _decide(self, context: MessageContext, pointed: Pointed | None) -> GateDecision:
         """What the gate says, and a place in the queue when it is for us; without one it is not."""
         chat = context.chat
         if self._arrivals.is_deleted((chat.key, context.key.native_id)):
-            return Verdict(ReasonCode.DELETED)
+            return GateDecision(ReasonCode.DELETED)
         question = self._pointing.question(context, pointed)
         closed = self._pointing.closed(context, pointed, question)
-        verdict = judge(context, self._chats.of(chat), self._functions(context.bot), question, closed)
-        verdict = self._alternations.judge(context, verdict) or verdict
-        if not verdict.is_for_us:
-            return verdict
-        limit = self._engine.keep_place(chat, verdict.immediate)
-        return Verdict(ReasonCode.QUEUE_FULL, limit) if limit else verdict
+        decision = judge(context, self._chats.of(chat), self._functions(context.bot), question, closed)
+        decision = self._alternations.judge(context, decision) or decision
+        if not decision.is_for_us:
+            return decision
+        limit = self._engine.keep_place(chat, decision.immediate)
+        return GateDecision(ReasonCode.QUEUE_FULL, limit) if limit else decision
 
-    def _writes(self, context: MessageContext, verdict: Verdict, turn_id: int) -> list[Write]:
+    def _writes(self, context: MessageContext, decision: GateDecision, turn_id: int) -> list[Write]:
         now_ms = self._clock.now_ms()
-        if verdict.is_for_us:
+        if decision.is_for_us:
             taken_in = inbox.accept(
                 turn_id,
                 _event(context),
                 body=orjson.dumps(context_to_json(context)).decode(),
                 received_ms=now_ms,
                 epoch=self._epoch,
-                question_id=verdict.question.id if verdict.question else None,
+                question_id=decision.question.id if decision.question else None,
             )
         else:
-            reason = str(verdict.reason)
-            taken_in = inbox.note(turn_id, _event(context), received_ms=now_ms, reason=reason, detail=verdict.detail)
+            reason = str(decision.reason)
+            taken_in = inbox.note(turn_id, _event(context), received_ms=now_ms, reason=reason, detail=decision.detail)
         writes = [taken_in]
-        if _is_history(context, verdict):
+        if _is_history(context, decision):
             quoted = context.reply_to
             writes.append(
                 history.heard(
@@ -581,6 +581,6 @@ def _event(context: MessageContext) -> inbox.Event:
     )
 
 
-def _is_history(context: MessageContext, verdict: Verdict) -> bool:
+def _is_history(context: MessageContext, decision: GateDecision) -> bool:
     """Whether it is part of what the chat has said."""
-    return not context.private and context.kind not in _NEVER_SAID and verdict.reason not in _NOT_SAID
+    return not context.private and context.kind not in _NEVER_SAID and decision.reason not in _NOT_SAID

@@ -10,9 +10,9 @@ import orjson
 import structlog
 
 from bot.chats.chats import Chats
-from bot.delivery.delivery import Delivery, Parcel
+from bot.delivery.delivery import Delivery, OutboundMessage
 from bot.delivery.outgoing import outgoing_to_json
-from bot.intake.gate import Verdict
+from bot.intake.gate import GateDecision
 from bot.platforms.base import Outgoing
 from function_calls.context import Kind, MessageContext
 from services.clock import Clock
@@ -43,46 +43,46 @@ class Notices:
         self.dropped: Counter[str] = Counter()
         """How many messages ended without a turn, by reason code."""
 
-    def count(self, context: MessageContext, verdict: Verdict) -> None:
+    def count(self, context: MessageContext, decision: GateDecision) -> None:
         """A message ended without a turn, or was not accepted, and whoever sent it knows."""
-        reason, chat = verdict.reason, context.chat.key
+        reason, chat = decision.reason, context.chat.key
         self.dropped[reason.value] += 1
         if reason not in _USUAL and (chat, reason) not in self._seen:
-            self._warn(chat, verdict)
+            self._warn(chat, decision)
 
-    def note(self, context: MessageContext, verdict: Verdict) -> None:
+    def note(self, context: MessageContext, decision: GateDecision) -> None:
         """A message ended without a turn."""
-        self.count(context, verdict)
-        if verdict.reason is ReasonCode.QUEUE_FULL:
+        self.count(context, decision)
+        if decision.reason is ReasonCode.QUEUE_FULL:
             self._tell(context)
-        if verdict.told:
-            self._answer(context, verdict)
+        if decision.told:
+            self._answer(context, decision)
 
-    def _answer(self, context: MessageContext, verdict: Verdict) -> None:
+    def _answer(self, context: MessageContext, decision: GateDecision) -> None:
         """One sentence to whoever wrote, where they wrote it."""
         chat = context.chat
         if not self.reaches(chat):
             return
         write, parcel = self.notice(
             chat,
-            verdict.says or self._chats.profile(chat).texts.say(verdict.told),
+            decision.says or self._chats.profile(chat).texts.say(decision.told),
             private_to=context.sender.ref if context.private else None,
             reply_to=context.key.native_id if context.is_group else None,
-            closes=verdict.closes,
+            closes=decision.closes,
             asked_by=context.sender.ref.key,
         )
         self._store.post([write])
         self.send([parcel])
 
-    def _warn(self, chat: str, verdict: Verdict) -> None:
+    def _warn(self, chat: str, decision: GateDecision) -> None:
         """Once for each chat and reason. Beyond as many as are kept apart, drops are counted and no more."""
         if len(self._seen) >= _CHATS_KEPT:
             return
-        self._seen.add((chat, verdict.reason))
+        self._seen.add((chat, decision.reason))
         # The detail of an unknown command is a word of the message, and those stay out of logs.
-        because = "" if verdict.reason is ReasonCode.UNKNOWN_COMMAND else verdict.detail
+        because = "" if decision.reason is ReasonCode.UNKNOWN_COMMAND else decision.detail
         facts = {"because": because} if because else {}
-        _log.warning("message_not_answered", chat=chat, reason=verdict.reason.value, **facts)
+        _log.warning("message_not_answered", chat=chat, reason=decision.reason.value, **facts)
         if len(self._seen) >= _CHATS_KEPT:
             _log.warning("further_drops_are_only_counted", kept=_CHATS_KEPT)
 
@@ -108,7 +108,7 @@ class Notices:
         reply_to: str | None = None,
         closes: tuple[str, ...] = (),
         asked_by: str = "",
-    ) -> tuple[Write, Parcel]:
+    ) -> tuple[Write, OutboundMessage]:
         """Something to say outside of all turns, perhaps to the member `asked_by`. `send` it once the write is on its
         way."""
         row_id, now_ms = self._ids.next(), self._clock.now_ms()
@@ -126,13 +126,13 @@ class Notices:
             epoch=self._epoch,
             at_ms=now_ms,
         )
-        return write, Parcel(row_id, outgoing, None, claimed=True, said_at_ms=now_ms, asked_by=asked_by)
+        return write, OutboundMessage(row_id, outgoing, None, claimed=True, said_at_ms=now_ms, asked_by=asked_by)
 
     def reaches(self, chat: ChatRef) -> bool:
         """Whether the bot is on the network of that chat."""
         return self._delivery.platform(chat) is not None
 
-    def send(self, parcels: Sequence[Parcel]) -> None:
+    def send(self, parcels: Sequence[OutboundMessage]) -> None:
         """Hand notices to delivery."""
         self._delivery.hand_over(parcels)
 
@@ -173,17 +173,17 @@ class Alternations:
             self._streaks.clear()
             self._paused.clear()
 
-    def judge(self, context: MessageContext, verdict: Verdict) -> Verdict | None:
-        """Why a message that `verdict` says is for us gets no answer; None where it does. The first of a pause says
+    def judge(self, context: MessageContext, decision: GateDecision) -> GateDecision | None:
+        """Why a message that `decision` says is for us gets no answer; None where it does. The first of a pause says
         so."""
-        if not self._most or not context.is_group or not verdict.is_for_us:
+        if not self._most or not context.is_group or not decision.is_for_us:
             return None
-        if verdict.is_command or verdict.question is not None or context.kind is not Kind.MESSAGE:
+        if decision.is_command or decision.question is not None or context.kind is not Kind.MESSAGE:
             self._streaks.pop(context.chat, None)
             return None
         now, member = self._clock.monotonic(), context.sender.ref
         if self._is_paused(context.chat, member, now):
-            return Verdict(ReasonCode.LIKE_A_BOT, SETTING)
+            return GateDecision(ReasonCode.LIKE_A_BOT, SETTING)
         if not self._continues(context.chat, member, now):
             self._streaks.pop(context.chat, None)
             self._keep(context.chat, _Streak(member, 0, now))
@@ -196,7 +196,7 @@ class Alternations:
         if len(self._paused) >= _KEPT:
             self._paused = {key: until for key, until in self._paused.items() if until > now}
         self._paused[context.chat, member] = now + PAUSE_SECONDS
-        return Verdict(ReasonCode.LIKE_A_BOT, SETTING, told="alternations.pause")
+        return GateDecision(ReasonCode.LIKE_A_BOT, SETTING, told="alternations.pause")
 
     def _is_paused(self, chat: ChatRef, member: MemberRef, now: float) -> bool:
         until = self._paused.get((chat, member)) if self._paused else None

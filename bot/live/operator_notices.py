@@ -12,7 +12,7 @@ from typing import NamedTuple
 import structlog
 
 from bot.chats.chats import Chats
-from bot.delivery.delivery import Delivery, Parcel
+from bot.delivery.delivery import Delivery, OutboundMessage
 from bot.engine.embedded import Job
 from bot.intake.intake import Intake
 from bot.intake.notices import Notices
@@ -42,7 +42,7 @@ _LINE_CHARS = 200
 _log = structlog.get_logger("operators")
 
 
-class _Fault(NamedTuple):
+class _Problem(NamedTuple):
     """What makes a fault the same one when it is found again."""
 
     what: str
@@ -52,7 +52,7 @@ class _Fault(NamedTuple):
     words: str
 
     @classmethod
-    def of(cls, what: str, found: Diagnostic) -> _Fault:
+    def of(cls, what: str, found: Diagnostic) -> _Problem:
         # Of a server that cannot be reached the reason is another one from attempt to attempt.
         words = "" if found.code == Code.UNREACHABLE else found.message
         return cls(what, found.file, found.line, found.code, words)
@@ -85,8 +85,8 @@ class OperatorNews:
         self._clock = clock
         self._redact = redact
         self._watched: dict[str, Callable[[], Sequence[Diagnostic]]] = {}
-        self._known: frozenset[_Fault] = frozenset()
-        self._tellings: list[tuple[float, _Fault]] = []
+        self._known: frozenset[_Problem] = frozenset()
+        self._tellings: list[tuple[float, _Problem]] = []
         self._is_well = True
         self._told_at = -_QUIET_SECONDS
         self._is_news = False
@@ -145,7 +145,7 @@ class OperatorNews:
         if self._dead:
             self._say(chat, self._dead_in_words(texts))
             self._dead.clear()
-        now = {_Fault.of(what, one): (what, one) for what, faults in self._watched.items() for one in faults()}
+        now = {_Problem.of(what, one): (what, one) for what, faults in self._watched.items() for one in faults()}
         self._tellings = [one for one in self._tellings if self._seconds_left(one[0]) > 0]
         held = {fault: self._held_seconds(fault) for fault in now if fault not in self._known}
         fresh = [fault for fault, seconds in held.items() if seconds <= 0]
@@ -160,7 +160,7 @@ class OperatorNews:
         if len(fresh) < len(held):
             self._look_later(min(seconds for seconds in held.values() if seconds > 0))
 
-    def _held_seconds(self, fault: _Fault) -> float:
+    def _held_seconds(self, fault: _Problem) -> float:
         """How long it has to wait, for what was told of it or its place already."""
         since = [at for at, told in self._tellings if told == fault]
         there = sorted({at for at, told in self._tellings if told.place == fault.place})
@@ -243,7 +243,7 @@ class DeadLetters:
         """A turn was given up."""
         self._died(DeadKind.TURN, job.turn_id, job.context.chat.key)
 
-    def message(self, parcel: Parcel, problem: str) -> None:
+    def message(self, parcel: OutboundMessage, problem: str) -> None:
         """No network took a message."""
         self._died(DeadKind.MESSAGE, parcel.row_id, parcel.outgoing.chat.key)
 

@@ -16,7 +16,7 @@ from config.diagnostics import Diagnostic
 from config.loader import SettingsInvalid
 from config.settings import Settings
 from function_calls.loading.source import Changes
-from function_calls.schema.definition import DefinitionError, faults_of
+from function_calls.schema.definition import DefinitionError, problems_of
 from services.fault_points import FaultPoints
 from services.redaction import names_a_secret
 
@@ -222,7 +222,7 @@ class Reload:
             except SettingsInvalid as error:
                 return self._kept(error.diagnostics.errors, is_asked_for=is_asked_for)
             except DefinitionError as error:
-                return self._kept(faults_of(error), is_asked_for=is_asked_for)
+                return self._kept(problems_of(error), is_asked_for=is_asked_for)
             is_news = bool(replacement.uses or self.faults or replacement.waiting != self._waiting)
             self._live.put(replacement, lambda: self._reach("reload.during_swap"))
             self._waiting = replacement.waiting

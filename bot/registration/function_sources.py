@@ -12,7 +12,7 @@ import structlog
 from config.diagnostics import Diagnostic
 from function_calls.loading.source import FunctionSource, Snapshot
 from function_calls.registry import FunctionRegistry
-from function_calls.schema.definition import fault
+from function_calls.schema.definition import problem_at
 from function_calls.spec import FunctionSpec
 
 _FIRST_SECONDS = 10.0
@@ -199,7 +199,7 @@ class FunctionSources:
             f"source {name!r} broke down and is not read again before SIGHUP, a change of its settings or the next "
             f"start: {type(error).__name__}"
         )
-        self._broken[name] = fault("", text)
+        self._broken[name] = problem_at("", text)
         self._tell()
 
     def _publish(self, name: str) -> None:
@@ -211,7 +211,7 @@ class FunctionSources:
         faults = list(snapshot.faults)
         for spec in snapshot.specs:
             problems = self._problems_of(spec)
-            faults += [fault(spec.origin.source, f"function {spec.name!r}: {problem}") for problem in problems]
+            faults += [problem_at(spec.origin.source, f"function {spec.name!r}: {problem}") for problem in problems]
             if not problems:
                 usable.append(spec)
         self._left_out = tuple(self._registry.publish(name, usable, snapshot.groups))

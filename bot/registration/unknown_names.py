@@ -15,7 +15,7 @@ from bot.registration.function_sources import FunctionSources
 from config.diagnostics import Diagnostic, Severity
 from config.settings import Settings
 from config.yaml_document import Location, YamlDocument, read_yaml_file
-from function_calls.schema.definition import DefinitionError, fault
+from function_calls.schema.definition import DefinitionError, problem_at
 from function_calls.sources.mcp_servers import prefix_of
 from function_calls.spec import FunctionSpec
 
@@ -166,6 +166,6 @@ def in_settings(
     keys = location[:-1] if isinstance(location[-1], int) else location
     where = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in keys).lstrip(".")
     if document is None:
-        return fault("settings", f"{where}: {message}", code, severity)
+        return problem_at("settings", f"{where}: {message}", code, severity)
     at = document.key_at(location)
     return Diagnostic(document.file, at.line, at.column, code, f"{where}: {message}", severity)

@@ -35,7 +35,7 @@ from services.timers.schedules import (
     once_at,
 )
 from services.timers.timer import Timer
-from services.times.recurrence import BadRule, RuleFault, check
+from services.times.recurrence import BadRule, RuleProblem, check
 
 _WHEN_FAULTS = {
     "not_a_time": "is no time that can be read; write it like “every weekday at 8:30”, “每天早上7点” or “0 7 * * 1-5”",
@@ -46,18 +46,18 @@ _WHEN_FAULTS = {
     "several": "is more than one schedule; make an entry for each",
     "moves": "means another time each day that it is read; name the day of the week, or the full date with its year",
     "counted": "ends after a number of times, which would begin anew; say until which day",
-    RuleFault.NO_SUCH_DATE.value: "names a day that there is not",
-    RuleFault.BAD_CRON.value: "is no cron expression: minute, hour, day of the month, month, day of the week",
-    RuleFault.BAD_STEP.value: "has a step that does not fit; it is 1 to 1000, counted from a day",
-    RuleFault.BAD_COUNT.value: "has a number of times that does not fit; it is 1 to 10000",
-    RuleFault.TOO_OFTEN.value: "is too often; once a minute is the most",
-    RuleFault.NEVER.value: "never comes",
-    RuleFault.TOO_FAR.value: "is more than 100 years away",
+    RuleProblem.NO_SUCH_DATE.value: "names a day that there is not",
+    RuleProblem.BAD_CRON.value: "is no cron expression: minute, hour, day of the month, month, day of the week",
+    RuleProblem.BAD_STEP.value: "has a step that does not fit; it is 1 to 1000, counted from a day",
+    RuleProblem.BAD_COUNT.value: "has a number of times that does not fit; it is 1 to 10000",
+    RuleProblem.TOO_OFTEN.value: "is too often; once a minute is the most",
+    RuleProblem.NEVER.value: "never comes",
+    RuleProblem.TOO_FAR.value: "is more than 100 years away",
 }
 """Every reason of UnclearWhen and BadRule."""
 
 
-class ScheduleFault(NamedTuple):
+class ScheduleProblem(NamedTuple):
     """What is wrong with one entry."""
 
     name: str
@@ -73,7 +73,7 @@ class Plans:
 
     wanted: Mapping[str, Wanted]
     """By names: what is good."""
-    faults: tuple[ScheduleFault, ...]
+    faults: tuple[ScheduleProblem, ...]
     """What is not; a name with any of these is not in `wanted`."""
 
 
@@ -91,21 +91,21 @@ class SchedulePlans:
     def of(self, settings: Mapping[str, ScheduleSettings]) -> Plans:
         """What these entries want; those that are switched off are as though they were not there."""
         wanted: dict[str, Wanted] = {}
-        faults: list[ScheduleFault] = []
+        faults: list[ScheduleProblem] = []
         for name, entry in settings.items():
             if entry.enabled:
                 self._understand(name, entry, wanted, faults)
         return Plans(wanted, tuple(faults))
 
     def _understand(
-        self, name: str, entry: ScheduleSettings, wanted: dict[str, Wanted], faults: list[ScheduleFault]
+        self, name: str, entry: ScheduleSettings, wanted: dict[str, Wanted], faults: list[ScheduleProblem]
     ) -> None:
         chat = ChatRef.parse(entry.chat)
         served = self._chats.of(chat)
         profile = replace(served.profile, texts=self._english)
-        found: list[ScheduleFault] = []
+        found: list[ScheduleProblem] = []
         if served.allowed_by is None:
-            found.append(ScheduleFault(name, "chat", f"{entry.chat} is not in chats.allow, so nothing runs there"))
+            found.append(ScheduleProblem(name, "chat", f"{entry.chat} is not in chats.allow, so nothing runs there"))
         when = self._when(name, entry, profile, found)
         run = self._run(name, entry, self._context(name, entry, chat, served.settings.bot), profile, found)
         faults += found
@@ -124,7 +124,7 @@ class SchedulePlans:
         )
 
     def _when(
-        self, name: str, entry: ScheduleSettings, profile: ChatProfile, found: list[ScheduleFault]
+        self, name: str, entry: ScheduleSettings, profile: ChatProfile, found: list[ScheduleProblem]
     ) -> When | None:
         zone, now = entry.timezone or profile.timezone.key, self._clock.now()
         when: When | None = None
@@ -134,9 +134,9 @@ class SchedulePlans:
             check(when.rule, ZoneInfo(when.zone), now)
         except (UnclearWhen, BadRule) as error:
             why = error.why if isinstance(error, UnclearWhen) else error.reason.value
-            is_over = why == "past" or (why == RuleFault.NEVER and when is not None and when.rule.until is not None)
+            is_over = why == "past" or (why == RuleProblem.NEVER and when is not None and when.rule.until is not None)
             why, severity = ("past", "warning") if is_over else (why, "error")
-            found.append(ScheduleFault(name, "when", _WHEN_FAULTS[why], severity))
+            found.append(ScheduleProblem(name, "when", _WHEN_FAULTS[why], severity))
             return None
         return when
 
@@ -159,7 +159,7 @@ class SchedulePlans:
         entry: ScheduleSettings,
         context: MessageContext,
         profile: ChatProfile,
-        found: list[ScheduleFault],
+        found: list[ScheduleProblem],
     ) -> Rehearsed | None:
         try:
             if entry.function:
@@ -169,7 +169,7 @@ class SchedulePlans:
             hint = f" (settings: {error.setting})" if error.setting else ""
             is_about_arguments = error.code in (ErrorCode.BAD_ARGUMENTS, ErrorCode.MISSING_ARGUMENTS)
             key = "run" if entry.run else "arguments" if is_about_arguments and entry.arguments else "function"
-            found.append(ScheduleFault(name, key, f"{' '.join(error.text.split())}{hint}"))
+            found.append(ScheduleProblem(name, key, f"{' '.join(error.text.split())}{hint}"))
             return None
 
     def _context(self, name: str, entry: ScheduleSettings, chat: ChatRef, bot: str) -> MessageContext:

@@ -15,8 +15,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import orjson
 import structlog
 
-from bot.delivery.delivery import Delivery, Parcel
-from bot.intake.gate import Verdict
+from bot.delivery.delivery import Delivery, OutboundMessage
+from bot.intake.gate import GateDecision
 from bot.intake.intake import Intake
 from config.sections.timers import TimersSettings
 from config.texts import Phrases
@@ -550,17 +550,17 @@ class Timers:
         ended = asyncio.Event()
         late_seconds = (self._clock.now_ms() - decision.moment.due_ms) / 1000
 
-        def claim(verdict: Verdict, turn_id: int) -> Sequence[Write]:
-            return self._claim(row, decision, verdict, turn_id)
+        def claim(gated: GateDecision, turn_id: int) -> Sequence[Write]:
+            return self._claim(row, decision, gated, turn_id)
 
         was_away = decision.moment.due_ms <= self._guard.away_until_ms
         context = timer_context(row, decision.moment, self._clock.now(), was_away=was_away)
-        verdict = await self._intake.fire(context, claim, ended.set)
-        if verdict.reason is ReasonCode.QUEUE_FULL:
+        gated = await self._intake.fire(context, claim, ended.set)
+        if gated.reason is ReasonCode.QUEUE_FULL:
             return _FULL_SECONDS
         self._expect(decision)
-        if not verdict.is_for_us:
-            self._count_undeliverable(row["chat"], row["id"], verdict.reason.value)
+        if not gated.is_for_us:
+            self._count_undeliverable(row["chat"], row["id"], gated.reason.value)
             for call in self.on_undeliverable:
                 call(row["chat"], row["occurrence_id"])
             return 0.0
@@ -570,11 +570,11 @@ class Timers:
         self._reach("sched.after_fire_before_done")
         return 0.0
 
-    def _claim(self, row: Row, decision: Decision, verdict: Verdict, turn_id: int) -> list[Write]:
+    def _claim(self, row: Row, decision: Decision, gated: GateDecision, turn_id: int) -> list[Write]:
         """What is written with the message: the moment is over, and the next one is to come."""
         now_ms, moment = self._clock.now_ms(), decision.moment
-        if not verdict.is_for_us:
-            closed = occurrences.close(row["occurrence_id"], "undeliverable", verdict.reason.value, now_ms)
+        if not gated.is_for_us:
+            closed = occurrences.close(row["occurrence_id"], "undeliverable", gated.reason.value, now_ms)
             return [closed, *self._after(row, decision, None)]
         claimed = due.claim(
             row["occurrence_id"],
@@ -614,7 +614,7 @@ class Timers:
         share = max(1, platform.limits.sends_per_minute // 2) if platform else 1
         return times[-share] + _WINDOW_SECONDS - now if len(times) >= share else 0.0
 
-    def _not_delivered(self, parcel: Parcel, problem: str) -> None:
+    def _not_delivered(self, parcel: OutboundMessage, problem: str) -> None:
         """No network took a message."""
         self._store.post([occurrences.undelivered(parcel.row_id, problem)])
         chat = parcel.outgoing.chat.key

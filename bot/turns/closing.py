@@ -10,7 +10,7 @@ import structlog
 from bot.chats.chat_notes import Beginnings
 from bot.chats.chats import Chats
 from bot.chats.open_questions import Asked, OpenQuestions
-from bot.delivery.delivery import Address, Delivery, Origin, OutboxRows, Parcel
+from bot.delivery.delivery import Address, Delivery, Origin, OutboundMessage, OutboxRows
 from bot.delivery.outgoing import Due, addressed_to
 from bot.engine.embedded import Job
 from bot.telemetry.metrics import Metrics
@@ -260,7 +260,7 @@ class Closing:
             self._questions.put_back(chat, job.context.sender.ref.key, given_back)
         self._ended(job, turn, outcome, parcels)
 
-    def _ended(self, job: Job, turn: Turn, outcome: TurnOutcome, parcels: Sequence[Parcel]) -> None:
+    def _ended(self, job: Job, turn: Turn, outcome: TurnOutcome, parcels: Sequence[OutboundMessage]) -> None:
         """The end of the turn is durable: hand over what it says, and tell everybody who counts ends."""
         self._metrics.turn_ended(outcome.reason)
         if outcome.reason is ReasonCode.GAVE_UP:
@@ -306,13 +306,13 @@ class Closing:
         due: Due | None,
         closes: tuple[str, ...],
         first: int,
-    ) -> tuple[list[Write], list[Parcel]]:
+    ) -> tuple[list[Write], list[OutboundMessage]]:
         """The writes and parcels of what is to be said; the first of them is `due` and `closes` earlier ones. A key is
         the same on every attempt of the turn. `first`: the number of the first message."""
         # What was asked for in private is answered in private, whoever allowed it.
         context, profile = turn.memory.asker or job.context, turn.input.profile()
         writes: list[Write] = []
-        parcels: list[Parcel] = []
+        parcels: list[OutboundMessage] = []
         for number, message in enumerate(messages, first):
             if context.private and message.to is None:
                 message = replace(message, to=context.sender.ref)

@@ -21,7 +21,7 @@ from starlette.types import ASGIApp
 
 from bot.platforms.http.platform import HttpPlatform, bears
 from bot.platforms.http.routes import answer_refusal, authenticate, chat_routes, json_response
-from bot.platforms.http.wire import Refusal
+from bot.platforms.http.wire import RequestError
 from bot.web.connections import Connection, ConnectionLimits, ConnectionTable, WrongTokens
 from bot.web.page import ChatPage
 from bot.web.security import Guard
@@ -75,7 +75,7 @@ def web_app(
             Middleware(Guard, hosts=tuple(hosts), public_urls=tuple(public_urls)),
             Middleware(WrongTokens, clock=clock),
         ],
-        exception_handlers={Refusal: answer_refusal, HTTPException: _answer_http_exception},
+        exception_handlers={RequestError: answer_refusal, HTTPException: _answer_http_exception},
     )
 
 
@@ -91,7 +91,7 @@ def _probe_routes(probes: Probes, metrics_token: SecretStr | None) -> list[Route
     async def metrics(request: Request) -> Response:
         if metrics_token is not None and not bears(request, metrics_token):
             needs = "this needs the header `Authorization: Bearer <platforms.web.metrics_token>`"
-            raise Refusal(401, "unauthorized", needs)
+            raise RequestError(401, "unauthorized", needs)
         return Response(probes.metrics(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
     return [Route("/healthz", healthz), Route("/readyz", readyz), Route("/metrics", metrics)]

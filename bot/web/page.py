@@ -19,7 +19,7 @@ from starlette.routing import Route
 
 from bot.platforms.http.platform import PRIVATE_PREFIX, Caller, Speaker, is_visible, skeletons
 from bot.platforms.http.routes import body_of, json_response
-from bot.platforms.http.wire import Name, PostedSender, Refusal, read_body
+from bot.platforms.http.wire import Name, PostedSender, RequestError, read_body
 from services.clock import Clock
 from services.refs import Role
 from services.store.chats import members
@@ -129,12 +129,12 @@ class PageMembers:
         self._max_role = max_role
 
     def check_name(self, field: str, name: str) -> None:
-        """Return when a person may go by `name`. Raises Refusal (400) that names the field."""
+        """Return when a person may go by `name`. Raises RequestError (400) that names the field."""
         if len(name) > MAX_NAME_CHARS or not is_visible(name):
             rule = f"{field}: is 1 to {MAX_NAME_CHARS} characters, not only invisible ones"
-            raise Refusal(400, "bad_request", rule, field=field)
+            raise RequestError(400, "bad_request", rule, field=field)
         if not self._bot_names.isdisjoint(skeletons(name)):
-            raise Refusal(400, "name_taken", f"{field}: is the bot's, or looks like it", field=field)
+            raise RequestError(400, "name_taken", f"{field}: is the bot's, or looks like it", field=field)
 
     def new_id(self) -> str:
         """An id that nobody has."""
@@ -163,17 +163,17 @@ class PageMembers:
     def identify(self, request: Request) -> Caller:
         member = self.member_of_token(request)
         if member is None:
-            raise Refusal(401, "unauthorized", "this needs a member's token from POST /api/v1/members")
+            raise RequestError(401, "unauthorized", "this needs a member's token from POST /api/v1/members")
         return Caller(member)
 
     def enter(self, caller: Caller, chat: str) -> None:
         if chat.startswith(PRIVATE_PREFIX) and chat != f"{PRIVATE_PREFIX}{caller.member}":
-            raise Refusal(403, "forbidden", "this is somebody else's private chat")
+            raise RequestError(403, "forbidden", "this is somebody else's private chat")
 
     def speaker(self, caller: Caller, chat: str, posted: PostedSender) -> Speaker:
         member = caller.member or ""
         if posted.id not in (None, member):
-            raise Refusal(403, "forbidden", "sender.id: is not the member of the token", field="sender.id")
+            raise RequestError(403, "forbidden", "sender.id: is not the member of the token", field="sender.id")
         self.check_name("sender.name", posted.name)
         return Speaker(member, posted.name, self.role(chat, member))
 
@@ -316,7 +316,7 @@ class ChatPage:
             member = self._members.member_of_cookie(request)
         if member is None:
             if not self._new_members.take():
-                raise Refusal(429, "too_many", "too many new members at once", retry_after_seconds=2)
+                raise RequestError(429, "too_many", "too many new members at once", retry_after_seconds=2)
             member = self._members.new_id()
         role = self._members.role("", member)
         response = json_response({"id": member, "token": self._members.token(member), "role": role.value}, 201)
@@ -336,12 +336,12 @@ class ChatPage:
         member = self._members.identify(request).member or ""
         token = read_body(_OwnerToken, await body_of(request)).token
         if not self._owner_tries.take():
-            raise Refusal(429, "too_many", "too many tries", retry_after_seconds=10)
+            raise RequestError(429, "too_many", "too many tries", retry_after_seconds=10)
         try:
             if not await self._owners.redeem(token, member):
-                raise Refusal(403, "link_used", "this link is unknown or was used already", field="token")
+                raise RequestError(403, "link_used", "this link is unknown or was used already", field="token")
         except StoreError as error:
-            raise Refusal(503, "unavailable", "nothing was changed; try again", retry_after_seconds=2) from error
+            raise RequestError(503, "unavailable", "nothing was changed; try again", retry_after_seconds=2) from error
         return json_response({"role": self._members.role("", member).value})
 
 

@@ -34,7 +34,7 @@ from config.texts import Texts
 from function_calls.schema.commands import usage_line
 from services.clock import Clock
 from services.llm.failover import ModelState
-from services.refs import Role, Trouble
+from services.refs import ModelProblem, Role
 from services.store.ids import Ids
 from services.store.port import Store
 from services.timers.timer import at_ms
@@ -45,9 +45,9 @@ if TYPE_CHECKING:
 ACCOUNT = "main"
 _PLACES_SHOWN = 5
 _TROUBLES = {
-    Trouble.KEY: "refuses the key in the settings",
-    Trouble.QUOTA: "has no credit left",
-    Trouble.MISSING: "does not exist under this name and address",
+    ModelProblem.KEY: "refuses the key in the settings",
+    ModelProblem.QUOTA: "has no credit left",
+    ModelProblem.MISSING: "does not exist under this name and address",
 }
 
 

@@ -56,7 +56,7 @@ class Code(StrEnum):
     UNKNOWN_TOOL = "basic.unknown_tool"
 
 
-class Fault(NamedTuple):
+class ScriptProblem(NamedTuple):
     """One fault of a script."""
 
     at: At
@@ -71,12 +71,12 @@ class Fault(NamedTuple):
         return Diagnostic(file, self.at.line, self.at.column, self.code.value, message, self.severity)
 
 
-class ScriptFault(Exception):
+class ScriptError(Exception):
     """Raised while a script is read: what stands here cannot be understood."""
 
     def __init__(self, at: At, code: Code, message: str) -> None:
         super().__init__(message)
-        self.fault = Fault(at, code, message)
+        self.fault = ScriptProblem(at, code, message)
 
 
 class RunCode(StrEnum):
@@ -112,7 +112,7 @@ CATCHABLE = frozenset(RunCode) - {
 knows whether it happened: the chat has to hear of it."""
 
 
-class RunFault(Exception):
+class RunError(Exception):
     """Raised by an operation, a function of the language or a keyword: the statement cannot be done."""
 
     def __init__(self, code: RunCode, detail: str = "") -> None:

@@ -14,7 +14,7 @@ from typing import get_args
 
 import function_calls.basic
 from config.diagnostics import Diagnostic, Diagnostics
-from function_calls.basic.codes import Code, Fault, Profile, ScriptFault
+from function_calls.basic.codes import Code, Profile, ScriptError, ScriptProblem
 from function_calls.basic.language.filter_texts import nodes_in
 from function_calls.basic.language.forms import Forms
 from function_calls.basic.language.param_types import type_names
@@ -74,27 +74,27 @@ def stem_of(name: str) -> str:
 
 def tool_name(
     written: str, profile: Profile, at: At = _FIRST, what: str = "the file's name"
-) -> tuple[str, Fault | None]:
+) -> tuple[str, ScriptProblem | None]:
     """The tool's name, and what is to be said of it. An error: no tool can have this name."""
     if PROVIDER_NAME.fullmatch(written):
         return written, None
     allowed = f"a tool's name has 1 to {LONGEST_NAME} of the letters A-Z and a-z, digits, `_` and `-`"
     name = _OTHER.sub("_", written.strip()).strip("_")
     if not name:
-        return "", Fault(at, Code.BAD_NAME, f"no tool can be named after {what} `{written}`: {allowed}")
+        return "", ScriptProblem(at, Code.BAD_NAME, f"no tool can be named after {what} `{written}`: {allowed}")
     if len(name) > LONGEST_NAME:
-        return "", Fault(at, Code.BAD_NAME, f"{what} `{written}` is too long for the name of a tool: {allowed}")
+        return "", ScriptProblem(at, Code.BAD_NAME, f"{what} `{written}` is too long for the name of a tool: {allowed}")
     if profile is Profile.STRICT:
         hint = f"; `{name}` could" if PROVIDER_NAME.fullmatch(name) else ""
-        return "", Fault(at, Code.BAD_NAME, f"`{written}` cannot be the name of a tool: {allowed}{hint}")
+        return "", ScriptProblem(at, Code.BAD_NAME, f"`{written}` cannot be the name of a tool: {allowed}{hint}")
     if PROVIDER_NAME.fullmatch(name):
         told = f"the tool of `{written}` is called `{name}`: {allowed}"
-        return name, Fault(at, Code.BAD_NAME, told, "warning")
+        return name, ScriptProblem(at, Code.BAD_NAME, told, "warning")
     told = (
         f"the tool is called `{name}`, but models, which know only names of A-Z, a-z, 0-9, `_` and `-`, see it under a "
         f"made-up one; say in its DESCRIPTION what it is for, or give {what} Latin letters"
     )
-    return name, Fault(at, Code.BAD_NAME, told, "warning")
+    return name, ScriptProblem(at, Code.BAD_NAME, told, "warning")
 
 
 def name_among(file: str, number: int, description: str) -> str:
@@ -126,7 +126,7 @@ def definitions_of(
     *,
     bot: str = "default",
     source_file: str = "",
-) -> tuple[list[ToolDefinition], list[Fault]]:
+) -> tuple[list[ToolDefinition], list[ScriptProblem]]:
     """The definitions of the script's tools, each naming its unit, and what is wrong with them. `name` is that of its
     file. A unit with an error has no definition; the others have. A script without PARAM is a tool without parameters,
     and several tools of a file are named by it and the first words of their descriptions, where it does not name them.
@@ -137,7 +137,7 @@ def definitions_of(
     faults = [named] if named is not None else []
     if profile is Profile.STRICT and len(script.units) > 1:
         told = "the strict profile has one tool in a file; put this one into a file of its own"
-        faults.append(Fault(script.units[1].at, Code.NOT_IN_STRICT, told))
+        faults.append(ScriptProblem(script.units[1].at, Code.NOT_IN_STRICT, told))
     names = _names(script.units, file_name, profile, faults)
     metadata: JsonObject = {BEGINS_CHATS: True} if stem.lower() == SESSION_SCRIPT else {}
     definitions: list[ToolDefinition] = []
@@ -156,7 +156,7 @@ def definitions_of(
     return definitions, sorted(faults, key=lambda fault: fault.at)
 
 
-def _names(units: Sequence[Unit], file_name: str, profile: Profile, faults: list[Fault]) -> list[str]:
+def _names(units: Sequence[Unit], file_name: str, profile: Profile, faults: list[ScriptProblem]) -> list[str]:
     """The names of the tools, in order; empty for one that can have none."""
     names: list[str] = []
     taken: dict[str, Unit] = {}
@@ -172,13 +172,13 @@ def _names(units: Sequence[Unit], file_name: str, profile: Profile, faults: list
         other = taken.setdefault(name.lower(), unit) if name else unit
         if other is not unit:
             told = f"the tool `{name}` is there twice: in line {other.at.line} and here; give one another name"
-            faults.append(Fault(unit.at, Code.DUPLICATE_TOOL, told))
+            faults.append(ScriptProblem(unit.at, Code.DUPLICATE_TOOL, told))
             name = ""
         names.append(name)
     return names
 
 
-def _description(unit: Unit, name: str, profile: Profile, *, is_needed: bool) -> tuple[str, list[Fault]]:
+def _description(unit: Unit, name: str, profile: Profile, *, is_needed: bool) -> tuple[str, list[ScriptProblem]]:
     """What the tool does: as it says, else by the comment above it, else by its name."""
     if unit.description.strip():
         return unit.description.strip(), []
@@ -191,7 +191,7 @@ def _description(unit: Unit, name: str, profile: Profile, *, is_needed: bool) ->
     told += '; write DESCRIPTION "what the tool does", so that a model knows when to call it'
     if derived and not is_strict:
         told += f". Until then it is told: {derived}"
-    return derived, [Fault(at, Code.MISSING_DESCRIPTION, told, "error" if is_strict else "warning")]
+    return derived, [ScriptProblem(at, Code.MISSING_DESCRIPTION, told, "error" if is_strict else "warning")]
 
 
 def _is_for_the_clock(unit: Unit) -> bool:
@@ -227,7 +227,7 @@ def lints_of(
     variables: Collection[str] = (),
     functions: Collection[str] = (),
     usages: Mapping[str, str] = _NONE,
-) -> list[Fault]:
+) -> list[ScriptProblem]:
     """Names that say nothing, parameters without an example and variables that nothing sets, in the order of their
     places. Only for a script that was read without error: what sets a variable may stand in a line that was not.
     `variables`: those that the configuration of the bot sets, such as `x` of `param-x`; `functions`: what may be
@@ -244,47 +244,47 @@ def lints_of(
     return sorted(faults, key=lambda fault: fault.at)
 
 
-def lints_of_a_half(script: Script) -> list[Fault]:
+def lints_of_a_half(script: Script) -> list[ScriptProblem]:
     """What can be told of a script as well that was read with errors: of its parameters."""
     faults = [fault for unit in script.units for param in unit.params for fault in _of_param(param)]
     return sorted(faults, key=lambda fault: fault.at)
 
 
-def _of_param(param: Param) -> Iterator[Fault]:
+def _of_param(param: Param) -> Iterator[ScriptProblem]:
     if _UNCLEAR.fullmatch(param.name):
         told = f"PARAM {param.name}: the name says nothing to a model; call it by what it is, as in `city`"
-        yield Fault(param.at, Code.UNCLEAR_NAME, told, "warning")
+        yield ScriptProblem(param.at, Code.UNCLEAR_NAME, told, "warning")
     if not param.has_like and not param.choices and param.type not in ("boolean", "bool"):
         told = f'PARAM {param.name} has no example; LIKE "…" shows a model how it is filled'
-        yield Fault(param.at, Code.MISSING_LIKE, told, "warning")
+        yield ScriptProblem(param.at, Code.MISSING_LIKE, told, "warning")
 
 
-def _unknown(used: _Use, known: set[str], params: set[str], usages: Mapping[str, str]) -> Iterator[Fault]:
+def _unknown(used: _Use, known: set[str], params: set[str], usages: Mapping[str, str]) -> Iterator[ScriptProblem]:
     there = used.written | known | params
     unknown = [(name, node) for name, node in used.read.items() if name not in there]
     for number, (name, node) in enumerate(unknown):
         meant = sorted(used.written | params) if number < _MOST_HINTS else ()
         if name in used.heard_as:
-            yield Fault(node.at, Code.UNKNOWN_VARIABLE, _no_kind(name, meant), "warning")
+            yield ScriptProblem(node.at, Code.UNKNOWN_VARIABLE, _no_kind(name, meant), "warning")
             continue
         if name in usages:
             told = f"{name.upper()} needs more than its name here, and no variable is called so; write {usages[name]}"
-            yield Fault(node.at, Code.SYNTAX, told)
+            yield ScriptProblem(node.at, Code.SYNTAX, told)
             continue
         near = difflib.get_close_matches(name, meant, n=1, cutoff=_NEAR)
         hint = f"; did you mean `{near[0]}`?" if near else "; set it first, or take it with PARAM"
         told = f"nothing gives `{name}` a value, so it is NULL here{hint}"
-        yield Fault(node.at, Code.UNKNOWN_VARIABLE, told, "warning")
+        yield ScriptProblem(node.at, Code.UNKNOWN_VARIABLE, told, "warning")
 
 
-def _slips(used: _Use, known: set[str], params: set[str]) -> Iterator[Fault]:
+def _slips(used: _Use, known: set[str], params: set[str]) -> Iterator[ScriptProblem]:
     """What UPDATE takes for a column, and is written nearly as a variable is."""
     there = used.written | params
     for name, node in used.copied.items():
         near = difflib.get_close_matches(name, sorted(there), n=1, cutoff=_NEAR) if name not in there | known else ()
         if near:
             told = f"no variable is called `{name}`, so it is the column of the row here; did you mean `{near[0]}`?"
-            yield Fault(node.at, Code.UNKNOWN_VARIABLE, told, "warning")
+            yield ScriptProblem(node.at, Code.UNKNOWN_VARIABLE, told, "warning")
 
 
 def _no_kind(name: str, variables: Collection[str]) -> str:
@@ -423,7 +423,9 @@ class BasicCompiler:
         try:
             content = path.read_bytes()
         except OSError as error:
-            fault = Fault(_FIRST, Code.UNREADABLE, f"the file cannot be read: {error.strerror or type(error).__name__}")
+            fault = ScriptProblem(
+                _FIRST, Code.UNREADABLE, f"the file cannot be read: {error.strerror or type(error).__name__}"
+            )
             return CompilationResult(diagnostics=(fault.diagnostic(str(path)),))
         return self.compile_text(
             content, str(path), name=name or path.stem, bot=bot, profile=profile, variables=variables
@@ -459,17 +461,17 @@ class BasicCompiler:
                 alone = [name for name, (fewest, _) in self.functions.items() if not fewest]
                 found += lints_of(parsed.script, variables=variables, functions=alone, usages=self.forms.usages)
             tools = () if _has_errors(found) else self._tools(parsed.script, definitions, found)
-        except ScriptFault as error:
+        except ScriptError as error:
             return _result((), [error.fault], file)
         return _result(tools, found, file)
 
     def _text(self, content: bytes) -> str:
-        """What stands in the file. Raises ScriptFault."""
+        """What stands in the file. Raises ScriptError."""
         if len(content) > self.source_bytes:
             told = (
                 f"the script has {len(content):,} bytes, but {self.source_bytes:,} are allowed: divide it into several"
             )
-            raise ScriptFault(_FIRST, Code.TOO_LONG, told)
+            raise ScriptError(_FIRST, Code.TOO_LONG, told)
         content = content.removeprefix(_BOM)
         try:
             return content.decode("utf-8")
@@ -478,17 +480,17 @@ class BasicCompiler:
             line_start = before.rfind(b"\n") + 1
             at = At(before.count(b"\n") + 1, len(before[line_start:].decode("utf-8", "replace")) + 1)
             told = "the file is not in UTF-8 from here on: save it in the encoding UTF-8"
-            raise ScriptFault(at, Code.UNREADABLE, told) from None
+            raise ScriptError(at, Code.UNREADABLE, told) from None
 
     def _tools(
-        self, script: Script, definitions: Sequence[ToolDefinition], found: list[Fault]
+        self, script: Script, definitions: Sequence[ToolDefinition], found: list[ScriptProblem]
     ) -> tuple[CompiledTool, ...]:
         """Of a script without errors. What only its code shows to be wrong is added to `found`."""
         tools: list[CompiledTool] = []
         for definition in definitions:
             try:
                 tools.append(CompiledTool(definition, program_of(script.units[definition.unit], script.definitions)))
-            except ScriptFault as error:
+            except ScriptError as error:
                 found.append(error.fault)
         return () if _has_errors(found) else tuple(tools)
 
@@ -503,11 +505,11 @@ class BasicCompiler:
         return summed.hexdigest()[:32]
 
 
-def _has_errors(found: Iterable[Fault]) -> bool:
+def _has_errors(found: Iterable[ScriptProblem]) -> bool:
     return any(one.severity == "error" for one in found)
 
 
-def _result(tools: tuple[CompiledTool, ...], found: Iterable[Fault], file: str) -> CompilationResult:
+def _result(tools: tuple[CompiledTool, ...], found: Iterable[ScriptProblem], file: str) -> CompilationResult:
     diagnostics = Diagnostics(one.diagnostic(file) for one in found).in_order()
     errors = [one for one in diagnostics if one.severity == "error"]
     warnings = [one for one in diagnostics if one.severity != "error"]

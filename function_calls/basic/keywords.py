@@ -105,7 +105,7 @@ class ScriptRun:
     """Where the script lies in its storage, with `/` at the end; empty at the top."""
     grants: Grants
     say: Callable[[Message], None]
-    """Let the chat, or whom the message names, hear this when the run ends or asks. Raises RunFault over the limit."""
+    """Let the chat, or whom the message names, hear this when the run ends or asks. Raises RunError over the limit."""
     kept: JsonObject
     """Plain data that keywords keep for the rest of the run, by their own keys; it outlives questions."""
     at: At
@@ -123,7 +123,7 @@ class ScriptRun:
     it has called something, or it has looked at who asks. Until then all its words are its author's."""
     say_on: Callable[[str, str], bool] = _no_line
     """Let the message that was said last, and that says the first of these texts, go on with the second one; whether
-    there is such a message. Raises RunFault over the limit."""
+    there is such a message. Raises RunError over the limit."""
     outside: bool = False
     """Set by a keyword whose value holds words of others: web pages, files, what other members said."""
     thread_seconds: float = 0.0
@@ -136,4 +136,4 @@ class ScriptRun:
 
 
 KeywordHandler = Callable[[ScriptRun, Mapping[str, Value]], Awaitable["Value | Asks"]]
-"""Takes the values of the slots by name. Raises RunFault."""
+"""Takes the values of the slots by name. Raises RunError."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from function_calls.basic.codes import RunCode, RunFault
+from function_calls.basic.codes import RunCode, RunError
 from services.refs import JsonValue
 
 LARGEST = 8 * 1024 * 1024
@@ -36,14 +36,14 @@ def shallow_size(value: JsonValue) -> int:
 
 def size_of(value: JsonValue, most: int = LARGEST) -> int:
     """About how many bytes the value takes with everything in it, as if nothing in it were shared. Stops counting soon
-    after `most`. Raises RunFault (MEMORY) for what is nested too deep to be written down."""
+    after `most`. Raises RunError (MEMORY) for what is nested too deep to be written down."""
     total = shallow_size(value)
     level = [value] if type(value) is list or type(value) is dict else []
     depth = 0
     while level:
         depth += 1
         if depth > DEEPEST:
-            raise RunFault(RunCode.MEMORY, f"lists and maps stand more than {DEEPEST} deep within one another")
+            raise RunError(RunCode.MEMORY, f"lists and maps stand more than {DEEPEST} deep within one another")
         below: list[JsonValue] = []
         for container in level:
             total += _items_size(container, below)
@@ -54,26 +54,26 @@ def size_of(value: JsonValue, most: int = LARGEST) -> int:
 
 
 def check_size(value: JsonValue, what: str = "the value") -> None:
-    """Raises RunFault (MEMORY) for a value that is larger than one may be."""
+    """Raises RunError (MEMORY) for a value that is larger than one may be."""
     if size_of(value, LARGEST) > LARGEST:
         raise too_large(what)
 
 
 def check_length(characters: int, what: str) -> None:
-    """Raises RunFault (MEMORY) where a text would get so many characters and that is too many."""
+    """Raises RunError (MEMORY) where a text would get so many characters and that is too many."""
     if characters > LARGEST:
         raise too_large(what)
 
 
 def check_count(items: int, what: str) -> None:
-    """Raises RunFault (MEMORY) where a list would get so many items and that is too many."""
+    """Raises RunError (MEMORY) where a list would get so many items and that is too many."""
     if items > MOST_ITEMS:
-        raise RunFault(RunCode.MEMORY, f"{what} would have more than {MOST_ITEMS:,} items")
+        raise RunError(RunCode.MEMORY, f"{what} would have more than {MOST_ITEMS:,} items")
 
 
-def too_large(what: str) -> RunFault:
+def too_large(what: str) -> RunError:
     """The fault for what would be larger than a value may be."""
-    return RunFault(RunCode.MEMORY, f"{what} would be larger than {LARGEST // (1024 * 1024)} MB")
+    return RunError(RunCode.MEMORY, f"{what} would be larger than {LARGEST // (1024 * 1024)} MB")
 
 
 def _text_size(text: str) -> int:

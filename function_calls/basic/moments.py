@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone, tzinfo
 from typing import Literal
 
-from function_calls.basic.codes import RunCode, RunFault
+from function_calls.basic.codes import RunCode, RunError
 from services.patterns import lazy_pattern
 
 Form = Literal["date", "time", "both"]
@@ -45,7 +45,7 @@ class Moment:
         return f"{self.at:%Y-%m-%d %H:%M:%S}".rjust(19, "0")
 
     def moved(self, by: timedelta) -> Moment:
-        """So much later on the clocks of the wall; a date that is moved by less than days has a time. Raises RunFault
+        """So much later on the clocks of the wall; a date that is moved by less than days has a time. Raises RunError
         (BAD_VALUE) beyond the years 1 to 9999."""
         form: Form = "both" if self.form == "date" and by.seconds else self.form
         return Moment(within_calendar(lambda: self.at + by), form)
@@ -75,11 +75,11 @@ def read_plain(text: str) -> Moment | None:
 
 
 def within_calendar(reckon: Callable[[], datetime]) -> datetime:
-    """What it gives. Raises RunFault (BAD_VALUE) where that is beyond the years 1 to 9999."""
+    """What it gives. Raises RunError (BAD_VALUE) where that is beyond the years 1 to 9999."""
     try:
         return reckon()
     except (OverflowError, ValueError):
-        raise RunFault(RunCode.BAD_VALUE, "the date would be beyond the years 1 to 9999") from None
+        raise RunError(RunCode.BAD_VALUE, "the date would be beyond the years 1 to 9999") from None
 
 
 def days_later(moment: Moment, days: float) -> Moment:
@@ -87,7 +87,7 @@ def days_later(moment: Moment, days: float) -> Moment:
     try:
         by = timedelta(seconds=round(days * 86_400))
     except (OverflowError, ValueError):
-        raise RunFault(RunCode.BAD_VALUE, "the date would be beyond the years 1 to 9999") from None
+        raise RunError(RunCode.BAD_VALUE, "the date would be beyond the years 1 to 9999") from None
     return moment.moved(by)
 
 

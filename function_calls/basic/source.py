@@ -17,7 +17,7 @@ from function_calls.basic.library.compiling import Compiling, Programs, Writing
 from function_calls.basic.library.library import Names, ScriptLibrary, Workshop
 from function_calls.basic.library.specs import Runs, spec_of
 from function_calls.loading.source import Changes, Publish, Snapshot
-from function_calls.schema.definition import DefinitionError, faults_of
+from function_calls.schema.definition import DefinitionError, problems_of
 from function_calls.spec import FunctionSpec
 from services.clock import Clock
 from services.scripts.basic_tools import BasicTools, KeptTool
@@ -179,7 +179,7 @@ class BasicScripts:
             if isinstance(made, FunctionSpec):
                 specs.append(made)
             else:
-                faults += faults_of(made, tool.file)
+                faults += problems_of(made, tool.file)
         return Snapshot(tuple(specs), faults=tuple(dict.fromkeys(faults)))
 
 

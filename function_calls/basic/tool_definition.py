@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 
-from function_calls.basic.codes import Code, Fault, Profile
+from function_calls.basic.codes import Code, Profile, ScriptProblem
 from function_calls.basic.language.param_types import (
     LOOSE_EXAMPLES,
     STRICT_TYPES,
@@ -131,7 +131,7 @@ _NO_NAMES = frozenset(
 """In an expression these are never a variable."""
 
 
-def parameters_of(unit: Unit, profile: Profile) -> tuple[tuple[ParamDecl, ...], list[Fault]]:
+def parameters_of(unit: Unit, profile: Profile) -> tuple[tuple[ParamDecl, ...], list[ScriptProblem]]:
     """The parameters of `unit`, in its order, and the faults of all of them."""
     faults = [*_duplicates(unit.params), *_late(unit, profile)]
     declared: list[ParamDecl] = []
@@ -142,23 +142,23 @@ def parameters_of(unit: Unit, profile: Profile) -> tuple[tuple[ParamDecl, ...], 
     return tuple(declared), faults
 
 
-def _duplicates(params: Sequence[Param]) -> Iterator[Fault]:
+def _duplicates(params: Sequence[Param]) -> Iterator[ScriptProblem]:
     first: dict[str, Param] = {}
     for param in params:
         known = first.setdefault(param.name.lower(), param)
         if known is not param:
             told = f"PARAM {param.name} is there already, in line {known.at.line}; upper and lower case are the same"
-            yield Fault(param.at, Code.DUPLICATE_NAME, f"{told}, so give it another name")
+            yield ScriptProblem(param.at, Code.DUPLICATE_NAME, f"{told}, so give it another name")
 
 
-def _late(unit: Unit, profile: Profile) -> Iterator[Fault]:
+def _late(unit: Unit, profile: Profile) -> Iterator[ScriptProblem]:
     if not unit.body:
         return
     begin = unit.body[0].at
     for param in unit.params:
         if param.at > begin:
             told = f"PARAM {param.name} has to stand before what the script does, which begins in line {begin.line}"
-            yield Fault(param.at, Code.LATE_PARAM, told, "error" if profile is Profile.STRICT else "warning")
+            yield ScriptProblem(param.at, Code.LATE_PARAM, told, "error" if profile is Profile.STRICT else "warning")
 
 
 class _Reading:
@@ -167,7 +167,7 @@ class _Reading:
     def __init__(self, param: Param, profile: Profile) -> None:
         self._param = param
         self._is_strict = profile is Profile.STRICT
-        self.faults: list[Fault] = []
+        self.faults: list[ScriptProblem] = []
 
     def declared(self) -> ParamDecl:
         """The parameter, as far as it is right."""
@@ -286,7 +286,7 @@ class _Reading:
         return f"PARAM {self._param.name}{named}: {what}, `{shown}`, has to be {wanted}"
 
     def _fault(self, code: Code, message: str, at: At | None = None, *, is_grave: bool = True) -> None:
-        self.faults.append(Fault(at or self._param.at, code, message, "error" if is_grave else "warning"))
+        self.faults.append(ScriptProblem(at or self._param.at, code, message, "error" if is_grave else "warning"))
 
 
 def _among(value: JsonValue, choices: tuple[JsonValue, ...]) -> JsonValue:

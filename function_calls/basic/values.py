@@ -12,7 +12,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from function_calls.basic.codes import RunCode, RunFault
+from function_calls.basic.codes import RunCode, RunError
 from function_calls.basic.measuring import (
     LARGEST,
     check_count,
@@ -64,7 +64,7 @@ def is_null(value: JsonValue) -> bool:
 
 def text_of(value: JsonValue) -> str:
     """As it is said: NULL is the empty text, numbers have up to 15 digits and no needless `.0`, lists and maps are
-    JSON. Raises RunFault (MEMORY) for what would be too long."""
+    JSON. Raises RunError (MEMORY) for what would be too long."""
     if type(value) is str:
         return value
     if value is None:
@@ -90,40 +90,40 @@ def as_number(value: JsonValue) -> int | float | None:
 
 
 def number_of(value: JsonValue) -> int | float:
-    """The same, and NULL is 0, so that a count may start with nothing. Raises RunFault (WRONG_TYPE) for all else."""
+    """The same, and NULL is 0, so that a count may start with nothing. Raises RunError (WRONG_TYPE) for all else."""
     number = 0 if value is None else as_number(value)
     if number is None:
-        raise RunFault(RunCode.WRONG_TYPE, f"a number is needed here, not {kind_of(value)}")
+        raise RunError(RunCode.WRONG_TYPE, f"a number is needed here, not {kind_of(value)}")
     return number
 
 
 def settled(number: int | float) -> int | float:
-    """The number as scripts may hold it: beyond 64 bits it is no whole number any more. Raises RunFault (BAD_VALUE)
+    """The number as scripts may hold it: beyond 64 bits it is no whole number any more. Raises RunError (BAD_VALUE)
     when it is larger than any number can be, or none at all."""
     if type(number) is int:
         if _SMALLEST_INT <= number <= _LARGEST_INT:
             return number
         if number.bit_length() > 1023:
-            raise RunFault(RunCode.BAD_VALUE, "the number is too large")
+            raise RunError(RunCode.BAD_VALUE, "the number is too large")
         return float(number)
     if math.isnan(number):
-        raise RunFault(RunCode.BAD_VALUE, "this has no result among the numbers")
+        raise RunError(RunCode.BAD_VALUE, "this has no result among the numbers")
     if math.isinf(number):
-        raise RunFault(RunCode.BAD_VALUE, "the number is too large")
+        raise RunError(RunCode.BAD_VALUE, "the number is too large")
     return number
 
 
 def whole_of(value: JsonValue, what: str) -> int:
-    """The whole number that it is; a fraction is cut off. Raises RunFault, which names `what` it is for."""
+    """The whole number that it is; a fraction is cut off. Raises RunError, which names `what` it is for."""
     number = as_number(value)
     if number is None:
-        raise RunFault(RunCode.WRONG_TYPE, f"{what} is a number, not {kind_of(value)}")
+        raise RunError(RunCode.WRONG_TYPE, f"{what} is a number, not {kind_of(value)}")
     return int(number)
 
 
 def taken_in(value: JsonValue) -> JsonValue:
     """A JSON value from outside as scripts may hold it: its numbers are settled. The value itself where it is fine
-    already. Raises RunFault (MEMORY, BAD_VALUE) for what is too large, too deep, or holds no number."""
+    already. Raises RunError (MEMORY, BAD_VALUE) for what is too large, too deep, or holds no number."""
     if size_of(value, LARGEST) > LARGEST:
         raise too_large("the value")
     return _settled_inside(value)
@@ -213,7 +213,7 @@ def same(left: JsonValue, right: JsonValue) -> bool:
 def order(left: JsonValue, right: JsonValue) -> int:
     """Below 0 when `left` comes before `right`, above 0 when behind it, 0 where neither does. Numbers, and texts that
     write numbers, by their value; other texts character by character, so dates by time; NULL is 0 or the empty text.
-    Raises RunFault (WRONG_TYPE) for what has no order."""
+    Raises RunError (WRONG_TYPE) for what has no order."""
     if left is None:
         left = "" if type(right) is str else 0
     if right is None:
@@ -223,23 +223,23 @@ def order(left: JsonValue, right: JsonValue) -> int:
         return 0 if same_number(first, second) else (-1 if first < second else 1)
     if type(left) is str and type(right) is str:
         return 0 if left == right else (-1 if left < right else 1)
-    raise RunFault(RunCode.WRONG_TYPE, f"{kind_of(left)} and {kind_of(right)} cannot be put in order")
+    raise RunError(RunCode.WRONG_TYPE, f"{kind_of(left)} and {kind_of(right)} cannot be put in order")
 
 
 def is_in(value: JsonValue, group: JsonValue) -> bool:
     """`value IN group`: whether a list has an item that is the same, a map this key, a text this part; nothing is in
-    NULL. Raises RunFault (WRONG_TYPE)."""
+    NULL. Raises RunError (WRONG_TYPE)."""
     if type(group) is list:
         return any(map(finder(value, group), group))
     if group is None:
         return False
     if type(value) in (list, dict) or type(group) not in (dict, str):
-        raise RunFault(RunCode.WRONG_TYPE, f"IN asks for {kind_of(value)} in {kind_of(group)}; it needs a list")
+        raise RunError(RunCode.WRONG_TYPE, f"IN asks for {kind_of(value)} in {kind_of(group)}; it needs a list")
     return text_of(value) in group
 
 
 def finder(value: JsonValue, group: list[Any]) -> Callable[[JsonValue], bool]:
-    """Whether an item of the group is the same as the value. Raises RunFault (MEMORY) where looking through them all
+    """Whether an item of the group is the same as the value. Raises RunError (MEMORY) where looking through them all
     would be endless: a list may hold one large list very often."""
     if type(value) in (list, dict):
         check_size(group, "the list that is looked through")
@@ -248,11 +248,11 @@ def finder(value: JsonValue, group: list[Any]) -> Callable[[JsonValue], bool]:
 
 def is_like(value: JsonValue, pattern: JsonValue) -> bool:
     """`value LIKE pattern`: `*` and `%` are any characters or none, `?` and `_` are one, capitals do not matter. NULL
-    fits nothing but `*`. Time grows with both lengths, whatever the pattern. Raises RunFault."""
+    fits nothing but `*`. Time grows with both lengths, whatever the pattern. Raises RunError."""
     if type(pattern) is not str or type(value) in (list, dict):
-        raise RunFault(RunCode.WRONG_TYPE, f"LIKE compares a text with a pattern, not {kind_of(value)}")
+        raise RunError(RunCode.WRONG_TYPE, f"LIKE compares a text with a pattern, not {kind_of(value)}")
     if len(pattern) > _LONGEST_PATTERN:
-        raise RunFault(RunCode.BAD_VALUE, f"a pattern for LIKE has {_LONGEST_PATTERN:,} characters at the most")
+        raise RunError(RunCode.BAD_VALUE, f"a pattern for LIKE has {_LONGEST_PATTERN:,} characters at the most")
     return _fits(text_of(value).lower(), pattern.lower())
 
 
@@ -267,7 +267,7 @@ def _same_inside(left: JsonValue, right: JsonValue) -> bool:
                 return False
             looked_at += len(one) + 1
             if looked_at > _MOST_COMPARED:
-                raise RunFault(RunCode.MEMORY, "what is compared is too large")
+                raise RunError(RunCode.MEMORY, "what is compared is too large")
             if type(one) is list:
                 pairs.extend(zip(one, other, strict=True))
             elif one.keys() == other.keys():
@@ -304,14 +304,14 @@ _MOST_BITS = 1023
 
 
 def negated(value: JsonValue) -> JsonValue:
-    """`-value`. Raises RunFault (WRONG_TYPE)."""
+    """`-value`. Raises RunError (WRONG_TYPE)."""
     return settled(-_operand(value, "-"))
 
 
 def added(left: JsonValue, right: JsonValue) -> JsonValue:
     """`left + right`: numbers are added, where one side is a text both are joined as texts, and two lists become one.
     A date as NOW and TODAY give it, and a number, is so many days later. NULL is 0, the empty text or the empty list.
-    Raises RunFault."""
+    Raises RunError."""
     if type(left) is int and type(right) is int:
         return settled(left + right)
     if type(left) is str and type(right) is str:
@@ -327,7 +327,7 @@ def added(left: JsonValue, right: JsonValue) -> JsonValue:
 
 def subtracted(left: JsonValue, right: JsonValue) -> JsonValue:
     """`left - right` of numbers. A date and a number is so many days earlier, and two dates are the days between them.
-    Raises RunFault."""
+    Raises RunError."""
     if type(left) is int and type(right) is int:
         return settled(left - right)
     if type(left) is str:
@@ -342,7 +342,7 @@ def subtracted(left: JsonValue, right: JsonValue) -> JsonValue:
 
 
 def joined(left: JsonValue, right: JsonValue) -> JsonValue:
-    """`left & right`: both as texts, one behind the other. Raises RunFault (MEMORY)."""
+    """`left & right`: both as texts, one behind the other. Raises RunError (MEMORY)."""
     first, second = text_of(left), text_of(right)
     check_length(len(first) + len(second), "the text")
     return first + second
@@ -360,7 +360,7 @@ def _lists(left: JsonValue, right: JsonValue) -> JsonValue:
     first = [] if left is None else left
     second = [] if right is None else right
     if type(first) is not list or type(second) is not list:
-        raise RunFault(
+        raise RunError(
             RunCode.WRONG_TYPE,
             f"`+` joins two lists, not {kind_of(left)} and {kind_of(right)}; PUSH puts one value into a list",
         )
@@ -372,7 +372,7 @@ def _operand(value: JsonValue, operator: str) -> int | float:
     number = 0 if value is None else as_number(value)
     if number is None:
         hint = "; DATEADD and DATEDIFF reckon with dates" if type(value) is str and value[:4].isdecimal() else ""
-        raise RunFault(RunCode.WRONG_TYPE, f"`{operator}` needs numbers, not {kind_of(value)}{hint}")
+        raise RunError(RunCode.WRONG_TYPE, f"`{operator}` needs numbers, not {kind_of(value)}{hint}")
     return number
 
 
@@ -383,7 +383,7 @@ def _reckoned(operator: str, reckon: Callable[[int | float, int | float], int | 
         try:
             return settled(reckon(left, right))
         except OverflowError:
-            raise RunFault(RunCode.BAD_VALUE, "the number is too large") from None
+            raise RunError(RunCode.BAD_VALUE, "the number is too large") from None
 
     return run
 
@@ -416,9 +416,9 @@ def _power(base: int | float, exponent: int | float) -> int | float:
     if type(base) is int and type(exponent) is int and exponent >= 0:
         if base.bit_length() * exponent <= _MOST_BITS or abs(base) <= 1:
             return int(base**exponent) if abs(base) > 1 else _power_of_one(base, exponent)
-        raise RunFault(RunCode.BAD_VALUE, "the number is too large")
+        raise RunError(RunCode.BAD_VALUE, "the number is too large")
     if base < 0 and exponent != int(exponent):
-        raise RunFault(RunCode.BAD_VALUE, "a negative number has no such root")
+        raise RunError(RunCode.BAD_VALUE, "a negative number has no such root")
     return math.pow(base, exponent)
 
 
@@ -436,7 +436,7 @@ def _cut(left: int, right: int) -> int:
 
 def _refuse_zero(number: int | float) -> None:
     if not number:
-        raise RunFault(RunCode.DIVISION, "nothing can be divided by 0")
+        raise RunError(RunCode.DIVISION, "nothing can be divided by 0")
 
 
 def _compared(holds: Callable[[int | float, int | float], bool]) -> Callable[..., JsonValue]:
@@ -470,7 +470,7 @@ OPERATORS: Mapping[str, Callable[[JsonValue, JsonValue], JsonValue]] = MappingPr
         "or": lambda left, right: truth(left) or truth(right),
     }
 )
-"""By the `operator` of a Binary. Each gives a value or raises RunFault. `and` and `or` are for who has both sides
+"""By the `operator` of a Binary. Each gives a value or raises RunError. `and` and `or` are for who has both sides
 already; a run looks at the right side only where it must."""
 
 
@@ -480,7 +480,7 @@ _COUNTS = frozenset({"length", "count", "size"})
 def member(of: JsonValue, name: str) -> JsonValue:
     """`of.name`: what stands in the map under this name, as written or else in other letter case; NULL where nothing
     does. Of a list it is the member of its first item, NULL when the list is empty; of NULL it is NULL. `.length`,
-    `.count` and `.size` are those of a list or text where it has no such member. Raises RunFault (WRONG_TYPE)."""
+    `.count` and `.size` are those of a list or text where it has no such member. Raises RunError (WRONG_TYPE)."""
     if type(of) is dict:
         if name in of:
             return of[name]
@@ -500,7 +500,7 @@ def member(of: JsonValue, name: str) -> JsonValue:
 
 def item(of: JsonValue, index: JsonValue) -> JsonValue:
     """`of[index]`: the item of a list or the character of a text, from 0; what a map has under this key, else NULL. A
-    name as the index of a list asks its first item. Of NULL it is NULL. Raises RunFault (NO_SUCH_INDEX, WRONG_TYPE)."""
+    name as the index of a list asks its first item. Of NULL it is NULL. Raises RunError (NO_SUCH_INDEX, WRONG_TYPE)."""
     if type(of) is dict:
         return of.get(index if type(index) is str else text_of(index))
     if of is None:
@@ -509,12 +509,12 @@ def item(of: JsonValue, index: JsonValue) -> JsonValue:
         if type(of) is list and type(index) is str and as_number(index) is None:
             return member(of, index)
         return of[_place(index, len(of), "text" if type(of) is str else "list")]
-    raise RunFault(RunCode.WRONG_TYPE, f"only lists, maps and texts have items; this is {kind_of(of)}")
+    raise RunError(RunCode.WRONG_TYPE, f"only lists, maps and texts have items; this is {kind_of(of)}")
 
 
 def set_member(of: JsonValue, name: str, value: JsonValue) -> JsonValue:
     """`of` with `value` under this name: of a map, of the first item of a list, a new map for NULL and the empty list.
-    Raises RunFault (WRONG_TYPE)."""
+    Raises RunError (WRONG_TYPE)."""
     if type(of) is dict:
         key = name if name in of else _key_like(of, name) or name
         return {**of, key: value}
@@ -522,12 +522,12 @@ def set_member(of: JsonValue, name: str, value: JsonValue) -> JsonValue:
         return {name: value}
     if type(of) is list and (of[0] is None or type(of[0]) is dict):
         return [set_member(of[0], name, value), *of[1:]]
-    raise RunFault(RunCode.WRONG_TYPE, f"only a map takes `.{name} =`; this is {kind_of(of)}")
+    raise RunError(RunCode.WRONG_TYPE, f"only a map takes `.{name} =`; this is {kind_of(of)}")
 
 
 def set_item(of: JsonValue, index: JsonValue, value: JsonValue) -> JsonValue:
     """`of` with `value` there. A list grows as far as the index, with NULLs between; NULL and the empty list become a
-    map where the index is a name. Raises RunFault (NO_SUCH_INDEX, WRONG_TYPE, MEMORY)."""
+    map where the index is a name. Raises RunError (NO_SUCH_INDEX, WRONG_TYPE, MEMORY)."""
     named = type(index) is str and as_number(index) is None
     if type(of) is dict:
         return {**of, (index if type(index) is str else text_of(index)): value}
@@ -535,12 +535,12 @@ def set_item(of: JsonValue, index: JsonValue, value: JsonValue) -> JsonValue:
         if named:
             return set_member(of, str(index), value)
         return _with_item(of or [], index, value)
-    raise RunFault(RunCode.WRONG_TYPE, f"only lists and maps take `[…] =`; this is {kind_of(of)}")
+    raise RunError(RunCode.WRONG_TYPE, f"only lists and maps take `[…] =`; this is {kind_of(of)}")
 
 
 def items_of(value: JsonValue) -> list[Any]:
     """What FOR EACH goes over: the items of a list, the keys of a map, the characters of a text, nothing for NULL.
-    Raises RunFault (WRONG_TYPE, MEMORY). The list is not to be changed."""
+    Raises RunError (WRONG_TYPE, MEMORY). The list is not to be changed."""
     if type(value) is list:
         return value
     if value is None:
@@ -548,7 +548,7 @@ def items_of(value: JsonValue) -> list[Any]:
     if type(value) is dict or type(value) is str:
         check_count(len(value), "what FOR EACH goes over")
         return list(value)
-    raise RunFault(RunCode.WRONG_TYPE, f"FOR EACH goes over a list, a map or a text, not {kind_of(value)}")
+    raise RunError(RunCode.WRONG_TYPE, f"FOR EACH goes over a list, a map or a text, not {kind_of(value)}")
 
 
 def _key_like(of: JsonObject, name: str) -> str | None:
@@ -560,7 +560,7 @@ def _key_like(of: JsonObject, name: str) -> str | None:
 
 
 def _no_member(of: JsonValue, name: str) -> JsonValue:
-    raise RunFault(RunCode.WRONG_TYPE, f"only a map has members such as `.{name}`; this is {kind_of(of)}")
+    raise RunError(RunCode.WRONG_TYPE, f"only a map has members such as `.{name}`; this is {kind_of(of)}")
 
 
 def _place(index: JsonValue, count: int, what: str) -> int:
@@ -568,15 +568,15 @@ def _place(index: JsonValue, count: int, what: str) -> int:
     if 0 <= place < count:
         return place
     if place < 0:
-        raise RunFault(RunCode.NO_SUCH_INDEX, f"there is no item {place}: they are counted from 0")
+        raise RunError(RunCode.NO_SUCH_INDEX, f"there is no item {place}: they are counted from 0")
     last = f"the last one of this {what} is {count - 1}" if count else f"this {what} is empty"
-    raise RunFault(RunCode.NO_SUCH_INDEX, f"there is no item {place}: {last}")
+    raise RunError(RunCode.NO_SUCH_INDEX, f"there is no item {place}: {last}")
 
 
 def _with_item(items: list[Any], index: JsonValue, value: JsonValue) -> list[Any]:
     place = _whole(index)
     if place < 0:
-        raise RunFault(RunCode.NO_SUCH_INDEX, f"there is no item {place}: they are counted from 0")
+        raise RunError(RunCode.NO_SUCH_INDEX, f"there is no item {place}: they are counted from 0")
     if place < len(items):
         changed = items.copy()
         changed[place] = value
@@ -588,9 +588,9 @@ def _with_item(items: list[Any], index: JsonValue, value: JsonValue) -> list[Any
 def _whole(index: JsonValue) -> int:
     number = as_number(index)
     if number is None:
-        raise RunFault(RunCode.WRONG_TYPE, f"an index is a number, not {kind_of(index)}")
+        raise RunError(RunCode.WRONG_TYPE, f"an index is a number, not {kind_of(index)}")
     if number != int(number):
-        raise RunFault(RunCode.NO_SUCH_INDEX, f"there is no item {text_of(number)}: an index is a whole number")
+        raise RunError(RunCode.NO_SUCH_INDEX, f"there is no item {text_of(number)}: an index is a whole number")
     return int(number)
 
 

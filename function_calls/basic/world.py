@@ -9,7 +9,7 @@ from random import Random
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
-from function_calls.basic.codes import RunCode, RunFault
+from function_calls.basic.codes import RunCode, RunError
 
 
 class World(Protocol):
@@ -89,7 +89,7 @@ class LastError(NamedTuple):
         return self.message if name == "error_message" else bool(self.number)
 
 
-def caught(fault: RunFault) -> LastError:
+def caught(fault: RunError) -> LastError:
     """What a script learns of a fault."""
     number = NUMBERS.get(fault.code, NUMBERS[RunCode.FAILED])
     return LastError(number, shortened(fault.detail) or fault.code.value.replace("_", " "))

@@ -12,7 +12,7 @@ import orjson
 from config.chat_settings import matches
 from config.sections.bots import ApprovalRule, ApprovalsSettings
 from config.texts import Phrases
-from function_calls.checks.permissions import ALLOWED, Verdict, is_tainted
+from function_calls.checks.permissions import ALLOWED, PolicyDecision, is_tainted
 from function_calls.context import MessageContext
 from function_calls.failures import LASTS
 from function_calls.profile import ChatProfile
@@ -67,7 +67,7 @@ class Approvals:
         """Whose yes it takes where words from outside may have led to a run."""
         self._known.clear()
 
-    def judge(self, context: MessageContext, spec: FunctionSpec, arguments: Any, turn: Turn) -> Verdict:
+    def judge(self, context: MessageContext, spec: FunctionSpec, arguments: Any, turn: Turn) -> PolicyDecision:
         """ALLOWED where no rule fits, where this very run was approved, and where the chat allows it for always."""
         rule = self.rule(context.chat, spec, turn.input.profile())
         if rule is not None and turn.memory.taint and is_tainted(spec, turn):
@@ -105,7 +105,9 @@ class Approvals:
             )
         return self._known[chat, spec]
 
-    def decide(self, context: MessageContext, spec: FunctionSpec, arguments: Any, turn: Turn, rule: Rule) -> Verdict:
+    def decide(
+        self, context: MessageContext, spec: FunctionSpec, arguments: Any, turn: Turn, rule: Rule
+    ) -> PolicyDecision:
         """ALLOWED where this very run was approved; or the question whether it may be, or why it cannot be asked."""
         values = spec.arguments.dump(arguments)
         tainted = is_tainted(spec, turn)
@@ -119,12 +121,12 @@ class Approvals:
             turn.memory.approved = None
             if approved.always:
                 turn.output.granted = terms.grant[:CODE_CHARS]
-            return Verdict(writes=tuple(self._allowed(context, spec, values, terms, approved)))
+            return PolicyDecision(writes=tuple(self._allowed(context, spec, values, terms, approved)))
         if is_granted:
             return ALLOWED
         texts = turn.input.profile().texts
         refused = self._no_room(spec, terms, texts)
-        return Verdict(refused or FunctionResult(question=approval_question(spec, values, terms, texts)))
+        return PolicyDecision(refused or FunctionResult(question=approval_question(spec, values, terms, texts)))
 
     def _no_room(self, spec: FunctionSpec, terms: ApprovalTerms, texts: Phrases) -> FunctionResult | None:
         """Why one more question cannot wait; None when it can."""
@@ -211,7 +213,7 @@ class Taint:
     def __init__(self, approvals: Approvals) -> None:
         self._approvals = approvals
 
-    def judge(self, context: MessageContext, spec: FunctionSpec, arguments: Any, turn: Turn) -> Verdict:
+    def judge(self, context: MessageContext, spec: FunctionSpec, arguments: Any, turn: Turn) -> PolicyDecision:
         """ALLOWED, or the question whether this is really meant. Where a rule asks somebody anyway, one question is
         enough: the policy of approvals then asks for what both ask for."""
         if not turn.memory.taint or not is_tainted(spec, turn) or self._is_asked_anyway(context, spec, turn):

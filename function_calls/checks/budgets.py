@@ -10,7 +10,7 @@ from typing import Any, Literal
 import structlog
 
 from config.sections.bots import AllowanceSettings, BudgetsSettings, PriceSettings
-from function_calls.checks.permissions import ALLOWED, Verdict
+from function_calls.checks.permissions import ALLOWED, PolicyDecision
 from function_calls.context import MessageContext
 from function_calls.failures import OVER_BUDGET
 from function_calls.profile import ChatProfile
@@ -19,7 +19,7 @@ from function_calls.turn import Notice, Turn
 from services.clock import Clock
 from services.llm.encoding import encode_tools
 from services.llm.model import ModelAnswer, ModelError, ModelRequest, Usage
-from services.refs import ErrorCode, Trouble
+from services.refs import ErrorCode, ModelProblem
 from services.store.port import Conflict, Store, Write
 from services.store.turns import budgets
 
@@ -134,7 +134,7 @@ _BYTES_PER_TOKEN = 3
 """English has about four, Chinese about three."""
 _LONGEST_ANSWER_TOKENS = 200_000
 _NO_PRICE = PriceSettings()
-_ANSWERED = frozenset({Trouble.ANSWER, Trouble.FILTERED})
+_ANSWERED = frozenset({ModelProblem.ANSWER, ModelProblem.FILTERED})
 """The model worked, so it is to be paid for. After other errors it did not."""
 
 
@@ -260,21 +260,21 @@ class FunctionBudgets:
 
     def judge(
         self, context: MessageContext, spec: FunctionSpec, arguments: Any, turn: Turn
-    ) -> Verdict | Awaitable[Verdict]:
+    ) -> PolicyDecision | Awaitable[PolicyDecision]:
         """ALLOWED for what costs nothing; else the writes that take what `spec` costs, or a refusal when too little is
         left."""
         cost = self._costs.get(spec.name)
         return ALLOWED if cost is None else self._taken(context, spec, cost, turn)
 
-    async def _taken(self, context: MessageContext, spec: FunctionSpec, cost: int, turn: Turn) -> Verdict:
+    async def _taken(self, context: MessageContext, spec: FunctionSpec, cost: int, turn: Turn) -> PolicyDecision:
         wanted = self._shares.wanted(context, turn, {"units": cost})
         share = await self._shares.exceeded(wanted)
         if share is None:
-            return Verdict(writes=tuple(one.take() for one in wanted))
+            return PolicyDecision(writes=tuple(one.take() for one in wanted))
         text = turn.input.profile().texts.say(f"budgets.units_{share.limit.whose}", name=spec.name)
         is_told = not await self._shares.is_news(context, turn, share, text, is_owed=True)
         metadata = {"refused_by": share.limit.setting, OVER_BUDGET: "told" if is_told else "news"}
-        return Verdict(replace(FunctionResult.fail(ErrorCode.REFUSED, text), metadata=metadata))
+        return PolicyDecision(replace(FunctionResult.fail(ErrorCode.REFUSED, text), metadata=metadata))
 
 
 def _bytes_of(request: ModelRequest) -> int:

@@ -153,7 +153,7 @@ def callable_here(context: MessageContext, turn: Turn, path: Path) -> list[Funct
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class PolicyDecision:
     """What a policy says about one run."""
 
     refusal: FunctionResult | None = None
@@ -162,7 +162,7 @@ class Verdict:
     """Executed in the same unit as the intent: a budget is taken where the run begins, or not at all."""
 
 
-ALLOWED = Verdict()
+ALLOWED = PolicyDecision()
 
 
 class Policy(Protocol):
@@ -170,14 +170,14 @@ class Policy(Protocol):
 
     def judge(
         self, context: MessageContext, spec: FunctionSpec, arguments: Any, turn: Turn
-    ) -> Verdict | Awaitable[Verdict]:
+    ) -> PolicyDecision | Awaitable[PolicyDecision]:
         """ALLOWED, or why not; to be awaited where it has to look something up first."""
 
 
 class Open:
     """Lets every run pass."""
 
-    def judge(self, context: MessageContext, spec: FunctionSpec, arguments: Any, turn: Turn) -> Verdict:
+    def judge(self, context: MessageContext, spec: FunctionSpec, arguments: Any, turn: Turn) -> PolicyDecision:
         return ALLOWED
 
 

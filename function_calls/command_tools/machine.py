@@ -80,7 +80,7 @@ class Machine:
     deadlines: Deadlines
 
     async def folder_of(self, chat: ChatRef) -> Path:
-        """The folder of the chat, which is there from now on. Raises WorkspaceFault and OSError."""
+        """The folder of the chat, which is there from now on. Raises WorkspaceError and OSError."""
         return await asyncio.to_thread(self.workspaces.of(chat).made)
 
     async def run(

@@ -29,7 +29,7 @@ class Said(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class StepFailure:
     """A step that did not do what it should, or was not to run."""
 
     result: FunctionResult
@@ -63,7 +63,7 @@ async def said_of(wording: Wording | None, values: Mapping[str, Any], call: Call
     raise TypeError("a callable of `output` returns a text, a mapping of `model` and `chat` to texts, or None")
 
 
-def words_for(step: StepFacts, output: Any, failure: Failure | None = None, reason: str = "") -> dict[str, Any]:
+def words_for(step: StepFacts, output: Any, failure: StepFailure | None = None, reason: str = "") -> dict[str, Any]:
     """The variables that texts have beside arguments and `env`."""
     ran = failure.output if failure is not None else output
     facts: dict[str, Any] = {"step": step.number, "command": shown(step), "reason": reason}
@@ -116,7 +116,9 @@ def succeeded(
     return FunctionResult(messages=(Message(text or done),), data=_facts(earlier, said, last, has_last=bool(outputs)))
 
 
-def failed(failure: Failure, own: Said, outputs: Sequence[JsonValue | Output], said: Sequence[Said]) -> FunctionResult:
+def failed(
+    failure: StepFailure, own: Said, outputs: Sequence[JsonValue | Output], said: Sequence[Said]
+) -> FunctionResult:
     """The result of a run that ended with `failure`, in the tool's own words where it has some."""
     result = failure.result
     if own.chat:
@@ -129,9 +131,9 @@ def failed(failure: Failure, own: Said, outputs: Sequence[JsonValue | Output], s
     return replace(result, data=facts)
 
 
-def fail(code: ErrorCode, texts: Phrases, key: str, *, model: str = "", **values: object) -> Failure:
+def fail(code: ErrorCode, texts: Phrases, key: str, *, model: str = "", **values: object) -> StepFailure:
     """A failure in the words of `command_tools.<key>`."""
-    return Failure(FunctionResult.fail(code, texts.say(f"command_tools.{key}", **values)), model)
+    return StepFailure(FunctionResult.fail(code, texts.say(f"command_tools.{key}", **values)), model)
 
 
 def _facts(

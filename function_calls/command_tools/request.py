@@ -99,7 +99,7 @@ class RequestArguments:
         self._inner = inner
 
     def parse(self, raw: Mapping[str, Any]) -> Given:
-        """Raises ArgumentFault."""
+        """Raises ArgumentError."""
         return Given(self._inner.dump(self._inner.parse(raw)), dict(raw))
 
     def dump(self, arguments: Any) -> JsonObject:

@@ -18,8 +18,8 @@ from function_calls.command_tools.callables import BadReference, PythonNames, ca
 from function_calls.command_tools.machine import Machine, RanOutOfTime
 from function_calls.command_tools.outcomes import (
     CallHook,
-    Failure,
     Said,
+    StepFailure,
     as_code,
     fail,
     failed,
@@ -34,7 +34,7 @@ from function_calls.command_tools.words import (
     Ending,
     Step,
     Template,
-    WordFault,
+    WordError,
     argv_of,
     digest_of,
     holds,
@@ -51,7 +51,7 @@ from function_calls.schema.commands import done_text, spoken_name
 from function_calls.spec import Choice, FunctionResult, FunctionSpec, Resumed, ToolError
 from services.refs import Effect, ErrorCode, JsonObject, JsonValue
 from services.sandbox.sandbox import CannotStart, NotIsolated
-from services.sandbox.workspace import WorkspaceFault
+from services.sandbox.workspace import WorkspaceError
 
 _LOGGED_CHARS = 2000
 
@@ -68,13 +68,13 @@ class StepRunner:
         self._name = name
 
     async def run(self, step: Step, facts: StepFacts, run: ToolRun, stdin: str) -> Any:
-        """The output of the step, or its Failure. Raises what the hook raises."""
+        """The output of the step, or its StepFailure. Raises what the hook raises."""
         if step.function is None:
             return await self._command(step, facts.argv, stdin, run.folder)
         try:
             return _read(await self._hook(step.function, run, as_input(run.outputs)))
         except ToolError as error:
-            return Failure(FunctionResult.fail(error.code, own_words(error, self._call.profile.texts)))
+            return StepFailure(FunctionResult.fail(error.code, own_words(error, self._call.profile.texts)))
 
     async def quietly(self, argv: tuple[str, ...], stdin: str, folder: Path | None) -> str:
         """Run a command of which nobody is told; what was wrong with it, for operators."""
@@ -86,7 +86,9 @@ class StepRunner:
             return str(error)
         return "" if output.exit_code == 0 else f"it ended with {output.exit_code}"
 
-    async def _command(self, step: Step, argv: tuple[str, ...], stdin: str, folder: Path | None) -> Output | Failure:
+    async def _command(
+        self, step: Step, argv: tuple[str, ...], stdin: str, folder: Path | None
+    ) -> Output | StepFailure:
         texts, name = self._call.profile.texts, self._name
         tell = self._call.status if self._tool.streams else None
         try:
@@ -103,7 +105,7 @@ class StepRunner:
         failure = fail(ErrorCode.FAILED, texts, "failed", name=name, exit_code=output.exit_code)
         return self._noted(replace(failure, output=output), exit_code=output.exit_code)
 
-    def _noted(self, failure: Failure, **facts: object) -> Failure:
+    def _noted(self, failure: StepFailure, **facts: object) -> StepFailure:
         """The failure of a command, in the log with the end of what it wrote."""
         ran = failure.output
         if ran is not None:
@@ -120,16 +122,16 @@ def as_input(outputs: Sequence[JsonValue | Output]) -> Any:
 
 
 def _read(value: Any) -> Any:
-    """What a callable returned as an output or a Failure: `{status, msg}` and ("error", …) are read as everywhere."""
+    """Output or StepFailure of a callable's return value: `{status, msg}` and ("error", …) are read as everywhere."""
     if isinstance(value, Mapping) and value.get("status") in ("success", "error") and "msg" in value:
         if value["status"] == "error":
-            return Failure(FunctionResult.fail(ErrorCode.FAILED, str(value["msg"])))
+            return StepFailure(FunctionResult.fail(ErrorCode.FAILED, str(value["msg"])))
         return value["msg"]
     result = normalised(value) if isinstance(value, tuple) else value
     if not isinstance(result, FunctionResult):
         return value
     if result.error is not None:
-        return Failure(result)
+        return StepFailure(result)
     if result.question is not None:
         raise TypeError("a step cannot ask: `handlers.approved` and `opts.approval` can")
     return result if result.messages else result.data
@@ -148,7 +150,7 @@ class Rejected(Exception):
         self.reason = reason
         """What the person said, where they said more than no."""
 
-    def failure(self, step: StepFacts, texts: Phrases, name: str, ran: Sequence[str]) -> Failure:
+    def failure(self, step: StepFacts, texts: Phrases, name: str, ran: Sequence[str]) -> StepFailure:
         """What is said of it where the tool has no words of its own. `ran`: the commands that have run before."""
         key = f"command_tools.model_{self.why}{'_because' if self.reason else ''}"
         model = texts.say(key, command=shown(step), reason=self.reason)
@@ -340,7 +342,7 @@ class Run:
         texts = self._call.profile.texts
         try:
             return await self._all()
-        except WordFault as fault:
+        except WordError as fault:
             result = FunctionResult.fail(
                 ErrorCode.BAD_ARGUMENTS, texts.say(f"command_tools.word_{fault.why.value}", name=fault.name)
             )
@@ -352,7 +354,7 @@ class Run:
             return FunctionResult.fail(error.code, own_words(error, texts))
         except HookBroken as broke:
             return broke.result
-        except (WorkspaceFault, OSError, BadReference, CannotKeep) as error:
+        except (WorkspaceError, OSError, BadReference, CannotKeep) as error:
             _log.error("command_tool_cannot_run", tool=self._tool.name, problem=str(error))
             return fail(ErrorCode.ENVIRONMENT, texts, "not_set_up", name=self._name).result
 
@@ -364,7 +366,7 @@ class Run:
         try:
             at = self._machine.clock.monotonic() + _EXIT_SECONDS
             await self._machine.deadlines.run(self._exit(step, ending), at)
-        except (HookBroken, ToolError, OSError, WordFault) as error:
+        except (HookBroken, ToolError, OSError, WordError) as error:
             _log.error("on_exit_failed", tool=self._tool.name, problem=f"{type(error).__name__}: {error}")
 
     async def _exit(self, step: Step, ending: Ending) -> None:
@@ -445,7 +447,7 @@ class Run:
             if asked is not None:
                 return asked
             output = await self._output(step, facts)
-            if isinstance(output, Failure):
+            if isinstance(output, StepFailure):
                 return await self._failed(facts, output)
             if isinstance(output, FunctionResult):
                 self._said.append(Said(chat=output.reply or None))
@@ -460,13 +462,13 @@ class Run:
         return succeeded(self._run.outputs, self._said, is_worded=is_worded, done=done)
 
     async def _output(self, step: Step, facts: StepFacts) -> Any:
-        """What the step gives: its output, its Failure, or the result that it has made itself."""
+        """What the step gives: its output, its StepFailure, or the result that it has made itself."""
         self._began = True
         try:
             output = await self._runner.run(step, facts, self._run, self._stdin(step))
         except HookBroken as broke:
-            return Failure(broke.result)
-        is_late = isinstance(output, Failure) and output.problem.code == ErrorCode.TIMEOUT
+            return StepFailure(broke.result)
+        is_late = isinstance(output, StepFailure) and output.problem.code == ErrorCode.TIMEOUT
         if is_late and self._spec.execution.effect is Effect.ONCE:
             return replace(output, result=unknown(self._spec, self._call.profile.texts))
         return output
@@ -521,7 +523,7 @@ class Run:
         why = "@" + f"command_tools.rejected_{refused.why}"
         return replace(result, metadata={**result.metadata, REFUSED_BY: f"{why} {self._tool.name}"})
 
-    async def _failed(self, facts: StepFacts, failure: Failure) -> FunctionResult:
+    async def _failed(self, facts: StepFacts, failure: StepFailure) -> FunctionResult:
         values = {**self._values, **words_for(facts, None, failure)}
         own = await self._own(Ending.ERROR, values, [self._run, facts, failure.problem])
         return failed(failure, own, self._run.outputs, self._said)

@@ -36,7 +36,7 @@ class Misfit(StrEnum):
     TOO_LONG = "too_long"
 
 
-class WordFault(ValueError):
+class WordError(ValueError):
     """A variable whose value cannot stand where the command has it."""
 
     def __init__(self, name: str, why: Misfit) -> None:
@@ -103,20 +103,20 @@ def template_of(text: str) -> Template:
 
 def argv_of(words: Sequence[Template], values: Mapping[str, Any], *, options_end: int | None = None) -> tuple[str, ...]:
     """The words with their values. From the word at `options_end` on they may begin with `-`; None: nowhere. Raises
-    WordFault."""
+    WordError."""
     argv: list[str] = []
     for place, word in enumerate(words):
         after_options = options_end is not None and place >= options_end
         for filled in _filled(word, values):
             first = word.begins_with
             if first is not None and not after_options and filled.startswith("-"):
-                raise WordFault(first.name, Misfit.OPTION)
+                raise WordError(first.name, Misfit.OPTION)
             argv.append(filled)
     return tuple(argv)
 
 
 def text_of(template: Template, values: Mapping[str, Any]) -> str:
-    """The text with its values; those of lists with a space between them. Raises WordFault."""
+    """The text with its values; those of lists with a space between them. Raises WordError."""
     return " ".join(_filled(template, values))
 
 
@@ -181,18 +181,18 @@ def _looked_up(variable: Variable, values: Mapping[str, Any]) -> Any:
 
 
 def _plain(variable: Variable, value: Any) -> str:
-    """The value as part of one word. Raises WordFault."""
+    """The value as part of one word. Raises WordError."""
     if value is None:
-        raise WordFault(variable.name, Misfit.ABSENT)
+        raise WordError(variable.name, Misfit.ABSENT)
     if isinstance(value, list | tuple):
-        raise WordFault(variable.name, Misfit.LIST)
+        raise WordError(variable.name, Misfit.LIST)
     if not isinstance(value, str | bool | int | float):
-        raise WordFault(variable.name, Misfit.STRUCTURED)
+        raise WordError(variable.name, Misfit.STRUCTURED)
     text = _told(value)
     if _UNFIT.search(text):
-        raise WordFault(variable.name, Misfit.UNFIT)
+        raise WordError(variable.name, Misfit.UNFIT)
     if len(text) > _MOST_CHARS:
-        raise WordFault(variable.name, Misfit.TOO_LONG)
+        raise WordError(variable.name, Misfit.TOO_LONG)
     return text
 
 

@@ -18,8 +18,8 @@ from function_calls.spec import FunctionResult
     roles="admin",
     effect="idempotent",
 )
-async def begin_again(ctx: MessageContext, *, beginnings: ChatBeginnings, call: Call) -> FunctionResult:
+async def begin_again(context: MessageContext, *, beginnings: ChatBeginnings, call: Call) -> FunctionResult:
     """Say that it will."""
-    if not await beginnings.again(ctx.chat, ctx.bot):
+    if not await beginnings.again(context.chat, context.bot):
         return FunctionResult.say(call.say("beginning.none"))
     return FunctionResult.say(call.say("beginning.again"))

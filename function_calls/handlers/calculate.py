@@ -55,7 +55,7 @@ class ConvertArguments(BaseModel):
     effect="read",
     ask={"expression": "@calculate.ask_expression"},
 )
-async def calculate_expression(ctx: MessageContext, args: CalculateArguments, *, call: Call) -> FunctionResult:
+async def calculate_expression(context: MessageContext, args: CalculateArguments, *, call: Call) -> FunctionResult:
     """Say the value."""
     try:
         value = calculate(args.expression)
@@ -86,7 +86,7 @@ async def calculate_expression(ctx: MessageContext, args: CalculateArguments, *,
     tags="numbers",
     effect="read",
 )
-async def unit_convert(ctx: MessageContext, args: ConvertArguments, *, units: Units, call: Call) -> FunctionResult:
+async def unit_convert(context: MessageContext, args: ConvertArguments, *, units: Units, call: Call) -> FunctionResult:
     """Say the measure in the other unit."""
     try:
         converted = units.convert(Fraction(repr(args.value)), args.from_unit, args.to_unit)

@@ -37,16 +37,16 @@ class WhyArguments(BaseModel, frozen=True):
     touches="reads_outside",
     return_direct=True,
 )
-async def why(ctx: MessageContext, args: WhyArguments, *, explanations: Explanations, call: Call) -> FunctionResult:
+async def why(context: MessageContext, args: WhyArguments, *, explanations: Explanations, call: Call) -> FunctionResult:
     """Explain the message of that id or place, else the one that this replies to, else the last ones."""
-    native_id = args.id or (ctx.reply_to.native_id if ctx.reply_to is not None and args.back is None else "")
+    native_id = args.id or (context.reply_to.native_id if context.reply_to is not None and args.back is None else "")
     if native_id:
-        found = list(await explanations.of(ctx.chat, native_id, ctx.sender.ref if ctx.private else None))
+        found = list(await explanations.of(context.chat, native_id, context.sender.ref if context.private else None))
     elif args.back is not None:
-        one = await explanations.back(ctx.chat, ctx.key.native_id, args.back)
+        one = await explanations.back(context.chat, context.key.native_id, args.back)
         found = [] if one is None else [one]
     else:
-        found = list(await explanations.last(ctx.chat, ctx.key.native_id, args.count))
+        found = list(await explanations.last(context.chat, context.key.native_id, args.count))
     if not found and args.id:
         return FunctionResult.fail(ErrorCode.NOT_FOUND, call.say("why.no_such", id=args.id))
     if not found:
@@ -76,11 +76,17 @@ def _known_as(detail: str, call: Call) -> str:
     tags="chat",
     offered_to=["command", "api"],
 )
-async def show_id(ctx: MessageContext, *, call: Call) -> FunctionResult:
+async def show_id(context: MessageContext, *, call: Call) -> FunctionResult:
     """Show the chat's key, the sender's key and role."""
     return FunctionResult.say(
-        call.say("id.shown", chat=ctx.chat.key, member=ctx.sender.ref.key, role=ctx.sender.role.value, bot=ctx.bot),
-        data={"chat": ctx.chat.key, "member": ctx.sender.ref.key, "role": ctx.sender.role.value},
+        call.say(
+            "id.shown",
+            chat=context.chat.key,
+            member=context.sender.ref.key,
+            role=context.sender.role.value,
+            bot=context.bot,
+        ),
+        data={"chat": context.chat.key, "member": context.sender.ref.key, "role": context.sender.role.value},
     )
 
 
@@ -93,11 +99,11 @@ async def show_id(ctx: MessageContext, *, call: Call) -> FunctionResult:
     effect="idempotent",
     immediate=True,
 )
-async def stop(ctx: MessageContext, *, actions: ChatActions, call: Call) -> FunctionResult:
+async def stop(context: MessageContext, *, actions: ChatActions, call: Call) -> FunctionResult:
     """End the running turn: the sender's own, or anyone's for moderators and above; else what the sender was asked."""
-    if await actions.stop(ctx.chat, ctx.sender.ref, ctx.sender.role):
+    if await actions.stop(context.chat, context.sender.ref, context.sender.role):
         # The turn that was stopped says so.
         return FunctionResult()
-    if await actions.ask_no_more(ctx.chat, ctx.sender.ref):
+    if await actions.ask_no_more(context.chat, context.sender.ref):
         return FunctionResult.say(call.say("stop.asked"))
     return FunctionResult.say(call.say("stop.nothing"))

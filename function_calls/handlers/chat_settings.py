@@ -36,16 +36,16 @@ class SettingsArguments(BaseModel, frozen=True, extra="forbid"):
     roles="admin",
     effect="idempotent",
 )
-async def settings(ctx: MessageContext, args: SettingsArguments, *, own: OwnSettings, call: Call) -> FunctionResult:
+async def settings(context: MessageContext, args: SettingsArguments, *, own: OwnSettings, call: Call) -> FunctionResult:
     """Show all or one of the chat's settings, or change one."""
     name, value = args.name, (args.value or "").strip()
     if name is None:
-        return _shown(ctx, own, call) if not value else _unknown(value, own, ctx, call)
+        return _shown(context, own, call) if not value else _unknown(value, own, context, call)
     if not value:
-        return _shown(ctx, own, call, only=name)
+        return _shown(context, own, call, only=name)
     is_reset = value.casefold() in call.profile.texts.words("settings.reset_words")
-    by = ctx.sender.ref
-    why_not = await (own.clear(ctx.chat, name, by) if is_reset else own.put(ctx.chat, name, value, by))
+    by = context.sender.ref
+    why_not = await (own.clear(context.chat, name, by) if is_reset else own.put(context.chat, name, value, by))
     if why_not == "not_changeable":
         text = call.say("settings.not_changeable", name=name)
         return replace(
@@ -54,12 +54,12 @@ async def settings(ctx: MessageContext, args: SettingsArguments, *, own: OwnSett
     if why_not is not None:
         allowed = call.say(f"settings.allowed.{name}")
         return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, call.say("settings.bad_value", name=name, allowed=allowed))
-    return _shown(ctx, own, call, only=name)
+    return _shown(context, own, call, only=name)
 
 
-def _shown(ctx: MessageContext, own: OwnSettings, call: Call, only: str = "") -> FunctionResult:
+def _shown(context: MessageContext, own: OwnSettings, call: Call, only: str = "") -> FunctionResult:
     lines: list[str] = []
-    for one in own.of(ctx.chat):
+    for one in own.of(context.chat):
         if only and one.name != only:
             continue
         value = one.value if len(one.value) <= _SHOWN_CHARS else f"{one.value[:_SHOWN_CHARS]}…"
@@ -71,7 +71,7 @@ def _shown(ctx: MessageContext, own: OwnSettings, call: Call, only: str = "") ->
     return FunctionResult.say("\n".join(lines))
 
 
-def _unknown(said: str, own: OwnSettings, ctx: MessageContext, call: Call) -> FunctionResult:
-    names = ", ".join(one.name for one in own.of(ctx.chat))
+def _unknown(said: str, own: OwnSettings, context: MessageContext, call: Call) -> FunctionResult:
+    names = ", ".join(one.name for one in own.of(context.chat))
     text = call.say("settings.unknown", name=said.split()[0][:60], names=names)
     return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, text)

@@ -49,7 +49,7 @@ class PickArguments(BaseModel):
     tags="chance",
     effect="read",
 )
-async def roll_dice(ctx: MessageContext, args: RollArguments, *, dice: Dice, call: Call) -> FunctionResult:
+async def roll_dice(context: MessageContext, args: RollArguments, *, dice: Dice, call: Call) -> FunctionResult:
     """Roll, and say each die where there are few."""
     try:
         roll = dice.roll(args.dice)
@@ -83,7 +83,7 @@ async def roll_dice(ctx: MessageContext, args: RollArguments, *, dice: Dice, cal
     tags="chance",
     effect="read",
 )
-async def flip_coin(ctx: MessageContext, *, dice: Dice, call: Call) -> FunctionResult:
+async def flip_coin(context: MessageContext, *, dice: Dice, call: Call) -> FunctionResult:
     """Say heads or tails."""
     heads = dice.flip()
     return FunctionResult.say(call.say("dice.heads" if heads else "dice.tails"), data="heads" if heads else "tails")
@@ -108,7 +108,7 @@ async def flip_coin(ctx: MessageContext, *, dice: Dice, call: Call) -> FunctionR
     effect="read",
     ask={"options": "@dice.ask_options"},
 )
-async def pick_one(ctx: MessageContext, args: PickArguments, *, dice: Dice, call: Call) -> FunctionResult:
+async def pick_one(context: MessageContext, args: PickArguments, *, dice: Dice, call: Call) -> FunctionResult:
     """Say one of the options."""
     options = alternatives(args.options)
     if len(options) < 2:

@@ -50,7 +50,7 @@ class HelpArguments(BaseModel, frozen=True):
     commands=("help", "帮助", "指令"),
     return_direct=True,
 )
-async def help_(ctx: MessageContext, args: HelpArguments, *, call: Call) -> FunctionResult:
+async def help_(context: MessageContext, args: HelpArguments, *, call: Call) -> FunctionResult:
     """List the functions that this member may call here, or one in detail."""
     functions = _for_people(call)
     typed = [spec for spec in functions if _is_typed(spec)]

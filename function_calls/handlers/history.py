@@ -34,9 +34,9 @@ from services.refs import ErrorCode
     effect="idempotent",
     confirm="@history.confirm",
 )
-async def clear_messages(ctx: MessageContext, *, past: ChatPast, call: Call) -> FunctionResult:
+async def clear_messages(context: MessageContext, *, past: ChatPast, call: Call) -> FunctionResult:
     """Forget what was said until the message that wants it, and the summaries of it."""
-    count = await past.forget(ctx.chat, ctx.sent_at, ctx.sender.ref)
+    count = await past.forget(context.chat, context.sent_at, context.sender.ref)
     return FunctionResult.say(call.say("history.forgotten" if count else "history.nothing", count=count), data=count)
 
 
@@ -58,9 +58,9 @@ class NameArguments(BaseModel, frozen=True):
     offered_to=["command", "api"],
     roles="admin",
 )
-async def show_notes(ctx: MessageContext, *, notes: ChatNotes, call: Call) -> FunctionResult:
+async def show_notes(context: MessageContext, *, notes: ChatNotes, call: Call) -> FunctionResult:
     """Show every note, the oldest first."""
-    found = notes.of(ctx.chat, ctx.bot)
+    found = notes.of(context.chat, context.bot)
     if not found:
         return FunctionResult.say(call.say("notes.none"), data=[])
     lines = [
@@ -88,17 +88,19 @@ async def show_notes(ctx: MessageContext, *, notes: ChatNotes, call: Call) -> Fu
     effect="idempotent",
     line="name",
 )
-async def clear_notes(ctx: MessageContext, args: NameArguments, *, notes: ChatNotes, call: Call) -> FunctionResult:
+async def clear_notes(context: MessageContext, args: NameArguments, *, notes: ChatNotes, call: Call) -> FunctionResult:
     """Take notes back."""
     wanted = args.name.strip().casefold()
     names = [
-        one.name for one in notes.of(ctx.chat, ctx.bot) if not wanted or visible_line(one.name).casefold() == wanted
+        one.name
+        for one in notes.of(context.chat, context.bot)
+        if not wanted or visible_line(one.name).casefold() == wanted
     ]
     if not names:
         if not wanted:
             return FunctionResult.say(call.say("notes.none"), data=[])
         return FunctionResult.fail(ErrorCode.NOT_FOUND, call.say("notes.unknown", name=args.name.strip()), ["name"])
-    await notes.clear(ctx.chat, ctx.bot, names)
+    await notes.clear(context.chat, context.bot, names)
     return FunctionResult.say(call.say("notes.cleared", names=", ".join(map(visible_line, names))), data=names)
 
 

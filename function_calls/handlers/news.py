@@ -54,7 +54,9 @@ class NewsArguments(BaseModel):
     touches="reads_outside",
     effect="read",
 )
-async def news(ctx: MessageContext, args: NewsArguments, *, feeds: News, clock: Clock, call: Call) -> FunctionResult:
+async def news(
+    context: MessageContext, args: NewsArguments, *, feeds: News, clock: Clock, call: Call
+) -> FunctionResult:
     """Say the newest items, and in one clause which feeds are missing from them."""
     if not feeds.usual_count:
         # Offered all the same: a model that is not told would make news up.

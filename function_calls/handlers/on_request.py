@@ -50,26 +50,26 @@ class ListArguments(BaseModel):
     offered_to=("command",),
     line="names",
 )
-async def use_tools(ctx: MessageContext, args: NamesArguments, *, at_hand: AtHand, call: Call) -> FunctionResult:
+async def use_tools(context: MessageContext, args: NamesArguments, *, at_hand: AtHand, call: Call) -> FunctionResult:
     """Take functions or groups to hand in this chat, or put all of them away."""
     words = _words(args.names)
     if not words:
-        return _listed(at_hand.of(ctx.chat), call)
+        return _listed(at_hand.of(context.chat), call)
     if len(words) == 1 and words[0].casefold() in call.profile.texts.words("tools.none_words"):
-        return await _all_put_away(ctx, at_hand, call)
+        return await _all_put_away(context, at_hand, call)
     found, unknown = _found(words, call)
     if unknown:
         return _no_such(unknown, call)
-    before = at_hand.of(ctx.chat)
+    before = at_hand.of(context.chat)
     names = [one.name for one in found]
     count = len({*before, *names})
     if count > max(MOST_AT_HAND, len(before)):
         return FunctionResult.fail(
             ErrorCode.REFUSED, call.say("tools.too_many", most=MOST_AT_HAND, names=", ".join(before))
         )
-    await at_hand.take(ctx.chat, names, ctx.sender.ref)
+    await at_hand.take(context.chat, names, context.sender.ref)
     key = "tools.taken_before" if set(names) <= set(before) else "tools.taken"
-    return FunctionResult.say(call.say(key, names=", ".join(names)), data={"at_hand": list(at_hand.of(ctx.chat))})
+    return FunctionResult.say(call.say(key, names=", ".join(names)), data={"at_hand": list(at_hand.of(context.chat))})
 
 
 @tool_function(
@@ -81,13 +81,15 @@ async def use_tools(ctx: MessageContext, args: NamesArguments, *, at_hand: AtHan
     offered_to=("command",),
     line="names",
 )
-async def put_away_tools(ctx: MessageContext, args: NamesArguments, *, at_hand: AtHand, call: Call) -> FunctionResult:
+async def put_away_tools(
+    context: MessageContext, args: NamesArguments, *, at_hand: AtHand, call: Call
+) -> FunctionResult:
     """Put away what is at hand in this chat: by name, or all of it."""
-    words, before = _words(args.names), at_hand.of(ctx.chat)
+    words, before = _words(args.names), at_hand.of(context.chat)
     if not words:
         return _listed(before, call)
     if len(words) == 1 and words[0].casefold() in call.profile.texts.words("tools.all_words"):
-        return await _all_put_away(ctx, at_hand, call)
+        return await _all_put_away(context, at_hand, call)
     by_word = {name.casefold(): name for name in before}
     # What is not there any more can be put away all the same.
     unknown = [word for word in words if word.casefold() not in by_word]
@@ -95,9 +97,9 @@ async def put_away_tools(ctx: MessageContext, args: NamesArguments, *, at_hand: 
         text = call.say("tools.not_at_hand", names=", ".join(unknown), at_hand=", ".join(before) or "–")
         return FunctionResult.fail(ErrorCode.NOT_FOUND, text, ["names"])
     names = [by_word[word.casefold()] for word in words]
-    await at_hand.put_away(ctx.chat, names, ctx.sender.ref)
+    await at_hand.put_away(context.chat, names, context.sender.ref)
     return FunctionResult.say(
-        call.say("tools.put_away", names=", ".join(names)), data={"at_hand": list(at_hand.of(ctx.chat))}
+        call.say("tools.put_away", names=", ".join(names)), data={"at_hand": list(at_hand.of(context.chat))}
     )
 
 
@@ -109,11 +111,11 @@ async def put_away_tools(ctx: MessageContext, args: NamesArguments, *, at_hand: 
     tags="tools",
     offered_to=("command", "model"),
 )
-async def list_tools(ctx: MessageContext, args: ListArguments, *, at_hand: AtHand, call: Call) -> FunctionResult:
+async def list_tools(context: MessageContext, args: ListArguments, *, at_hand: AtHand, call: Call) -> FunctionResult:
     """What a model may call in this chat, by name and description, and what it may not before somebody takes it."""
     if args.name:
-        return _detail(args.name.strip(), at_hand.of(ctx.chat), call)
-    return _listed(at_hand.of(ctx.chat), call)
+        return _detail(args.name.strip(), at_hand.of(context.chat), call)
+    return _listed(at_hand.of(context.chat), call)
 
 
 def _words(names: str) -> list[str]:
@@ -140,9 +142,9 @@ def _no_such(unknown: Sequence[str], call: Call) -> FunctionResult:
     return FunctionResult.fail(ErrorCode.NOT_FOUND, f"{text} {hint}".strip(), ["names"])
 
 
-async def _all_put_away(ctx: MessageContext, at_hand: AtHand, call: Call) -> FunctionResult:
-    names = at_hand.of(ctx.chat)
-    await at_hand.put_away(ctx.chat, names, ctx.sender.ref)
+async def _all_put_away(context: MessageContext, at_hand: AtHand, call: Call) -> FunctionResult:
+    names = at_hand.of(context.chat)
+    await at_hand.put_away(context.chat, names, context.sender.ref)
     key = "tools.put_away" if names else "tools.none_at_hand"
     return FunctionResult.say(call.say(key, names=", ".join(names)), data={"at_hand": []})
 

@@ -70,16 +70,16 @@ class PollArguments(BaseModel):
     effect="idempotent",
     ask={"question": "@poll.ask_question", "options": "@poll.ask_options"},
 )
-async def poll_create(ctx: MessageContext, args: CreateArguments, *, polls: Polls, call: Call) -> FunctionResult:
+async def poll_create(context: MessageContext, args: CreateArguments, *, polls: Polls, call: Call) -> FunctionResult:
     """Ask the group, with a button for each answer. The poll keeps the key of the call, so a run that is repeated
     after a crash finds it instead of starting another."""
     try:
         poll = await polls.create(
-            ctx.chat,
+            context.chat,
             args.question,
             args.options,
-            author=ctx.sender.ref,
-            author_name=ctx.sender.name,
+            author=context.sender.ref,
+            author_name=context.sender.name,
             call_key=call.key,
         )
     except BadOptions:
@@ -116,10 +116,10 @@ async def poll_create(ctx: MessageContext, args: CreateArguments, *, polls: Poll
     effect="idempotent",
     ask={"option": "@poll.ask_option"},
 )
-async def poll_vote(ctx: MessageContext, args: VoteArguments, *, polls: Polls, call: Call) -> FunctionResult:
+async def poll_vote(context: MessageContext, args: VoteArguments, *, polls: Polls, call: Call) -> FunctionResult:
     """Give the sender's one vote; a second one takes the place of the first."""
     try:
-        standing, option = await polls.vote(ctx.chat, args.option, poll=args.poll, member=ctx.sender.ref)
+        standing, option = await polls.vote(context.chat, args.option, poll=args.poll, member=context.sender.ref)
     except NoPoll:
         return FunctionResult.fail(ErrorCode.NOT_FOUND, call.say("poll.none"))
     except PollClosed as error:
@@ -128,7 +128,7 @@ async def poll_vote(ctx: MessageContext, args: VoteArguments, *, polls: Polls, c
         options = "\n".join(f"{index}. {option}" for index, option in enumerate(error.poll.options, 1))
         text = call.say("poll.no_such_option", option=args.option, options=options)
         return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, text, ["option"])
-    said = call.say("poll.voted", name=ctx.sender.name, option=option)
+    said = call.say("poll.voted", name=context.sender.name, option=option)
     return FunctionResult.say("\n".join([said, *_votes(standing, call)]), data=_data(standing))
 
 
@@ -151,10 +151,10 @@ async def poll_vote(ctx: MessageContext, args: VoteArguments, *, polls: Polls, c
     scope="group",
     effect="read",
 )
-async def poll_results(ctx: MessageContext, args: PollArguments, *, polls: Polls, call: Call) -> FunctionResult:
+async def poll_results(context: MessageContext, args: PollArguments, *, polls: Polls, call: Call) -> FunctionResult:
     """Show the votes of a poll, open or closed."""
     try:
-        standing = await polls.standing(ctx.chat, args.poll)
+        standing = await polls.standing(context.chat, args.poll)
     except NoPoll:
         return FunctionResult.fail(ErrorCode.NOT_FOUND, call.say("poll.none"))
     return FunctionResult.say(_report(standing, call), data=_data(standing))
@@ -179,12 +179,12 @@ async def poll_results(ctx: MessageContext, args: PollArguments, *, polls: Polls
     scope="group",
     effect="idempotent",
 )
-async def poll_close(ctx: MessageContext, args: PollArguments, *, polls: Polls, call: Call) -> FunctionResult:
+async def poll_close(context: MessageContext, args: PollArguments, *, polls: Polls, call: Call) -> FunctionResult:
     """Close a poll: one's own, or anybody's for moderators and above."""
-    may_close_any = ctx.sender.role in Role.at_least(Role.MODERATOR)
+    may_close_any = context.sender.role in Role.at_least(Role.MODERATOR)
     try:
         standing = await polls.close(
-            ctx.chat, args.poll, by=ctx.sender.ref, may_close_any=may_close_any, call_key=call.key
+            context.chat, args.poll, by=context.sender.ref, may_close_any=may_close_any, call_key=call.key
         )
     except NoPoll:
         return FunctionResult.fail(ErrorCode.NOT_FOUND, call.say("poll.none"))

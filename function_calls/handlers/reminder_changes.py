@@ -98,11 +98,11 @@ class ChangeArguments(BaseModel):
     effect="read",
 )
 async def reminder_list(
-    ctx: MessageContext, args: ListArguments, *, reminders: Reminders, call: Call
+    context: MessageContext, args: ListArguments, *, reminders: Reminders, call: Call
 ) -> FunctionResult:
     """Show one's own reminders and those for everybody, soonest first, twelve at once. A number is a page of them, or
     where there is no such page a word to look for."""
-    asker = asker_of(ctx, call)
+    asker = asker_of(context, call)
     timers = await reminders.of(asker)
     words = (args.about or "").strip()
     page = int(words) if words.isascii() and words.isdigit() and len(words) < _DIGITS else 0
@@ -143,10 +143,10 @@ async def reminder_list(
     ask={"which": "@reminders.ask_which"},
 )
 async def reminder_change(
-    ctx: MessageContext, args: ChangeArguments, *, reminders: Reminders, call: Call
+    context: MessageContext, args: ChangeArguments, *, reminders: Reminders, call: Call
 ) -> FunctionResult:
     """Let a reminder say something else, or be at another time; the time is read in the zone that it keeps."""
-    asker = asker_of(ctx, call, is_time_new=call.answered == "when")
+    asker = asker_of(context, call, is_time_new=call.answered == "when")
     if args.time.is_empty and not (args.text or "").strip():
         known = {"which": args.which}
         return question(call, "reminder_change", "reminders.nothing_to_change", "when", known)
@@ -171,10 +171,10 @@ async def reminder_change(
     effect="idempotent",
 )
 async def reminder_change_of_others(
-    ctx: MessageContext, args: ChangeArguments, *, reminders: Reminders, call: Call
+    context: MessageContext, args: ChangeArguments, *, reminders: Reminders, call: Call
 ) -> FunctionResult:
     """The same where others are concerned: only `reminder_change` calls it, and a tainted turn is asked here."""
-    asker = asker_of(ctx, call)
+    asker = asker_of(context, call)
     try:
         return await _changed(asker, only(await reminders.meant(asker, args.which)), args, reminders, call)
     except PROBLEMS as problem:
@@ -244,13 +244,13 @@ class DeleteAllArguments(BaseModel):
     ask={"which": "@reminders.ask_which"},
 )
 async def reminder_delete(
-    ctx: MessageContext, args: DeleteArguments, *, reminders: Reminders, call: Call
+    context: MessageContext, args: DeleteArguments, *, reminders: Reminders, call: Call
 ) -> FunctionResult:
     """Delete reminders by number or by description, all of those that are named or none."""
     if means_all(args.which):
         return await call.invoke("reminder_delete_all", {})
-    asker = asker_of(ctx, call)
-    before = await reminders.removed_by(ctx.chat, call.key, f"{call.key}.0")
+    asker = asker_of(context, call)
+    before = await reminders.removed_by(context.chat, call.key, f"{call.key}.0")
     if before:
         return _removed(before, asker, call)
     try:
@@ -277,10 +277,10 @@ async def reminder_delete(
     effect="idempotent",
 )
 async def reminder_delete_of_others(
-    ctx: MessageContext, args: DeleteArguments, *, reminders: Reminders, call: Call
+    context: MessageContext, args: DeleteArguments, *, reminders: Reminders, call: Call
 ) -> FunctionResult:
     """The same where others are concerned: only `reminder_delete` calls it, and a tainted turn is asked here."""
-    asker = asker_of(ctx, call)
+    asker = asker_of(context, call)
     try:
         removed = await reminders.remove(asker, await reminders.meant(asker, args.which), call_key=call.key)
     except PROBLEMS as problem:
@@ -308,11 +308,11 @@ async def reminder_delete_of_others(
     confirm="@reminders.confirm_all",
 )
 async def reminder_delete_all(
-    ctx: MessageContext, args: DeleteAllArguments, *, reminders: Reminders, call: Call
+    context: MessageContext, args: DeleteAllArguments, *, reminders: Reminders, call: Call
 ) -> FunctionResult:
     """Delete what the asker has set, nobody else's."""
-    asker = asker_of(ctx, call)
-    before = await reminders.removed_by(ctx.chat, call.key)
+    asker = asker_of(context, call)
+    before = await reminders.removed_by(context.chat, call.key)
     if before:
         return _removed(before, asker, call)
     timers = [timer for timer in await reminders.of(asker) if timer.owner == asker.member]

@@ -59,12 +59,12 @@ class RemindArguments(BaseModel):
     touches="stays_here",
     effect="read",
 )
-async def remind(ctx: MessageContext, args: RemindArguments, *, reminders: Reminders, call: Call) -> FunctionResult:
+async def remind(context: MessageContext, args: RemindArguments, *, reminders: Reminders, call: Call) -> FunctionResult:
     """Say it to whom it is for, with what they may do about it; nothing where it was deleted in this very moment."""
-    timer = await reminders.of_id(ctx.timer.timer_id) if ctx.timer is not None else None
+    timer = await reminders.of_id(context.timer.timer_id) if context.timer is not None else None
     if timer is None:
         return FunctionResult()
-    may_call_all = ctx.sender.role in Role.at_least(Role.MODERATOR)
+    may_call_all = context.sender.role in Role.at_least(Role.MODERATOR)
     said, mentions = reminder_text(timer, args.text, call.profile.texts, may_call_all=may_call_all)
     data = {"reminder": timer.number, "text": args.text}
     return FunctionResult.say(said, data=data, mentions=mentions, choices=_choices(timer, reminders, call))
@@ -120,10 +120,10 @@ class DoneArguments(BaseModel):
     effect="idempotent",
 )
 async def reminder_snooze(
-    ctx: MessageContext, args: SnoozeArguments, *, reminders: Reminders, call: Call
+    context: MessageContext, args: SnoozeArguments, *, reminders: Reminders, call: Call
 ) -> FunctionResult:
     """Say it once more later; its own times stay as they are."""
-    asker = asker_of(ctx, call)
+    asker = asker_of(context, call)
     try:
         timer, until = await reminders.said_or_meant(asker, args.which or "", args.when or "")
         if timer is None:
@@ -159,10 +159,10 @@ async def reminder_snooze(
     effect="idempotent",
 )
 async def reminder_done(
-    ctx: MessageContext, args: DoneArguments, *, reminders: Reminders, call: Call
+    context: MessageContext, args: DoneArguments, *, reminders: Reminders, call: Call
 ) -> FunctionResult:
     """Thank for it, and let what was put off of it not come again. What repeats goes on."""
-    asker = asker_of(ctx, call)
+    asker = asker_of(context, call)
     try:
         timer, _ = await reminders.said_or_meant(asker, args.which or "", "")
         if timer is None:
@@ -266,20 +266,20 @@ class _Asked:
     ask={"text": "@reminders.ask_text", "when": "@reminders.ask_when"},
 )
 async def reminder_create(
-    ctx: MessageContext, args: CreateArguments, *, reminders: Reminders, members: KnownMembers, call: Call
+    context: MessageContext, args: CreateArguments, *, reminders: Reminders, members: KnownMembers, call: Call
 ) -> FunctionResult:
     """Set one's own reminders; those for others go by way of `reminder_for_others`, where a tainted turn is asked."""
     says_when = call.answered == "when" or (call.answered == "text" and args.time.is_empty)
-    asker = asker_of(ctx, call, is_time_new=says_when)
+    asker = asker_of(context, call, is_time_new=says_when)
     before = await reminders.added_by(call.key, f"{call.key}.0")
     if before:
         return _told(before, [None] * len(before), asker, reminders, call)
-    known = await members.of(ctx.chat) if ctx.is_group else ()
+    known = await members.of(context.chat) if context.is_group else ()
     read = await _taken_apart(args, asker, [one.name for one in known], reminders, call)
     if isinstance(read, FunctionResult):
         return read
     try:
-        wanted = [_Asked(item, _for_whom(item, asker, known, ctx)) for item in read]
+        wanted = [_Asked(item, _for_whom(item, asker, known, context)) for item in read]
     except PROBLEMS as problem:
         return failed(problem, reminders, call)
     if not all(one.is_own(asker) for one in wanted):
@@ -296,14 +296,14 @@ async def reminder_create(
     effect="idempotent",
 )
 async def reminder_for_others(
-    ctx: MessageContext, args: CreateArguments, *, reminders: Reminders, members: KnownMembers, call: Call
+    context: MessageContext, args: CreateArguments, *, reminders: Reminders, members: KnownMembers, call: Call
 ) -> FunctionResult:
     """Set reminders for others: only `reminder_create` calls it, and settings may keep it for some roles."""
-    asker = asker_of(ctx, call)
-    known = await members.of(ctx.chat) if ctx.is_group else ()
+    asker = asker_of(context, call)
+    known = await members.of(context.chat) if context.is_group else ()
     items = args.items
     try:
-        wanted = [_Asked(item, _for_whom(item, asker, known, ctx)) for item in items]
+        wanted = [_Asked(item, _for_whom(item, asker, known, context)) for item in items]
     except PROBLEMS as problem:
         return failed(problem, reminders, call)
     return await _set(asker, wanted, reminders, call)
@@ -337,7 +337,7 @@ async def _taken_apart(
 
 
 def _for_whom(
-    item: ReminderItem, asker: Asker, known: Sequence[KnownMember], ctx: MessageContext
+    item: ReminderItem, asker: Asker, known: Sequence[KnownMember], context: MessageContext
 ) -> tuple[KnownMember, ...]:
     """Those whom `item` is for; nobody: everybody in the chat. Raises UnknownMember and SeveralMembers."""
     me = KnownMember(asker.member, asker.name)
@@ -351,7 +351,7 @@ def _for_whom(
         if folded in ME or folded in US:
             one = me
         else:
-            one = called(name, here, ctx.mentions, as_mention=is_mentioned(name, ctx, beside=item.text))
+            one = called(name, here, context.mentions, as_mention=is_mentioned(name, context, beside=item.text))
         found[one.ref.key] = one
     return tuple(found.values())
 

@@ -27,15 +27,15 @@ class GrantArguments(BaseModel, frozen=True):
     tags="chat",
     offered_to=["command", "api"],
 )
-async def roles(ctx: MessageContext, *, members: Members, call: Call) -> FunctionResult:
+async def roles(context: MessageContext, *, members: Members, call: Call) -> FunctionResult:
     """Show roles as the platform and the settings have them now; nobody is given one by a chat."""
-    known = await members.role(ctx.chat, ctx.sender.ref)
-    role = known or ctx.sender.role
+    known = await members.role(context.chat, context.sender.ref)
+    role = known or context.sender.role
     lines = [call.say("roles.yours", role=role.value)]
     more = [spec for spec in call.functions() if Role.MEMBER not in spec.access.roles and spec.command.words]
     if more:
         lines.append(call.say("roles.you_may", commands=", ".join(f"/{spec.command.words[0]}" for spec in more)))
-    others = [one for one in await members.speakers(ctx.chat) if one.role not in (None, Role.MEMBER)]
+    others = [one for one in await members.speakers(context.chat) if one.role not in (None, Role.MEMBER)]
     lines += [call.say("roles.line", name=one.name, role=one.role.value if one.role else "") for one in others]
     lines.append(call.say("roles.how"))
     return FunctionResult.say("\n".join(lines), data={"role": role.value, "others": [one.name for one in others]})
@@ -48,9 +48,9 @@ async def roles(ctx: MessageContext, *, members: Members, call: Call) -> Functio
     tags="chat",
     offered_to=["command", "api"],
 )
-async def show_grants(ctx: MessageContext, *, grants: Grants, clock: Clock, call: Call) -> FunctionResult:
+async def show_grants(context: MessageContext, *, grants: Grants, clock: Clock, call: Call) -> FunctionResult:
     """Show every grant of this chat, oldest first."""
-    found = await grants.of(ctx.chat)
+    found = await grants.of(context.chat)
     if not found:
         return FunctionResult.say(call.say("grants.none"), data=[])
     lines = [
@@ -78,9 +78,9 @@ async def show_grants(ctx: MessageContext, *, grants: Grants, clock: Clock, call
     effect="idempotent",
     ask={"code": "@grants.ask_code"},
 )
-async def revoke_grant(ctx: MessageContext, args: GrantArguments, *, grants: Grants, call: Call) -> FunctionResult:
+async def revoke_grant(context: MessageContext, args: GrantArguments, *, grants: Grants, call: Call) -> FunctionResult:
     """Take one grant back."""
-    revoked = await grants.revoke(ctx.chat, args.code, ctx.sender.ref)
+    revoked = await grants.revoke(context.chat, args.code, context.sender.ref)
     if revoked is None:
         return FunctionResult.fail(ErrorCode.NOT_FOUND, call.say("grants.unknown", code=args.code), ["code"])
     return FunctionResult.say(call.say("grants.revoked", code=revoked.code, function=revoked.function))

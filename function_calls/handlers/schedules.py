@@ -74,7 +74,7 @@ class NumberArguments(BaseModel):
     effect="idempotent",
 )
 async def schedule(
-    ctx: MessageContext,
+    context: MessageContext,
     args: PlanArguments,
     *,
     schedules: Schedules,
@@ -84,19 +84,19 @@ async def schedule(
 ) -> FunctionResult:
     """Put a command line on a schedule; with nothing given, show what there is."""
     if not (args.plan or "").strip():
-        shown = _listing(await schedules.of_chat(ctx.chat, private_to=_private_to(ctx)), clock, call)
+        shown = _listing(await schedules.of_chat(context.chat, private_to=_private_to(context)), clock, call)
         return FunctionResult.say(f"{shown}\n{call.say('schedules.how')}")
     try:
         zone = call.profile.timezone.key
         when, line = schedules.reader.head(
-            args.plan or "", clock.now(), zone, lambda rest: rehearsal.is_command(ctx, rest)
+            args.plan or "", clock.now(), zone, lambda rest: rehearsal.is_command(context, rest)
         )
-        run = rehearsal.line(ctx, line, call.profile)
+        run = rehearsal.line(context, line, call.profile)
     except UnclearWhen as error:
         return _unclear(error, call)
     except Unfit as error:
         return _unfit(error)
-    return await _created(ctx, when, run, schedules, clock, call)
+    return await _created(context, when, run, schedules, clock, call)
 
 
 @tool_function(
@@ -117,7 +117,7 @@ async def schedule(
     effect="idempotent",
 )
 async def schedule_create(
-    ctx: MessageContext,
+    context: MessageContext,
     args: CreateArguments,
     *,
     schedules: Schedules,
@@ -128,12 +128,12 @@ async def schedule_create(
     """Put a function with its arguments on a schedule."""
     try:
         when = schedules.reader.said_now(args.when, clock.now(), call.profile.timezone.key)
-        run = rehearsal.call(ctx, args.function, args.arguments, call.profile)
+        run = rehearsal.call(context, args.function, args.arguments, call.profile)
     except UnclearWhen as error:
         return _unclear(error, call)
     except Unfit as error:
         return _unfit(error)
-    return await _created(ctx, when, run, schedules, clock, call)
+    return await _created(context, when, run, schedules, clock, call)
 
 
 @tool_function(
@@ -151,9 +151,9 @@ async def schedule_create(
     touches="reads_outside",
     offered_to=_ASIDE,
 )
-async def schedule_list(ctx: MessageContext, *, schedules: Schedules, clock: Clock, call: Call) -> FunctionResult:
+async def schedule_list(context: MessageContext, *, schedules: Schedules, clock: Clock, call: Call) -> FunctionResult:
     """Show every schedule of the chat, the next one first."""
-    found = await schedules.of_chat(ctx.chat, private_to=_private_to(ctx))
+    found = await schedules.of_chat(context.chat, private_to=_private_to(context))
     return FunctionResult.say(_listing(found, clock, call), data=[_data(one.timer) for one in found])
 
 
@@ -173,11 +173,11 @@ async def schedule_list(ctx: MessageContext, *, schedules: Schedules, clock: Clo
     ask={"number": "@schedules.ask_number"},
 )
 async def schedule_pause(
-    ctx: MessageContext, args: NumberArguments, *, schedules: Schedules, call: Call
+    context: MessageContext, args: NumberArguments, *, schedules: Schedules, call: Call
 ) -> FunctionResult:
     """Pause one schedule, of the settings too."""
     try:
-        timer = await schedules.pause(ctx.chat, args.number, private_to=_private_to(ctx), call_key=call.key)
+        timer = await schedules.pause(context.chat, args.number, private_to=_private_to(context), call_key=call.key)
     except NoSuchSchedule:
         return _no_such(args.number, call)
     return FunctionResult.say(call.say("schedules.paused", number=timer.number, line=timer.title), data=_data(timer))
@@ -199,11 +199,11 @@ async def schedule_pause(
     ask={"number": "@schedules.ask_number"},
 )
 async def schedule_resume(
-    ctx: MessageContext, args: NumberArguments, *, schedules: Schedules, clock: Clock, call: Call
+    context: MessageContext, args: NumberArguments, *, schedules: Schedules, clock: Clock, call: Call
 ) -> FunctionResult:
     """Let one schedule go on, from its next time on."""
     try:
-        timer = await schedules.resume(ctx.chat, args.number, private_to=_private_to(ctx), call_key=call.key)
+        timer = await schedules.resume(context.chat, args.number, private_to=_private_to(context), call_key=call.key)
     except NoSuchSchedule:
         return _no_such(args.number, call)
     except BadRule as error:
@@ -229,12 +229,12 @@ async def schedule_resume(
     ask={"number": "@schedules.ask_number"},
 )
 async def schedule_remove(
-    ctx: MessageContext, args: NumberArguments, *, schedules: Schedules, call: Call
+    context: MessageContext, args: NumberArguments, *, schedules: Schedules, call: Call
 ) -> FunctionResult:
     """Delete one schedule; those of the settings are deleted there."""
     try:
         timer = await schedules.remove(
-            ctx.chat, args.number, by=ctx.sender.ref, private_to=_private_to(ctx), call_key=call.key
+            context.chat, args.number, by=context.sender.ref, private_to=_private_to(context), call_key=call.key
         )
     except NoSuchSchedule:
         return _no_such(args.number, call)
@@ -245,19 +245,19 @@ async def schedule_remove(
 
 
 async def _created(
-    ctx: MessageContext, when: When, run: Rehearsed, schedules: Schedules, clock: Clock, call: Call
+    context: MessageContext, when: When, run: Rehearsed, schedules: Schedules, clock: Clock, call: Call
 ) -> FunctionResult:
-    if ctx.kind is Kind.TIMER:
+    if context.kind is Kind.TIMER:
         # A function that runs by the clock may call this one.
         return FunctionResult.fail(ErrorCode.REFUSED, call.say("schedules.not_from_a_schedule"))
     draft = Draft(
         kind=TimerKind.SCHEDULE,
-        bot=ctx.bot,
-        chat=ctx.chat,
-        is_group=ctx.is_group,
-        private_to=_private_to(ctx),
-        owner=ctx.sender.ref,
-        owner_name=ctx.sender.name,
+        bot=context.bot,
+        chat=context.chat,
+        is_group=context.is_group,
+        private_to=_private_to(context),
+        owner=context.sender.ref,
+        owner_name=context.sender.name,
         members=(),
         function=run.spec.name,
         arguments=run.arguments,
@@ -339,8 +339,8 @@ def _no_such(number: int, call: Call) -> FunctionResult:
     return FunctionResult.fail(ErrorCode.NOT_FOUND, call.say("schedules.no_such", number=number), ["number"])
 
 
-def _private_to(ctx: MessageContext) -> MemberRef | None:
-    return ctx.sender.ref if ctx.private else None
+def _private_to(context: MessageContext) -> MemberRef | None:
+    return context.sender.ref if context.private else None
 
 
 def _data(timer: Timer) -> JsonObject:

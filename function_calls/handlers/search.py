@@ -43,7 +43,7 @@ class SearchArguments(BaseModel):
     timeout_seconds=110,
     ask={"query": "@search.ask_query"},
 )
-async def search(ctx: MessageContext, args: SearchArguments, *, web: WebSearch, call: Call) -> FunctionResult:
+async def search(context: MessageContext, args: SearchArguments, *, web: WebSearch, call: Call) -> FunctionResult:
     """Say what was found, with whole links."""
     await call.status(call.say("search.status", query=args.query))
     try:

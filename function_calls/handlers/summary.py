@@ -79,7 +79,7 @@ class SummaryArguments(BaseModel):
     return_direct=True,
 )
 async def summary(
-    ctx: MessageContext,
+    context: MessageContext,
     args: SummaryArguments,
     *,
     past: ChatPast,
@@ -93,7 +93,7 @@ async def summary(
     if period is None:
         text = call.say("summary.bad_period", period=args.period)
         return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, text, ["period"])
-    excerpt = await past.read(ctx.chat, period, ctx.key.native_id)
+    excerpt = await past.read(context.chat, period, context.key.native_id)
     lines: Sequence[ChatLine] = excerpt.lines
     if not lines:
         return FunctionResult.say(call.say("summary.nothing"))
@@ -105,7 +105,7 @@ async def summary(
             return FunctionResult.fail(ErrorCode.NOT_FOUND, text, ["member"])
     fitting = _that_fit(lines, settings.tokens)
     is_cut = excerpt.is_cut or len(fitting) < len(lines)
-    written = await writer.write(ctx.chat, call.profile, _request(fitting, args, call), settings.timeout_seconds)
+    written = await writer.write(context.chat, call.profile, _request(fitting, args, call), settings.timeout_seconds)
     if isinstance(written, str):
         shown, text = fitting, shortened(written, _TEXT_CHARS)
     else:

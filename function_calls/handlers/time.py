@@ -55,7 +55,7 @@ class ConvertArguments(BaseModel):
     tags="time",
     effect="read",
 )
-async def time_in(ctx: MessageContext, args: PlaceArguments, *, places: Places, call: Call) -> FunctionResult:
+async def time_in(context: MessageContext, args: PlaceArguments, *, places: Places, call: Call) -> FunctionResult:
     """Say the time in a place; in every zone of it where there are several."""
     found = _find(args.place, places, call)
     times = [(place, places.now(place.zone)) for place in found]
@@ -90,7 +90,7 @@ async def time_in(ctx: MessageContext, args: PlaceArguments, *, places: Places, 
     tags="time",
     effect="read",
 )
-async def date_in(ctx: MessageContext, args: PlaceArguments, *, places: Places, call: Call) -> FunctionResult:
+async def date_in(context: MessageContext, args: PlaceArguments, *, places: Places, call: Call) -> FunctionResult:
     """Say the date in a place."""
     days: dict[date, Place] = {}
     for place in _find(args.place, places, call):
@@ -118,7 +118,9 @@ async def date_in(ctx: MessageContext, args: PlaceArguments, *, places: Places, 
     effect="read",
     ask={"time": "@time.ask_time"},
 )
-async def time_convert(ctx: MessageContext, args: ConvertArguments, *, places: Places, call: Call) -> FunctionResult:
+async def time_convert(
+    context: MessageContext, args: ConvertArguments, *, places: Places, call: Call
+) -> FunctionResult:
     """Say what the clocks of one place show when those of another show a given time."""
     source = _one(args.from_place, "from_place", places, call)
     target = _one(args.to_place, "to_place", places, call)

@@ -48,10 +48,10 @@ class ZoneArguments(BaseModel):
     effect="idempotent",
 )
 async def timezone(
-    ctx: MessageContext, args: ZoneArguments, *, zones: MemberZones, places: Places, call: Call
+    context: MessageContext, args: ZoneArguments, *, zones: MemberZones, places: Places, call: Call
 ) -> FunctionResult:
     """Show the zone that holds for the asker, set it, or go back to the chat's."""
-    member = ctx.sender.ref
+    member = context.sender.ref
     said = " ".join((args.place or "").split())
     if not said:
         own = await zones.of(member)

@@ -80,15 +80,15 @@ class UpdateArguments(BaseModel):
     effect="idempotent",
     ask={"text": "@todo.ask_text"},
 )
-async def todo_add(ctx: MessageContext, args: AddArguments, *, lists: TodoLists, call: Call) -> FunctionResult:
+async def todo_add(context: MessageContext, args: AddArguments, *, lists: TodoLists, call: Call) -> FunctionResult:
     """Add an entry. The list keeps the key of the call, so a run that is repeated after a crash adds nothing new."""
     try:
         entry = await lists.add(
-            ctx.chat,
+            context.chat,
             args.text,
             args.priority,
-            author=ctx.sender.ref,
-            author_name=ctx.sender.name,
+            author=context.sender.ref,
+            author_name=context.sender.name,
             call_key=call.key,
         )
     except ListFull:
@@ -117,9 +117,9 @@ async def todo_add(ctx: MessageContext, args: AddArguments, *, lists: TodoLists,
     touches="reads_outside",
     effect="read",
 )
-async def todo_list(ctx: MessageContext, args: ListArguments, *, lists: TodoLists, call: Call) -> FunctionResult:
+async def todo_list(context: MessageContext, args: ListArguments, *, lists: TodoLists, call: Call) -> FunctionResult:
     """Show the entries, the most important first."""
-    entries = await lists.entries(ctx.chat, args.show)
+    entries = await lists.entries(context.chat, args.show)
     if not entries:
         return FunctionResult.say(call.say(f"todo.empty.{args.show}"), data=[])
     lines = [call.say(f"todo.title.{args.show}", count=len(entries)), *(_line(entry, call) for entry in entries)]
@@ -146,10 +146,10 @@ async def todo_list(ctx: MessageContext, args: ListArguments, *, lists: TodoList
     effect="idempotent",
     ask={"item": "@todo.ask_item"},
 )
-async def todo_done(ctx: MessageContext, args: EntryArguments, *, lists: TodoLists, call: Call) -> FunctionResult:
+async def todo_done(context: MessageContext, args: EntryArguments, *, lists: TodoLists, call: Call) -> FunctionResult:
     """Mark an entry as done; anybody in the chat may."""
     try:
-        entry, now = await lists.finish(ctx.chat, args.item, call_key=call.key)
+        entry, now = await lists.finish(context.chat, args.item, call_key=call.key)
     except (NoSuchTodo, SeveralTodos) as error:
         return _not_found(args.item, error, call)
     text = call.say("todo.done" if now else "todo.done_before", number=entry.number, text=entry.text)
@@ -175,18 +175,20 @@ async def todo_done(ctx: MessageContext, args: EntryArguments, *, lists: TodoLis
     effect="idempotent",
     ask={"number": "@todo.ask_number"},
 )
-async def todo_update(ctx: MessageContext, args: UpdateArguments, *, lists: TodoLists, call: Call) -> FunctionResult:
+async def todo_update(
+    context: MessageContext, args: UpdateArguments, *, lists: TodoLists, call: Call
+) -> FunctionResult:
     """Change an entry: one's own text, or anybody's for moderators and above; its state by anybody."""
     if args.text is None and args.state is None:
         return FunctionResult.fail(ErrorCode.MISSING_ARGUMENTS, call.say("todo.no_change"), ["text"])
     try:
         entry = await lists.update(
-            ctx.chat,
+            context.chat,
             args.number,
             text=args.text,
             state=args.state,
-            by=ctx.sender.ref,
-            may_reword_any=ctx.sender.role in Role.at_least(Role.MODERATOR),
+            by=context.sender.ref,
+            may_reword_any=context.sender.role in Role.at_least(Role.MODERATOR),
             call_key=call.key,
         )
     except NoSuchTodo as error:
@@ -220,14 +222,14 @@ async def todo_update(ctx: MessageContext, args: UpdateArguments, *, lists: Todo
     effect="idempotent",
     ask={"item": "@todo.ask_item"},
 )
-async def todo_remove(ctx: MessageContext, args: EntryArguments, *, lists: TodoLists, call: Call) -> FunctionResult:
+async def todo_remove(context: MessageContext, args: EntryArguments, *, lists: TodoLists, call: Call) -> FunctionResult:
     """Delete an entry: one's own, or anybody's for moderators and above."""
     try:
         entry = await lists.remove(
-            ctx.chat,
+            context.chat,
             args.item,
-            by=ctx.sender.ref,
-            may_remove_any=ctx.sender.role in Role.at_least(Role.MODERATOR),
+            by=context.sender.ref,
+            may_remove_any=context.sender.role in Role.at_least(Role.MODERATOR),
             call_key=call.key,
         )
     except (NoSuchTodo, SeveralTodos) as error:

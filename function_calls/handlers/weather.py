@@ -55,7 +55,9 @@ class WeatherArguments(BaseModel):
     effect="read",
     ask={"city": "@weather.ask_city"},
 )
-async def weather(ctx: MessageContext, args: WeatherArguments, *, forecasts: OpenMeteo, call: Call) -> FunctionResult:
+async def weather(
+    context: MessageContext, args: WeatherArguments, *, forecasts: OpenMeteo, call: Call
+) -> FunctionResult:
     """Say the weather at a place now and for some days."""
     try:
         found = await forecasts.forecast(args.city, call.profile.texts.language)

@@ -15,7 +15,7 @@ from function_calls.declaration import declaration_of, place_of, told, where_it_
 from function_calls.filters.pre_post import OwnFilters
 from function_calls.loading.python_functions import as_spec
 from function_calls.loading.source import Reading
-from function_calls.schema.definition import DefinitionError, fault, faults_of
+from function_calls.schema.definition import DefinitionError, problem_at, problems_of
 from function_calls.schema.mappings import FindModule, ModuleInfo, declares, info_of, specs_given_by
 from function_calls.spec import FunctionSpec
 
@@ -47,7 +47,7 @@ class ModuleReader:
         for module in modules:
             self._read(module, found, find or functools.partial(importlib.import_module, package=module.__package__))
         if not found.says_something and not unread:
-            found.fault(place, _NOTHING)
+            found.add_problem(place, _NOTHING)
             return Reading(faults=tuple(found.faults), is_whole=False, is_empty=True)
         return found.reading()
 
@@ -62,7 +62,7 @@ class ModuleReader:
         elif callable(given):
             _definitions(given, "it", found, ModuleInfo(), importlib.import_module)
         else:
-            found.fault(place, f"it has to be a module or a function, not {type(given).__name__}")
+            found.add_problem(place, f"it has to be a module or a function, not {type(given).__name__}")
         return found.reading()
 
     def _read(self, module: ModuleType, found: _Found, find: FindModule) -> None:
@@ -118,23 +118,23 @@ class _Found:
         self.seen.add(id(function))
         return not known
 
-    def fault(self, where: str, text: str) -> None:
+    def add_problem(self, where: str, text: str) -> None:
         """Something is wrong there."""
-        self.faults.append(fault(where, text))
+        self.faults.append(problem_at(where, text))
 
     def refuse(self, name: str, error: DefinitionError) -> None:
         """The function of that name cannot be used."""
-        self.faults += faults_of(error, self.place)
+        self.faults += problems_of(error, self.place)
         if name:
             self.broken.add(name)
 
     def fail(self, what: str, function: object, error: BaseException) -> None:
         """`function`, which is `what`, gives nothing that can be used."""
         if isinstance(error, DefinitionError):
-            self.faults += faults_of(error, place_of(function) if callable(function) else self.place)
+            self.faults += problems_of(error, place_of(function) if callable(function) else self.place)
             return
         where = where_it_broke(error, self.files) or (place_of(function) if callable(function) else "")
-        self.fault(where if ":" in where else self.place, f"{what} cannot be asked: {told(error)}")
+        self.add_problem(where if ":" in where else self.place, f"{what} cannot be asked: {told(error)}")
 
     def reading(self) -> Reading:
         """All of it."""

@@ -18,7 +18,7 @@ from types import CodeType, ModuleType
 
 from config.diagnostics import Diagnostic
 from function_calls.declaration import shortened, told, where_it_broke
-from function_calls.schema.definition import DefinitionError, fault
+from function_calls.schema.definition import DefinitionError, problem_at
 from services.storage import LocalFile, LocalFolder
 
 _INIT = "__init__.py"
@@ -297,7 +297,7 @@ class Edition:
     def _failure(self, name: str, error: BaseException) -> Diagnostic:
         where = where_it_broke(error, self.files) or shortened(str(self._modules[self._full(name)][0]))
         text = "it ends the process while it is imported" if isinstance(error, SystemExit) else "it cannot be imported"
-        return fault(where, f"{text}: {told(error)}{self._hint(error)}")
+        return problem_at(where, f"{text}: {told(error)}{self._hint(error)}")
 
     def _hint(self, error: BaseException) -> str:
         """What to do about a file beside it that was looked for."""

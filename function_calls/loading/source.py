@@ -10,7 +10,7 @@ from typing import Protocol
 
 from config.diagnostics import Diagnostic
 from function_calls.declaration import told
-from function_calls.schema.definition import fault
+from function_calls.schema.definition import problem_at
 from function_calls.spec import FunctionSpec, ToolGroup
 from services.clock import Clock
 from services.threads import Threads
@@ -185,7 +185,7 @@ class Readings:
             specs += unit.reading.specs
             found += unit.reading.faults
             if unit.work is not None and unit.is_late:
-                found.append(fault(unit.work.place, _HANGS))
+                found.append(problem_at(unit.work.place, _HANGS))
         return Snapshot(tuple(specs), faults=tuple(dict.fromkeys(found)))
 
     async def finish(self) -> None:
@@ -224,7 +224,7 @@ def _outcome(task: asyncio.Task[Reading], work: Work) -> Reading:
     error = task.exception()
     if error is None:
         return task.result()
-    return Reading(faults=(fault(work.place, f"it cannot be read: {told(error)}"),), is_whole=False)
+    return Reading(faults=(problem_at(work.place, f"it cannot be read: {told(error)}"),), is_whole=False)
 
 
 def _abandon(unit: _Unit) -> None:

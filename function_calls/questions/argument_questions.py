@@ -12,11 +12,11 @@ from function_calls.profile import ChatProfile
 from function_calls.questions.open_questions import Answer, Answered, bare_word, declared_text
 from function_calls.questions.waiting_runs import WaitingTurn
 from function_calls.schema.commands import allowed, fault_text, spoken_name, value_of
-from function_calls.spec import ArgumentFault, ArgumentQuestion, Choice, FunctionResult, FunctionSpec
+from function_calls.spec import ArgumentError, ArgumentQuestion, Choice, FunctionResult, FunctionSpec
 from services.refs import ErrorCode, JsonObject
 
 
-def faulty(spec: FunctionSpec, fault: ArgumentFault, raw: Mapping[str, Any], profile: ChatProfile) -> FunctionResult:
+def faulty(spec: FunctionSpec, fault: ArgumentError, raw: Mapping[str, Any], profile: ChatProfile) -> FunctionResult:
     """Failure for arguments that do not fit, with what is allowed and the usage line; if some are only missing, with
     the question for the first of them."""
     texts: Phrases = profile.texts

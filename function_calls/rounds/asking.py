@@ -15,9 +15,11 @@ from function_calls.rounds.conversation import without_history
 from services.clock import Clock
 from services.fault_points import FaultPoints
 from services.llm.model import ChatModel, ModelAnswer, ModelError, ModelRequest
-from services.refs import ChatRef, MemberRef, Trouble
+from services.refs import ChatRef, MemberRef, ModelProblem
 
-_NOBODY_TO_ASK = frozenset({Trouble.OUTAGE, Trouble.BUSY, Trouble.KEY, Trouble.QUOTA, Trouble.MISSING})
+_NOBODY_TO_ASK = frozenset(
+    {ModelProblem.OUTAGE, ModelProblem.BUSY, ModelProblem.KEY, ModelProblem.QUOTA, ModelProblem.MISSING}
+)
 """The same for every message; other errors are about one message, and each is told."""
 _CHATS_KEPT = 10_000
 
@@ -112,7 +114,7 @@ class Asking:
             return await self._once(round_, request)
         except ModelError as error:
             shorter = without_history(request.messages)
-            if error.trouble is not Trouble.TOO_LONG or len(shorter) == len(request.messages):
+            if error.trouble is not ModelProblem.TOO_LONG or len(shorter) == len(request.messages):
                 raise
             _log.warning("asked_again_without_history", turn=round_.turn.input.id, error=str(error))
         return await self._once(round_, replace(request, messages=shorter))

@@ -14,7 +14,7 @@ from pydantic import BaseModel, PydanticUserError, TypeAdapter, ValidationError
 
 from function_calls.profile import ChatProfile
 from function_calls.schema.schema import UnusableSchema, closed, schema_of
-from function_calls.spec import ArgumentFault, ArgumentParser
+from function_calls.spec import ArgumentError, ArgumentParser
 from services.llm.reading.tool_arguments import loads_unique
 from services.refs import JsonObject
 
@@ -54,7 +54,7 @@ class ObjectReader:
         self._parts = [ObjectReader(part, definitions) for part in parts if isinstance(part, dict)]
 
     def __call__(self, raw: Mapping[str, Any]) -> dict[str, Any]:
-        """The coerced copy. Raises ArgumentFault for what cannot fit."""
+        """The coerced copy. Raises ArgumentError for what cannot fit."""
         values = dict(raw)
         problems: dict[str, JsonObject | None] | None = None
         coercions = self._coercions
@@ -73,7 +73,7 @@ class ObjectReader:
                 problems = {**(problems or {}), name: None}
         if problems:
             required = [name for name in self._properties if name not in self._optional and name not in values]
-            raise ArgumentFault(problems, required)
+            raise ArgumentError(problems, required)
         for part in self._parts:
             values = part(values)
         return values
@@ -233,7 +233,7 @@ def _object(schema: JsonObject, definitions: Definitions) -> Coercion:
             return value
         try:
             return read(value)
-        except ArgumentFault:
+        except ArgumentError:
             raise DoesNotFit from None
 
     return coerce
@@ -268,7 +268,7 @@ class ModelArguments:
         self._is_plain = isinstance(model, type) and issubclass(model, BaseModel) and _is_plain(model)
 
     def parse(self, raw: Mapping[str, Any]) -> Any:
-        """The model's instance. Raises ArgumentFault."""
+        """The model's instance. Raises ArgumentError."""
         values = self._read(raw)
         try:
             return self._validate(values)
@@ -290,7 +290,7 @@ class ModelArguments:
         dumped: JsonObject = self._dump(arguments, mode="json", by_alias=True, exclude_none=True)
         return dumped
 
-    def _fault(self, error: ValidationError) -> ArgumentFault:
+    def _fault(self, error: ValidationError) -> ArgumentError:
         problems: dict[str, JsonObject | None] = {}
         missing: list[str] = []
         for item in error.errors(include_url=False, include_context=False, include_input=False):
@@ -299,7 +299,7 @@ class ModelArguments:
                 missing.append(name)
             else:
                 problems[name] = self.schema["properties"].get(name)
-        return ArgumentFault(problems, missing)
+        return ArgumentError(problems, missing)
 
 
 def _is_plain(model: type[BaseModel]) -> bool:
@@ -333,10 +333,10 @@ def _is_moment(text: str) -> bool:
 
 
 def require_json(raw: Mapping[str, Any], schema: JsonObject) -> None:
-    """Return when JSON, and so every store and log, can hold `raw`. Raises ArgumentFault for what it cannot."""
+    """Return when JSON, and so every store and log, can hold `raw`. Raises ArgumentError for what it cannot."""
     unfit = [name for name, value in raw.items() if not _is_json(value)]
     if unfit:
-        raise ArgumentFault({name: schema["properties"].get(name) for name in unfit})
+        raise ArgumentError({name: schema["properties"].get(name) for name in unfit})
 
 
 def _is_json(value: Any) -> bool:
@@ -359,7 +359,7 @@ class SchemaArguments:
         self._defaults = _Defaults(schema, self._read) if fills_defaults else None
 
     def parse(self, raw: Mapping[str, Any]) -> Any:
-        """The arguments with defaults filled in. Raises ArgumentFault."""
+        """The arguments with defaults filled in. Raises ArgumentError."""
         try:
             values = self._read(raw)
             filled = self._defaults.filled(values) if self._defaults is not None else values
@@ -372,13 +372,13 @@ class SchemaArguments:
                     return values
             raise self._fault(values)
         except (ValueError, RecursionError):  # an object that stands for no JSON value, or one that has no end
-            raise ArgumentFault({"": None}) from None
+            raise ArgumentError({"": None}) from None
 
     def dump(self, arguments: Any) -> JsonObject:
         """The same, in a dict of its own."""
         return dict(arguments)
 
-    def _fault(self, values: JsonObject) -> ArgumentFault:
+    def _fault(self, values: JsonObject) -> ArgumentError:
         problems: dict[str, JsonObject | None] = {}
         missing: list[str] = []
         for error in self._errors(values):
@@ -389,7 +389,7 @@ class SchemaArguments:
                 missing += [name for name in self.schema["required"] if name not in values and name not in missing]
         if not problems and not missing:
             problems[""] = None
-        return ArgumentFault(problems, missing)
+        return ArgumentError(problems, missing)
 
 
 class _Defaults:
@@ -410,7 +410,7 @@ class _Defaults:
             try:
                 value = read({name: value}).get(name)
                 fits = is_valid({name: value})
-            except (ArgumentFault, ValueError, RecursionError):
+            except (ArgumentError, ValueError, RecursionError):
                 continue
             if fits:
                 self._values.append((name, value, isinstance(value, list | dict), name in schema["required"]))

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from config.texts import Phrases
-from function_calls.spec import ArgumentFault, FunctionSpec
+from function_calls.spec import ArgumentError, FunctionSpec
 from services.refs import JsonObject
 from services.text_index import is_unspaced
 
@@ -95,7 +95,7 @@ def _is_visible(word: str) -> bool:
 
 def arguments_of(plan: CommandPlan, line: str) -> dict[str, Any]:
     """The raw arguments in `line`, the part after the command word. A text parameter takes as many words as the typed
-    ones leave. Raises ArgumentFault for words that are too many, and for a value given twice."""
+    ones leave. Raises ArgumentError for words that are too many, and for a value given twice."""
     line = line.strip()
     if not line:
         return {}
@@ -124,7 +124,7 @@ def _named(tokens: Sequence[Token], schemas: Mapping[str, JsonObject]) -> dict[s
     for token in tokens:
         schema = schemas[token.key]
         if token.key in arguments:
-            raise ArgumentFault({token.key: schema})
+            raise ArgumentError({token.key: schema})
         arguments[token.key] = _items([token]) if schema.get("type") == "array" else token.text
     return arguments
 
@@ -193,7 +193,7 @@ def _fill(
             arguments[name] = words[0].text
             words = words[1:]
     if words:
-        raise ArgumentFault({word.text: None for word in words})
+        raise ArgumentError({word.text: None for word in words})
 
 
 def _text_length(words: Sequence[Token], rest: Sequence[tuple[str, JsonObject]], required: frozenset[str]) -> int:
@@ -341,7 +341,7 @@ def allowed(schema: JsonObject, texts: Phrases) -> str:
     return words or texts.say("arguments.string")
 
 
-def fault_text(spec: FunctionSpec, fault: ArgumentFault, texts: Phrases) -> str:
+def fault_text(spec: FunctionSpec, fault: ArgumentError, texts: Phrases) -> str:
     """What is wrong, field by field, and the usage line of what can be typed."""
     lines = [
         texts.say("arguments.no_such", name=name)

@@ -277,18 +277,18 @@ class Code(StrEnum):
     NOT_ACCEPTED = "functions.not_accepted"
 
 
-def faults_of(error: DefinitionError, file: str = "") -> list[Diagnostic]:
+def problems_of(error: DefinitionError, file: str = "") -> list[Diagnostic]:
     """One for each problem, at the last place that it names, else in `file`."""
     found: list[Diagnostic] = []
     for problem in error.problems:
         text = f"{error.where}: {problem}"
         places = _PLACE.findall(text)
         where = error.where if ":" in error.where and error.where.rpartition(":")[2].isdecimal() else file
-        found.append(fault(places[-1] if places else where, text))
+        found.append(problem_at(places[-1] if places else where, text))
     return found
 
 
-def fault(source: str, message: str, code: str = Code.UNUSABLE, severity: Severity = "error") -> Diagnostic:
+def problem_at(source: str, message: str, code: str = Code.UNUSABLE, severity: Severity = "error") -> Diagnostic:
     """At `source`, which is `file:line`, a file, a key of the settings, or empty."""
     file, _, line = source.rpartition(":")
     if not line.isdecimal():

@@ -31,14 +31,21 @@ from function_calls.loading.foreign_text import (
     result_of,
 )
 from function_calls.loading.source import Publish, Snapshot
-from function_calls.schema.definition import Code, DefinitionError, build_spec, fault, faults_of, schema_arguments
+from function_calls.schema.definition import (
+    Code,
+    DefinitionError,
+    build_spec,
+    problem_at,
+    problems_of,
+    schema_arguments,
+)
 from function_calls.spec import ArgumentParser, FunctionResult, FunctionSpec, Handler, ToolGroup, Touch
 from services.clock import Clock
 from services.mcp.problems import (
     BadAnswer,
     CallRefused,
     ConnectionLost,
-    ServerProblem,
+    ServerError,
     Superseded,
     Unreachable,
     Withdrawn,
@@ -135,7 +142,7 @@ class McpFunctions:
             if isinstance(one, FunctionSpec):
                 specs.append(one)
             else:
-                faults += faults_of(one, self.name)
+                faults += problems_of(one, self.name)
         self._made = made
         faults += self._waiting(waiting)
         return Snapshot(tuple(specs), self._groups(specs), tuple(faults))
@@ -164,7 +171,7 @@ class McpFunctions:
         return list(dict.fromkeys(self._fault(_awaiting(pin, said[pin.state]), Code.NOT_ACCEPTED) for pin in pins))
 
     def _fault(self, problem: str, code: Code = Code.UNUSABLE) -> Diagnostic:
-        return fault(self.name, f"server {self._settings.name!r}: {problem}", code)
+        return problem_at(self.name, f"server {self._settings.name!r}: {problem}", code)
 
     def _spec_or_problem(self, tool: ToolDefinition) -> FunctionSpec | DefinitionError:
         """What is wrong with the server's part of it stands in the log: it is told in the server's words."""
@@ -268,7 +275,7 @@ class McpFunctions:
                     may_repeat=effect is not Effect.ONCE,
                     on_progress=_Status(name, call, self._clock).show,
                 )
-            except ServerProblem as problem:
+            except ServerError as problem:
                 failed = self._failed(problem, name, effect, call)
                 return _noted(failed, name, call, kind=type(problem).__name__, problem=str(problem))
             result = result_of(
@@ -278,7 +285,7 @@ class McpFunctions:
 
         return handle
 
-    def _failed(self, problem: ServerProblem, name: str, effect: Effect, call: Call) -> FunctionResult:
+    def _failed(self, problem: ServerError, name: str, effect: Effect, call: Call) -> FunctionResult:
         """What a person is told is ours alone; the model is told what the server itself had to say."""
         server = self._settings.name
         match problem:

@@ -17,7 +17,7 @@ from config.diagnostics import Diagnostic
 from function_calls.declaration import last_place, shortened, told
 from function_calls.loading.module_loading import Edition, Unit, is_private, units_at, version_of
 from function_calls.loading.source import Changes, Publish, Reading, Readings, Snapshot
-from function_calls.schema.definition import fault
+from function_calls.schema.definition import problem_at
 from services.clock import Clock
 from services.storage import StorageError
 
@@ -125,7 +125,7 @@ class _Named:
                 self._load(f"{name}.{one.name}", loaded, failed)
 
     def _fault(self, text: str) -> Diagnostic:
-        return fault("", f"{self._named.setting}: {text}")
+        return problem_at("", f"{self._named.setting}: {text}")
 
 
 class _Announced:
@@ -142,7 +142,7 @@ class _Announced:
             given = self._point.load()
         except (Exception, SystemExit) as error:  # noqa: BLE001 - others' code may raise anything; it becomes a value
             text = f"{self.place}: {_not_imported(self._point.value, error)}"
-            return Reading(faults=(fault("", text),), is_whole=False)
+            return Reading(faults=(problem_at("", text),), is_whole=False)
         module = given if isinstance(given, ModuleType) else importlib.import_module(self._point.module)
         return self._reader.one(given, _file_of(module)).of_version(_version_of([module]))
 
@@ -245,10 +245,10 @@ class PythonFiles:
             try:
                 self._units[path] = units_at(path)
             except (StorageError, OSError) as error:
-                faults.append(fault(str(path), f"{path} cannot be read: {error}"))
+                faults.append(problem_at(str(path), f"{path} cannot be read: {error}"))
                 continue
             if not self._units[path] and not path.exists():
-                faults.append(fault(str(path), f"{path}: there is no such file or folder"))
+                faults.append(problem_at(str(path), f"{path}: there is no such file or folder"))
         return faults
 
     def _helpers(self) -> frozenset[Path]:

@@ -17,7 +17,7 @@ from function_calls.command_tools.building import Code, Entry, spec_of
 from function_calls.command_tools.callables import BadReference, PythonNames
 from function_calls.command_tools.machine import Machine
 from function_calls.loading.source import Changes, Publish, Snapshot
-from function_calls.schema.definition import fault
+from function_calls.schema.definition import problem_at
 from function_calls.spec import FunctionSpec, ToolGroup, source_of
 from services.storage import LocalFile, Storage, StorageError, storage_at
 from services.threads import Threads
@@ -86,7 +86,7 @@ class YamlCommands:
                 for file, etag, storage, inner in _listed(path):
                     found[file] = self._file(file, etag, storage, inner)
             except StorageError as error:
-                faults.append(fault(str(path), str(error)))
+                faults.append(problem_at(str(path), str(error)))
                 # Nothing was deleted that cannot be looked at.
                 found |= {file: known for file, known in self._files.items() if file.is_relative_to(path)}
         self._files = found
@@ -105,7 +105,7 @@ class YamlCommands:
         try:
             document = read_yaml_bytes(storage.read(inner), storage.place(inner))
         except StorageError as error:
-            return _File("", {}, known.specs, known.groups, [fault(str(path), str(error))])
+            return _File("", {}, known.specs, known.groups, [problem_at(str(path), str(error))])
         return _Reading(document, path.parent, self._machine, known).file(etag)
 
 

@@ -12,7 +12,7 @@ from function_calls.declaration import tool_function
 from function_calls.spec import FunctionResult
 from services.patterns import visible
 from services.refs import ErrorCode, JsonObject
-from services.sandbox.workspace import Entry, Listing, Problem, WorkspaceFault, Workspaces
+from services.sandbox.workspace import Entry, Listing, Problem, WorkspaceError, Workspaces
 
 MOST_CHARS = 4000
 
@@ -132,14 +132,16 @@ class GlobArguments(BaseModel):
     effect="read",
     ask={"path": "@files.ask_path"},
 )
-async def file_read(ctx: MessageContext, args: ReadArguments, *, workspaces: Workspaces, call: Call) -> FunctionResult:
+async def file_read(
+    context: MessageContext, args: ReadArguments, *, workspaces: Workspaces, call: Call
+) -> FunctionResult:
     """Read some lines; of many, the first that can be shown."""
     try:
-        content = await call.threads.run(workspaces.of(ctx.chat).read, args.path)
-    except WorkspaceFault as fault:
+        content = await call.threads.run(workspaces.of(context.chat).read, args.path)
+    except WorkspaceError as fault:
         return _failed(fault, args.path, "path", call)
     if b"\0" in content:
-        return _failed(WorkspaceFault(Problem.NOT_TEXT), args.path, "path", call)
+        return _failed(WorkspaceError(Problem.NOT_TEXT), args.path, "path", call)
     shown = lines_shown(content.decode("utf-8", "replace"), args.first_line, args.last_line)
     return FunctionResult.say(_read_out(args.path, shown, call), data={"path": args.path, **shown.as_json()})
 
@@ -166,16 +168,16 @@ async def file_read(ctx: MessageContext, args: ReadArguments, *, workspaces: Wor
     ask={"path": "@files.ask_path", "text": "@files.ask_text"},
 )
 async def file_write(
-    ctx: MessageContext, args: WriteArguments, *, workspaces: Workspaces, call: Call
+    context: MessageContext, args: WriteArguments, *, workspaces: Workspaces, call: Call
 ) -> FunctionResult:
     """Write a file, whole or not at all."""
     try:
         content = args.text.encode()
     except UnicodeEncodeError:
-        return _failed(WorkspaceFault(Problem.NOT_TEXT), args.path, "text", call)
+        return _failed(WorkspaceError(Problem.NOT_TEXT), args.path, "text", call)
     try:
-        size = await call.threads.run(workspaces.of(ctx.chat).write, args.path, content, append=args.append)
-    except WorkspaceFault as fault:
+        size = await call.threads.run(workspaces.of(context.chat).write, args.path, content, append=args.append)
+    except WorkspaceError as fault:
         return _failed(fault, args.path, "path", call)
     key = "files.appended" if args.append else "files.written"
     return FunctionResult.say(
@@ -201,11 +203,13 @@ async def file_write(
     touches="reads_outside",
     effect="read",
 )
-async def file_list(ctx: MessageContext, args: ListArguments, *, workspaces: Workspaces, call: Call) -> FunctionResult:
+async def file_list(
+    context: MessageContext, args: ListArguments, *, workspaces: Workspaces, call: Call
+) -> FunctionResult:
     """What lies in one folder."""
     try:
-        listing = await call.threads.run(workspaces.of(ctx.chat).list, args.path)
-    except WorkspaceFault as fault:
+        listing = await call.threads.run(workspaces.of(context.chat).list, args.path)
+    except WorkspaceError as fault:
         return _failed(fault, args.path, "path", call)
     return _listed(listing, call.say("files.empty"), call)
 
@@ -229,11 +233,13 @@ async def file_list(ctx: MessageContext, args: ListArguments, *, workspaces: Wor
     effect="read",
     ask={"pattern": "@files.ask_pattern"},
 )
-async def file_glob(ctx: MessageContext, args: GlobArguments, *, workspaces: Workspaces, call: Call) -> FunctionResult:
+async def file_glob(
+    context: MessageContext, args: GlobArguments, *, workspaces: Workspaces, call: Call
+) -> FunctionResult:
     """Files in all folders whose paths fit."""
     try:
-        listing = await call.threads.run(workspaces.of(ctx.chat).glob, args.pattern)
-    except WorkspaceFault as fault:
+        listing = await call.threads.run(workspaces.of(context.chat).glob, args.pattern)
+    except WorkspaceError as fault:
         return _failed(fault, args.pattern, "pattern", call)
     return _listed(listing, call.say("files.none_fits", pattern=visible(args.pattern)), call)
 
@@ -276,7 +282,7 @@ def _size(size: int, call: Call) -> str:
     return call.say("files.megabytes", count=f"{size / 1_000_000:.1f}")
 
 
-def _failed(fault: WorkspaceFault, path: str, field: str, call: Call) -> FunctionResult:
+def _failed(fault: WorkspaceError, path: str, field: str, call: Call) -> FunctionResult:
     code = ErrorCode.BAD_ARGUMENTS
     if fault.problem in _NOT_THERE:
         code = ErrorCode.NOT_FOUND

@@ -43,7 +43,7 @@ class HumanArguments(BaseModel):
     offered_to=("model",),
     effect="read",
 )
-async def human_input(ctx: MessageContext, args: HumanArguments, *, call: Call) -> FunctionResult:
+async def human_input(context: MessageContext, args: HumanArguments, *, call: Call) -> FunctionResult:
     """Ask the member in the chat. Gives the answer, and whose it is."""
     resumed = call.resumed
     if resumed is None:
@@ -51,4 +51,4 @@ async def human_input(ctx: MessageContext, args: HumanArguments, *, call: Call) 
         return FunctionResult.ask(args.question.strip(), choices=choices)
     if resumed.kind != "answered":
         return FunctionResult.fail(ErrorCode.CANCELLED, call.say("human.no_answer"))
-    return FunctionResult(data={"answer": resumed.answer, "by": ctx.sender.name})
+    return FunctionResult(data={"answer": resumed.answer, "by": context.sender.name})

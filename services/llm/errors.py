@@ -9,7 +9,7 @@ from email.utils import parsedate_to_datetime
 import orjson
 
 from services.llm.model import ModelError
-from services.refs import ErrorCode, JsonValue, Trouble
+from services.refs import ErrorCode, JsonValue, ModelProblem
 from services.retry import retry_after_seconds
 
 _REQUEST_IDS = ("x-request-id", "request-id", "apim-request-id", "x-amzn-requestid", "cf-ray")
@@ -27,16 +27,16 @@ _LASTING = (
     "tool_use_failed",
     "too_large",
 )
-_TROUBLES: tuple[tuple[Trouble, tuple[str, ...]], ...] = (
-    (Trouble.QUOTA, _SPENT),
-    (Trouble.TOO_LONG, ("context_length", "context_window", "request_too_large", "string_above_max_length")),
-    (Trouble.KEY, ("api_key", "auth", "permission", "forbidden")),
+_TROUBLES: tuple[tuple[ModelProblem, tuple[str, ...]], ...] = (
+    (ModelProblem.QUOTA, _SPENT),
+    (ModelProblem.TOO_LONG, ("context_length", "context_window", "request_too_large", "string_above_max_length")),
+    (ModelProblem.KEY, ("api_key", "auth", "permission", "forbidden")),
 )
 """What the words say whatever the status: some gateways send 400 for a wrong key."""
-_TROUBLES_WITHOUT_STATUS: tuple[tuple[Trouble, tuple[str, ...]], ...] = (
-    (Trouble.BUSY, ("rate_limit", "too_many_requests")),
-    (Trouble.MISSING, ("not_found",)),
-    (Trouble.REQUEST, _LASTING),
+_TROUBLES_WITHOUT_STATUS: tuple[tuple[ModelProblem, tuple[str, ...]], ...] = (
+    (ModelProblem.BUSY, ("rate_limit", "too_many_requests")),
+    (ModelProblem.MISSING, ("not_found",)),
+    (ModelProblem.REQUEST, _LASTING),
 )
 _LONGEST_MESSAGE = 500
 
@@ -95,7 +95,7 @@ def _may_pass(kinds: str, status: int | None) -> bool:
     return not any(sign in kinds for sign in _LASTING)
 
 
-def _trouble(kinds: str, status: int | None) -> Trouble | None:
+def _trouble(kinds: str, status: int | None) -> ModelProblem | None:
     """What the provider's words say is wrong; None: no more than the status does."""
     known = _TROUBLES if status is not None else (*_TROUBLES, *_TROUBLES_WITHOUT_STATUS)
     return next((trouble for trouble, signs in known if any(sign in kinds for sign in signs)), None)

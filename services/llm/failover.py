@@ -11,10 +11,10 @@ import structlog
 from config.sections.models import FailoverSettings
 from services.clock import Clock, Deadlines
 from services.llm.model import ChatModel, ModelAnswer, ModelError, ModelRequest
-from services.refs import ErrorCode, Trouble
+from services.refs import ErrorCode, ModelProblem
 from services.retry import RetryPolicy
 
-_TO_BE_MENDED = frozenset({Trouble.KEY, Trouble.QUOTA, Trouble.MISSING})
+_TO_BE_MENDED = frozenset({ModelProblem.KEY, ModelProblem.QUOTA, ModelProblem.MISSING})
 """What does not pass by itself: the next question would meet the same."""
 
 
@@ -29,7 +29,7 @@ class Breaker:
         self._pauses = 0
         self._until: float | None = None
         self._trial_runs = False
-        self.trouble: Trouble | None = None
+        self.trouble: ModelProblem | None = None
         """Why it is open; None: it is closed."""
 
     @property
@@ -52,7 +52,7 @@ class Breaker:
         self._until = self.trouble = None
         self._trial_runs = False
 
-    def failed(self, trouble: Trouble, *, trial: bool, retry_after_seconds: float | None = None) -> bool:
+    def failed(self, trouble: ModelProblem, *, trial: bool, retry_after_seconds: float | None = None) -> bool:
         """The model could not be asked. True: a pause begins with this."""
         if self._until is not None and not trial:
             # It was asked before the pause began, and says nothing new.
@@ -71,7 +71,7 @@ class Breaker:
         if trial:
             self._trial_runs = False
 
-    def _pause(self, trouble: Trouble, retry_after_seconds: float | None, *, trial: bool) -> float:
+    def _pause(self, trouble: ModelProblem, retry_after_seconds: float | None, *, trial: bool) -> float:
         """The length of the pause that begins now, in seconds; 0: none does."""
         if trouble in _TO_BE_MENDED:
             return self._settings.longest_wait_seconds
@@ -88,9 +88,11 @@ class Breaker:
 _log = structlog.get_logger("models")
 _opaque_of = attrgetter("opaque")
 
-_AVAILABILITY = frozenset({Trouble.OUTAGE, Trouble.BUSY, Trouble.KEY, Trouble.QUOTA, Trouble.MISSING})
+_AVAILABILITY = frozenset(
+    {ModelProblem.OUTAGE, ModelProblem.BUSY, ModelProblem.KEY, ModelProblem.QUOTA, ModelProblem.MISSING}
+)
 """The model could not be asked. After anything else it was there, and answered something."""
-_NOT_PASSED_ON = frozenset({Trouble.FILTERED})
+_NOT_PASSED_ON = frozenset({ModelProblem.FILTERED})
 """A provider that declines has answered: asking around until one does not is no service to an operator."""
 
 
@@ -99,7 +101,7 @@ class ModelState:
     """How one model is doing."""
 
     name: str
-    trouble: Trouble | None
+    trouble: ModelProblem | None
     """Why it is left alone; None: it is asked."""
     seconds_left: float
     """How long it is left alone; 0 with a trouble: the next question tries it."""
@@ -246,14 +248,14 @@ def _fit_for(name: str, request: ModelRequest, seconds: float) -> ModelRequest:
     return request.within(seconds, messages)
 
 
-def _tell_operator(name: str, trouble: Trouble, seconds: float) -> None:
+def _tell_operator(name: str, trouble: ModelProblem, seconds: float) -> None:
     """A passing outage is a warning; what somebody has to mend is an error that names where."""
     match trouble:
-        case Trouble.KEY:
+        case ModelProblem.KEY:
             _log.error("model_refuses_its_key", model=name, setting=f"models.{name}.api_key", seconds=seconds)
-        case Trouble.QUOTA:
+        case ModelProblem.QUOTA:
             _log.error("model_has_no_credit_left", model=name, seconds=seconds)
-        case Trouble.MISSING:
+        case ModelProblem.MISSING:
             _log.error("model_not_found", model=name, setting=f"models.{name}.model, base_url", seconds=seconds)
         case _:
             _log.warning("model_left_alone", model=name, trouble=trouble.value, seconds=seconds)

@@ -7,38 +7,38 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Literal, NamedTuple, Protocol
 
-from services.refs import ErrorCode, JsonObject, Trouble
+from services.refs import ErrorCode, JsonObject, ModelProblem
 
 _OF_STATUS = {
-    401: Trouble.KEY,
-    402: Trouble.QUOTA,
-    403: Trouble.KEY,
-    404: Trouble.MISSING,
-    405: Trouble.MISSING,
-    408: Trouble.OUTAGE,
-    410: Trouble.MISSING,
-    413: Trouble.TOO_LONG,
-    425: Trouble.OUTAGE,
-    429: Trouble.BUSY,
+    401: ModelProblem.KEY,
+    402: ModelProblem.QUOTA,
+    403: ModelProblem.KEY,
+    404: ModelProblem.MISSING,
+    405: ModelProblem.MISSING,
+    408: ModelProblem.OUTAGE,
+    410: ModelProblem.MISSING,
+    413: ModelProblem.TOO_LONG,
+    425: ModelProblem.OUTAGE,
+    429: ModelProblem.BUSY,
 }
 _OF_CODE = {
-    ErrorCode.TRANSIENT: Trouble.OUTAGE,
-    ErrorCode.TIMEOUT: Trouble.OUTAGE,
-    ErrorCode.ENVIRONMENT: Trouble.OUTAGE,
-    ErrorCode.CONTENT_FILTERED: Trouble.FILTERED,
+    ErrorCode.TRANSIENT: ModelProblem.OUTAGE,
+    ErrorCode.TIMEOUT: ModelProblem.OUTAGE,
+    ErrorCode.ENVIRONMENT: ModelProblem.OUTAGE,
+    ErrorCode.CONTENT_FILTERED: ModelProblem.FILTERED,
 }
 
 
-def trouble_of(code: ErrorCode, status: int | None) -> Trouble:
+def problem_of(code: ErrorCode, status: int | None) -> ModelProblem:
     """The trouble behind an error. A refusal without a status counts as an outage."""
     if code is not ErrorCode.PROVIDER_ERROR:
-        return _OF_CODE.get(code, Trouble.ANSWER)
+        return _OF_CODE.get(code, ModelProblem.ANSWER)
     if status is None or status >= 500:
-        return Trouble.OUTAGE
+        return ModelProblem.OUTAGE
     if status < 400:
         # A redirect is not followed, so the address in the settings is not the model's.
-        return Trouble.MISSING
-    return _OF_STATUS.get(status, Trouble.REQUEST)
+        return ModelProblem.MISSING
+    return _OF_STATUS.get(status, ModelProblem.REQUEST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +189,7 @@ class ModelError(Exception):
         retry_after_seconds: float | None = None,
         status: int | None = None,
         request_id: str = "",
-        trouble: Trouble | None = None,
+        trouble: ModelProblem | None = None,
     ) -> None:
         """`trouble` is what `code` and `status` say, unless the provider said it more precisely."""
         super().__init__(message)
@@ -198,7 +198,7 @@ class ModelError(Exception):
         self.retry_after_seconds = retry_after_seconds
         self.status = status
         self.request_id = request_id
-        self.trouble = trouble or trouble_of(code, status)
+        self.trouble = trouble or problem_of(code, status)
 
 
 class ChatModel(Protocol):

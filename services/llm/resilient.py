@@ -10,7 +10,7 @@ import structlog
 from services.clock import Clock
 from services.llm.model import ChatModel, ModelAnswer, ModelError, ModelRequest
 from services.patterns import lazy_pattern
-from services.retry import Retry, Verdict
+from services.retry import Retry, RetryDecision
 
 
 class ResilientModel:
@@ -59,10 +59,10 @@ class ResilientModel:
         seconds = deadline - self._clock.monotonic()
         return request if seconds >= request.timeout_seconds else request.within(seconds, request.messages)
 
-    def _judge(self, error: ModelError) -> Verdict:
+    def _judge(self, error: ModelError) -> RetryDecision:
         wait, patience = error.retry_after_seconds, self._patience_seconds
         too_long = wait is not None and patience is not None and wait > patience
-        return Verdict(error.retryable and not too_long, wait)
+        return RetryDecision(error.retryable and not too_long, wait)
 
 
 _STATUSES = frozenset({400, 404, 405, 415, 422, 500, 501})

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from openai._models import FinalRequestOptions
 
 
-class Parcel(httpx2.AsyncByteStream):
+class OutboundMessage(httpx2.AsyncByteStream):
     """The body of a request, let go once it is on its way: whoever waits for the answer need not hold it."""
 
     def __init__(self, data: bytes) -> None:
@@ -50,7 +50,7 @@ class Parcel(httpx2.AsyncByteStream):
 class Alike(httpx2.Request):
     """A request like another, with a body of its own."""
 
-    def __init__(self, like: httpx2.Request, parcel: Parcel) -> None:
+    def __init__(self, like: httpx2.Request, parcel: OutboundMessage) -> None:
         self.like = like
         self.method = like.method
         self.url = like.url
@@ -76,7 +76,7 @@ class OpenAIClient(openai.AsyncOpenAI):
 
     def _build_request(self, options: FinalRequestOptions, *, retries_taken: int = 0) -> httpx2.Request:
         parcel = options.content
-        if retries_taken or not isinstance(parcel, Parcel):
+        if retries_taken or not isinstance(parcel, OutboundMessage):
             return super()._build_request(options, retries_taken=retries_taken)
         if self._first is None or not _are_alike(options, self._first[0]):
             bare = options.model_copy(update={"content": b""})
@@ -173,7 +173,7 @@ class Pool(httpx2.AsyncBaseTransport):
         if session is not None:
             await session.close()
 
-    async def _ask(self, method: str, usual: _Usual, parcel: Parcel) -> aiohttp.ClientResponse:
+    async def _ask(self, method: str, usual: _Usual, parcel: OutboundMessage) -> aiohttp.ClientResponse:
         try:
             return await self._ask_once(method, usual, parcel)
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError):
@@ -184,7 +184,7 @@ class Pool(httpx2.AsyncBaseTransport):
         # The connection was ended before anything was sent over it, most often one that was kept.
         return await self._ask_once(method, usual, parcel)
 
-    async def _ask_once(self, method: str, usual: _Usual, parcel: Parcel) -> aiohttp.ClientResponse:
+    async def _ask_once(self, method: str, usual: _Usual, parcel: OutboundMessage) -> aiohttp.ClientResponse:
         if self._session is None:
             self._session = self._open(usual)
         return await self._session.request(
@@ -235,18 +235,18 @@ class _Usual:
                 self.headers["Proxy-Authorization"] = word
 
 
-async def _parcel_of(request: httpx2.Request) -> Parcel:
+async def _parcel_of(request: httpx2.Request) -> OutboundMessage:
     stream = request.stream
-    return stream if isinstance(stream, Parcel) else Parcel(await request.aread())
+    return stream if isinstance(stream, OutboundMessage) else OutboundMessage(await request.aread())
 
 
 class _Payload(aiohttp.Payload):
     """A parcel as aiohttp sends it: taken only where it can be written."""
 
-    _value: Parcel
+    _value: OutboundMessage
     _autoclose = True
 
-    def __init__(self, parcel: Parcel) -> None:
+    def __init__(self, parcel: OutboundMessage) -> None:
         super().__init__(parcel)
         self._size = parcel.size_bytes
 
@@ -348,11 +348,11 @@ class ProviderTransport:
         }
 
     @staticmethod
-    def packed(body: bytes) -> Parcel:
+    def packed(body: bytes) -> OutboundMessage:
         """`body` as it is posted: held no longer than until it is sent, unless the caller holds it, too."""
-        return Parcel(body)
+        return OutboundMessage(body)
 
-    async def post(self, body: Parcel) -> tuple[int, Mapping[str, str], bytes]:
+    async def post(self, body: OutboundMessage) -> tuple[int, Mapping[str, str], bytes]:
         """Status, headers and body of the answer to `body`; at most 8 MiB and one byte of the body are read.
 
         Raises ModelError for any other status than 2xx and for a connection that fails.

@@ -30,7 +30,7 @@ from services.mcp.problems import (
     CallRefused,
     ConnectionLost,
     NotSent,
-    ServerProblem,
+    ServerError,
     Unreachable,
     in_one_line,
     shown,
@@ -278,7 +278,7 @@ class Connection:
             await asyncio.wait([self._holder])
 
     async def list_tools(self) -> Listing:
-        """All tools, page after page. Raises ServerProblem."""
+        """All tools, page after page. Raises ServerError."""
         client, wire = self._parts()
         found = Found()
         cursor: str | None = None
@@ -295,7 +295,7 @@ class Connection:
         return found.listing()
 
     async def call(self, tool: str, arguments: JsonObject, on_progress: OnProgress) -> ToolAnswer:
-        """What `tool` gives for `arguments`. When the caller is cancelled the server is told so. Raises ServerProblem:
+        """What `tool` gives for `arguments`. When the caller is cancelled the server is told so. Raises ServerError:
         NotSent where the server has not heard of it, ConnectionLost where nobody knows."""
 
         async def report(progress: float, total: float | None, message: str | None) -> None:
@@ -317,7 +317,7 @@ class Connection:
         return self._client, self._wire
 
     async def _asked(self, request: Awaitable[Any]) -> Any:
-        """What `request` gives. Raises ServerProblem for whatever else comes of it."""
+        """What `request` gives. Raises ServerError for whatever else comes of it."""
         try:
             return await request
         except MCPError as error:
@@ -328,7 +328,7 @@ class Connection:
             # What the SDK raises where it is called too late.
             raise ConnectionLost(str(error)) from error
 
-    def _problem(self, error: MCPError) -> ServerProblem:
+    def _problem(self, error: MCPError) -> ServerError:
         text = error.message
         if error.code == NOT_SENT:
             self._is_over = True

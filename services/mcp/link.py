@@ -10,7 +10,7 @@ import structlog
 
 from config.sections.mcp import McpServerSettings
 from services.clock import Clock, Deadlines
-from services.mcp.problems import ServerProblem, Superseded, Unreachable
+from services.mcp.problems import ServerError, Superseded, Unreachable
 from services.mcp.tools import Listing, Pins, Progress, ToolAnswer
 from services.refs import JsonObject
 
@@ -36,10 +36,10 @@ class Link(Protocol):
         """End it."""
 
     async def list_tools(self) -> Listing:
-        """All tools. Raises ServerProblem."""
+        """All tools. Raises ServerError."""
 
     async def call(self, tool: str, arguments: JsonObject, on_progress: OnProgress) -> ToolAnswer:
-        """What a tool gives. Raises ServerProblem."""
+        """What a tool gives. Raises ServerError."""
 
 
 class Pace:
@@ -126,7 +126,7 @@ class OneLink:
             await link.close()
 
     async def fresh(self) -> Link:
-        """It, open, with tools that were compared since they were last said to have changed. Raises ServerProblem."""
+        """It, open, with tools that were compared since they were last said to have changed. Raises ServerError."""
         link = await self.opened()
         if link.changed.is_set() or self._looking.locked():
             await self.look(link, anyway=False)
@@ -160,11 +160,11 @@ class OneLink:
             by = self._clock.monotonic() + self._settings.connect_seconds
             link = await self._deadlines.run(self._open_one(), by)
             await self._deadlines.run(self.look(link, anyway=True), by)
-        except (ServerProblem, TimeoutError) as error:
+        except (ServerError, TimeoutError) as error:
             if link is not None:
                 await link.close()
             late = Unreachable(said=f"it has not answered within {self._settings.connect_seconds:g} seconds")
-            problem = error if isinstance(error, ServerProblem) else late
+            problem = error if isinstance(error, ServerError) else late
             self.complain(problem)
             raise Unreachable(str(problem), said=problem.said) from None
         except BaseException:
@@ -179,7 +179,7 @@ class OneLink:
 
     async def look(self, link: Link, *, anyway: bool) -> None:
         """Compare the tools with the pins; unless `anyway`, only where they are said to have changed. Raises
-        ServerProblem."""
+        ServerError."""
         async with self._looking:
             if not anyway and not link.changed.is_set():
                 return
@@ -198,7 +198,7 @@ class OneLink:
             self._problems = listing.problems
             self._tell()
 
-    def complain(self, problem: ServerProblem | None) -> None:
+    def complain(self, problem: ServerError | None) -> None:
         """There is this problem, or (None) none any more. The log has all of it; others are told in sentences of ours,
         and only where it is another one."""
         said = "" if problem is None else problem.said

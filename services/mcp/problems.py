@@ -8,7 +8,7 @@ _TEXT_CHARS = 500
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
-class ServerProblem(Exception):
+class ServerError(Exception):
     """The server cannot be used as it should be. Its text is for the log and for models, never for a chat: a part of it
     may be a stranger's. It is one line of bounded length."""
 
@@ -22,43 +22,43 @@ class ServerProblem(Exception):
         super().__init__(in_one_line(details or self.said))
 
 
-class Unreachable(ServerProblem):
+class Unreachable(ServerError):
     """There is no connection, and nothing was asked."""
 
     said = "it cannot be reached; the log says why"
 
 
-class NotSent(ServerProblem):
+class NotSent(ServerError):
     """The request has not reached the server."""
 
     said = "it cannot be reached; the log says why"
 
 
-class ConnectionLost(ServerProblem):
+class ConnectionLost(ServerError):
     """The connection ended before the answer: nobody knows what the server has done."""
 
     said = "the connection broke; the log says how"
 
 
-class CallRefused(ServerProblem):
+class CallRefused(ServerError):
     """The server answered with an error of the protocol instead of a result."""
 
     said = "it answers with an error; the log has its words"
 
 
-class BadAnswer(ServerProblem):
+class BadAnswer(ServerError):
     """What the server answered is not what the protocol allows, or too much."""
 
     said = "what it answers is not what the protocol allows; the log says more"
 
 
-class Withdrawn(ServerProblem):
+class Withdrawn(ServerError):
     """The tool is not, or not any more, what was accepted."""
 
     said = "the tool is not, or not any more, what was accepted"
 
 
-class Superseded(ServerProblem):
+class Superseded(ServerError):
     """The settings by which it was asked do not hold any more."""
 
     said = "its settings have changed, or it was removed from them"

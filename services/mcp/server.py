@@ -11,10 +11,10 @@ import structlog
 from config.sections.mcp import McpServerSettings
 from services.clock import Clock, Deadlines
 from services.mcp.link import Link, OneLink, OnProgress
-from services.mcp.problems import ConnectionLost, NotSent, ServerProblem, Superseded, Unreachable, Withdrawn
+from services.mcp.problems import ConnectionLost, NotSent, ServerError, Superseded, Unreachable, Withdrawn
 from services.mcp.tools import Pins, PinState, ToolAnswer
 from services.refs import JsonObject
-from services.retry import Retry, RetryPolicy, Verdict
+from services.retry import Retry, RetryDecision, RetryPolicy
 
 _PATIENCE = RetryPolicy(attempts=13, first_wait_seconds=1.0, longest_wait_seconds=300.0)
 _LATER_SECONDS = 300.0
@@ -97,7 +97,7 @@ class McpServer:
     ) -> ToolAnswer:
         """What `tool` gives, as long as its accepted definition has that digest. With `may_repeat` it is asked once
         more over a new connection when one is lost. `deadline` is on the clock's `monotonic()`: before it a connection
-        has to be there. Raises ServerProblem: Withdrawn, Superseded once they are refused, Unreachable where the server
+        has to be there. Raises ServerError: Withdrawn, Superseded once they are refused, Unreachable where the server
         has heard nothing, ConnectionLost where nobody knows what it did."""
         self._calls += 1
         try:
@@ -127,7 +127,7 @@ class McpServer:
     async def _called(
         self, tool: str, digest: str, arguments: JsonObject, deadline: float, on_progress: OnProgress
     ) -> ToolAnswer:
-        """What `tool` gives over an open connection whose tools were compared with the pins. Raises ServerProblem."""
+        """What `tool` gives over an open connection whose tools were compared with the pins. Raises ServerError."""
         now = self._clock.monotonic()
         # What was not sent in time was not done either: that must not be confused with an answer that is too late.
         by = max(deadline - _MARGIN_SECONDS, now + (deadline - now) / 2)
@@ -147,7 +147,7 @@ class McpServer:
         while self._wanted.is_set():
             with suppress(Unreachable):
                 await self._retry.run(
-                    self._live, on=Unreachable, judge=lambda error: Verdict(retry=True), deadline=float("inf")
+                    self._live, on=Unreachable, judge=lambda error: RetryDecision(retry=True), deadline=float("inf")
                 )
                 continue
             await self._clock.sleep(_LATER_SECONDS)
@@ -177,7 +177,7 @@ class McpServer:
         is_due = self._clock.monotonic() - self._one.looked_at >= _LOOK_SECONDS
         try:
             await self._one.look(link, anyway=is_due or self._is_unknown)
-        except ServerProblem as error:
+        except ServerError as error:
             self._one.complain(error)
             await link.close()
 

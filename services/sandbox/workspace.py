@@ -50,7 +50,7 @@ class Problem(StrEnum):
     TOO_MANY = "too_many"
 
 
-class WorkspaceFault(Exception):
+class WorkspaceError(Exception):
     """Something cannot be done; `values` are for the sentence that says so."""
 
     def __init__(self, problem: Problem, **values: object) -> None:
@@ -60,15 +60,15 @@ class WorkspaceFault(Exception):
 
 
 def parts_of(path: str) -> tuple[str, ...]:
-    """The names that a path or a pattern leads through, each fit to be one; `.` is none. Raises WorkspaceFault."""
+    """The names that a path or a pattern leads through, each fit to be one; `.` is none. Raises WorkspaceError."""
     parts = _parts(path)
     if not parts:
-        raise WorkspaceFault(Problem.BLANK)
+        raise WorkspaceError(Problem.BLANK)
     return parts
 
 
 def folder_parts_of(path: str) -> tuple[str, ...]:
-    """The same for a folder; nothing and `.` mean the workspace itself. Raises WorkspaceFault."""
+    """The same for a folder; nothing and `.` mean the workspace itself. Raises WorkspaceError."""
     return _parts(path) if path.strip() else ()
 
 
@@ -90,17 +90,17 @@ def folder_name(chat: ChatRef) -> str:
 
 def _parts(path: str) -> tuple[str, ...]:
     if not path.strip():
-        raise WorkspaceFault(Problem.BLANK)
+        raise WorkspaceError(Problem.BLANK)
     if path.startswith("/"):
-        raise WorkspaceFault(Problem.ABSOLUTE)
+        raise WorkspaceError(Problem.ABSOLUTE)
     written = unicodedata.normalize("NFC", path) if is_visible(path) else path
     parts = [part for part in written.removesuffix("/").split("/") if part != "."]
     for part in parts:
         problem = _problem(part)
         if problem is not None:
-            raise WorkspaceFault(problem)
+            raise WorkspaceError(problem)
     if len(parts) > MOST_DEPTH:
-        raise WorkspaceFault(Problem.TOO_DEEP, most=MOST_DEPTH)
+        raise WorkspaceError(Problem.TOO_DEEP, most=MOST_DEPTH)
     return tuple(parts)
 
 
@@ -146,7 +146,7 @@ class Found:
 @contextmanager
 def opened(root: int, parts: Sequence[str], *, make: bool = False) -> Iterator[int]:
     """The folder that `parts` lead to from the folder `root`, open while the block runs. `make`: what is missing is
-    made. Raises WorkspaceFault."""
+    made. Raises WorkspaceError."""
     folder = os.dup(root)
     try:
         for part in parts:
@@ -162,14 +162,14 @@ def opened(root: int, parts: Sequence[str], *, make: bool = False) -> Iterator[i
 
 
 def read(folder: int, name: str, most_bytes: int) -> bytes:
-    """What is in a plain file. Raises WorkspaceFault for all else, and for a file that is longer."""
+    """What is in a plain file. Raises WorkspaceError for all else, and for a file that is longer."""
     try:
         descriptor = os.open(name, _FILE, dir_fd=folder)
     except FileNotFoundError:
-        raise WorkspaceFault(Problem.NOT_FOUND) from None
+        raise WorkspaceError(Problem.NOT_FOUND) from None
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENXIO, errno.ENODEV, errno.EACCES):
-            raise WorkspaceFault(Problem.NO_FILE) from None
+            raise WorkspaceError(Problem.NO_FILE) from None
         raise
     try:
         _check_plain(os.fstat(descriptor))
@@ -178,31 +178,31 @@ def read(folder: int, name: str, most_bytes: int) -> bytes:
     finally:
         os.close(descriptor)
     if len(content) > most_bytes:
-        raise WorkspaceFault(Problem.TOO_BIG, kilobytes=most_bytes // 1000)
+        raise WorkspaceError(Problem.TOO_BIG, kilobytes=most_bytes // 1000)
     return content
 
 
 def _check_plain(found: os.stat_result) -> None:
     if stat.S_ISDIR(found.st_mode):
-        raise WorkspaceFault(Problem.IS_FOLDER)
+        raise WorkspaceError(Problem.IS_FOLDER)
     if not stat.S_ISREG(found.st_mode):
-        raise WorkspaceFault(Problem.NO_FILE)
+        raise WorkspaceError(Problem.NO_FILE)
     if found.st_nlink > 1:  # the other name may be anywhere
-        raise WorkspaceFault(Problem.LINKED)
+        raise WorkspaceError(Problem.LINKED)
 
 
 def write(folder: int, name: str, content: bytes, beside: str) -> None:
     """Put `content` into the place of `name`, all of it or nothing; `beside` is a name that is free. What had the name
-    before is left as it is and has lost it. Raises WorkspaceFault where that was no plain file."""
+    before is left as it is and has lost it. Raises WorkspaceError where that was no plain file."""
     before = found_at(folder, name)
     if before is not None and before.is_folder:
-        raise WorkspaceFault(Problem.IS_FOLDER)
+        raise WorkspaceError(Problem.IS_FOLDER)
     if before is not None and not before.is_file:
-        raise WorkspaceFault(Problem.NO_FILE)
+        raise WorkspaceError(Problem.NO_FILE)
     try:
         _replace(folder, name, content, beside)
     except FileNotFoundError:  # somebody has removed the folder in this moment
-        raise WorkspaceFault(Problem.NOT_FOUND) from None
+        raise WorkspaceError(Problem.NOT_FOUND) from None
 
 
 def _replace(folder: int, name: str, content: bytes, beside: str) -> None:
@@ -221,18 +221,18 @@ def _replace(folder: int, name: str, content: bytes, beside: str) -> None:
 
 
 def remove(folder: int, name: str) -> None:
-    """Take a plain file away. Raises WorkspaceFault for all else."""
+    """Take a plain file away. Raises WorkspaceError for all else."""
     found = found_at(folder, name)
     if found is None:
-        raise WorkspaceFault(Problem.NOT_FOUND)
+        raise WorkspaceError(Problem.NOT_FOUND)
     if found.is_folder:
-        raise WorkspaceFault(Problem.IS_FOLDER)
+        raise WorkspaceError(Problem.IS_FOLDER)
     if not found.is_file:
-        raise WorkspaceFault(Problem.NO_FILE)
+        raise WorkspaceError(Problem.NO_FILE)
     try:
         os.unlink(name, dir_fd=folder)
     except FileNotFoundError:  # somebody was faster
-        raise WorkspaceFault(Problem.NOT_FOUND) from None
+        raise WorkspaceError(Problem.NOT_FOUND) from None
     os.fsync(folder)
 
 
@@ -247,13 +247,13 @@ def found_at(folder: int, name: str) -> Found | None:
 
 def walk(folder: int, most: int, *, deep: bool = True) -> Iterator[Found]:
     """Everything in the folder and, where `deep`, in those below, by name; a folder before what is in it. Of one folder
-    at most `most`. Raises WorkspaceFault where folders lie deeper than anything that is written here."""
+    at most `most`. Raises WorkspaceError where folders lie deeper than anything that is written here."""
     return _walk(folder, (), most, deep)
 
 
 def _walk(folder: int, above: tuple[str, ...], most: int, deep: bool) -> Iterator[Found]:
     if len(above) > MOST_DEPTH:
-        raise WorkspaceFault(Problem.TOO_DEEP, most=MOST_DEPTH)
+        raise WorkspaceError(Problem.TOO_DEEP, most=MOST_DEPTH)
     with os.scandir(folder) as entries:
         names = sorted(entry.name for entry in itertools.islice(entries, most))
     for name in names:
@@ -266,7 +266,7 @@ def _walk(folder: int, above: tuple[str, ...], most: int, deep: bool) -> Iterato
             continue
         try:
             inner = _open_folder(name, folder)
-        except WorkspaceFault:
+        except WorkspaceError:
             continue  # it went, or became something else, in this moment
         try:
             yield from _walk(inner, parts, most, deep)
@@ -278,16 +278,16 @@ def _open_folder(name: str, folder: int) -> int:
     try:
         return os.open(name, _FOLDER, dir_fd=folder)
     except FileNotFoundError:
-        raise WorkspaceFault(Problem.NOT_FOUND) from None
+        raise WorkspaceError(Problem.NOT_FOUND) from None
     except OSError as error:
         if error.errno not in (errno.ENOTDIR, errno.ELOOP):
             raise
     found = found_at(folder, name)
     is_plain = found is not None and found.is_file
-    raise WorkspaceFault(Problem.NO_FOLDER if is_plain else Problem.NO_FILE)
+    raise WorkspaceError(Problem.NO_FOLDER if is_plain else Problem.NO_FILE)
 
 
-__all__ = ["Entry", "Listing", "Problem", "Workspace", "WorkspaceFault", "Workspaces"]
+__all__ = ["Entry", "Listing", "Problem", "Workspace", "WorkspaceError", "Workspaces"]
 MOST_SHOWN = 200
 _LOCKS = 64
 _MEGABYTE = 1_000_000
@@ -335,7 +335,7 @@ class Workspaces:
 
 
 class Workspace:
-    """One chat's folder. Everything here blocks, and belongs into a thread. Each operation raises WorkspaceFault for
+    """One chat's folder. Everything here blocks, and belongs into a thread. Each operation raises WorkspaceError for
     what may not be or is not there, and OSError where the machine fails."""
 
     def __init__(self, root: Path, name: str, settings: FilesSettings, lock: threading.Lock) -> None:
@@ -381,7 +381,7 @@ class Workspace:
         try:
             with self._opened() as root, opened(root, parts) as folder:
                 return _listing(walk(folder, self._settings.most_files + 1, deep=False), parts)
-        except WorkspaceFault as fault:
+        except WorkspaceError as fault:
             if fault.problem is Problem.NOT_FOUND and not parts:
                 return Listing((), 0, 0)  # nothing was ever written
             raise
@@ -393,7 +393,7 @@ class Workspace:
             with self._opened() as root:
                 found = self._everything(root)
                 return _listing(one for one in found if one.is_file and path_matches(wanted, one.parts))
-        except WorkspaceFault as fault:
+        except WorkspaceError as fault:
             if fault.problem is Problem.NOT_FOUND:
                 return Listing((), 0, 0)
             raise
@@ -411,7 +411,7 @@ class Workspace:
         try:
             root = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except FileNotFoundError:
-            raise WorkspaceFault(Problem.NOT_FOUND) from None
+            raise WorkspaceError(Problem.NOT_FOUND) from None
         try:
             with opened(root, [self._name], make=make) as folder:
                 yield folder
@@ -423,23 +423,23 @@ class Workspace:
         try:
             with opened(root, parts[:-1]) as folder:
                 return read(folder, parts[-1], self._most_bytes)
-        except WorkspaceFault as fault:
+        except WorkspaceError as fault:
             if fault.problem is Problem.NOT_FOUND:
                 return b""
             raise
 
     def _check_room(self, root: int, parts: Sequence[str], size: int) -> None:
-        """Raises WorkspaceFault where a file of that size finds no room."""
+        """Raises WorkspaceError where a file of that size finds no room."""
         settings = self._settings
         if size > self._most_bytes:
-            raise WorkspaceFault(Problem.TOO_BIG, kilobytes=settings.file_kilobytes)
+            raise WorkspaceError(Problem.TOO_BIG, kilobytes=settings.file_kilobytes)
         there = {found.parts: found for found in self._everything(root)}
         new = sum(tuple(parts[:length]) not in there for length in range(1, len(parts) + 1))
         if new and len(there) + new > settings.most_files:
-            raise WorkspaceFault(Problem.TOO_MANY, most=settings.most_files)
+            raise WorkspaceError(Problem.TOO_MANY, most=settings.most_files)
         used = sum(found.size for found in there.values() if found.is_file and found.parts != tuple(parts))
         if used + size > settings.quota_megabytes * _MEGABYTE:
-            raise WorkspaceFault(Problem.FULL, megabytes=settings.quota_megabytes)
+            raise WorkspaceError(Problem.FULL, megabytes=settings.quota_megabytes)
 
 
 def _listing(found: Iterator[Found], above: Sequence[str] = ()) -> Listing:

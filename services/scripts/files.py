@@ -140,7 +140,7 @@ class CsvProblem(StrEnum):
     NOT_CSV = "not_csv"
 
 
-class CsvFault(ValueError):
+class CsvError(ValueError):
     """A file that cannot be read as rows."""
 
     def __init__(self, problem: CsvProblem, line: int = 0) -> None:
@@ -153,12 +153,12 @@ class CsvFault(ValueError):
 def csv_rows(content: bytes) -> list[JsonObject]:
     """The rows as maps of texts, in their order; a cell that a row has not is NULL. Commas, semicolons, tabs and bars
     may separate; UTF-8 and UTF-16 are understood, else each byte is a western character. A column without a name is
-    `column3`, one whose name comes again `name_2`. Raises CsvFault."""
+    `column3`, one whose name comes again `name_2`. Raises CsvError."""
     if len(content) > MOST_BYTES:
-        raise CsvFault(CsvProblem.TOO_LARGE)
+        raise CsvError(CsvProblem.TOO_LARGE)
     text = _decoded(content)
     if "\0" in text:
-        raise CsvFault(CsvProblem.NOT_CSV)
+        raise CsvError(CsvProblem.NOT_CSV)
     first, _, rest = text.partition("\n")
     said = first.strip().lower()
     if said.startswith("sep=") and len(said) == len("sep=;"):  # spreadsheets say so in the first line
@@ -197,7 +197,7 @@ def _rows(text: str, separator: str) -> list[JsonObject]:
         head = next((line for line in reader if any(map(str.strip, line))), [])
         return _maps(_names(head), reader)
     except csv.Error:
-        raise CsvFault(CsvProblem.NOT_CSV, reader.line_num) from None
+        raise CsvError(CsvProblem.NOT_CSV, reader.line_num) from None
 
 
 def _maps(names: list[str], lines: Iterable[Sequence[str]]) -> list[JsonObject]:
@@ -206,7 +206,7 @@ def _maps(names: list[str], lines: Iterable[Sequence[str]]) -> list[JsonObject]:
         if not any(map(str.strip, line)):
             continue
         if len(rows) >= MOST_ROWS:
-            raise CsvFault(CsvProblem.TOO_MANY_ROWS)
+            raise CsvError(CsvProblem.TOO_MANY_ROWS)
         if len(line) > len(names):
             names = _names([*names, *[""] * (len(line) - len(names))])
         rows.append({name: line[place].strip() if place < len(line) else None for place, name in enumerate(names)})
@@ -215,7 +215,7 @@ def _maps(names: list[str], lines: Iterable[Sequence[str]]) -> list[JsonObject]:
 
 def _names(head: Sequence[str]) -> list[str]:
     if len(head) > MOST_COLUMNS:
-        raise CsvFault(CsvProblem.TOO_MANY_COLUMNS)
+        raise CsvError(CsvProblem.TOO_MANY_COLUMNS)
     names: dict[str, None] = {}
     for place, cell in enumerate(head, 1):
         name = known = cell.strip() or f"column{place}"

@@ -18,7 +18,7 @@ from services.scripts.filters import (
     Constant,
     Field,
     Filter,
-    FilterFault,
+    FilterError,
     Not,
     Operand,
     Operator,
@@ -75,25 +75,25 @@ class Marks:
         return [as_number(one) if PLAIN_NUMBER.fullmatch(one) else one for one in items]
 
     def name(self, text: str, position: int) -> str:
-        """`text`, in which values stand, as the name of a field. Raises FilterFault for what is none: a value says
+        """`text`, in which values stand, as the name of a field. Raises FilterError for what is none: a value says
         which field it is and nothing more."""
         filled = self.filled(text)
         if not _NAME.fullmatch(filled):
-            raise FilterFault(Problem.VALUE_HERE, position, filled[:40])
+            raise FilterError(Problem.VALUE_HERE, position, filled[:40])
         return filled
 
     def count(self, mark: str, position: int) -> int:
-        """The value behind a LIMIT. Raises FilterFault."""
+        """The value behind a LIMIT. Raises FilterError."""
         number = as_number(self.values[ord(mark) - _FIRST])
         if number is None or number < 0 or number != int(number):
-            raise FilterFault(Problem.NO_LIMIT, position)
+            raise FilterError(Problem.NO_LIMIT, position)
         return int(number)
 
     def descends(self, mark: str, position: int) -> bool:
-        """Whether the value behind a field of ORDER BY is DESC and not ASC or nothing. Raises FilterFault."""
+        """Whether the value behind a field of ORDER BY is DESC and not ASC or nothing. Raises FilterError."""
         said = self.filled(mark).strip().lower()
         if said not in _ORDERS:
-            raise FilterFault(Problem.VALUE_HERE, position, said[:40])
+            raise FilterError(Problem.VALUE_HERE, position, said[:40])
         return _ORDERS[said]
 
 
@@ -112,7 +112,7 @@ def marked(parts: Sequence[JsonValue]) -> tuple[str, Marks]:
             values.append(part[0])
             texts.append(as_text(part[-1]))
             if _FIRST + len(values) > _LAST:
-                raise FilterFault(Problem.TOO_MANY)
+                raise FilterError(Problem.TOO_MANY)
         else:
             text += _MARK.sub("\ufffd", as_text(part))
     return text, Marks(values, texts)
@@ -142,20 +142,20 @@ _WORDS: dict[str, JsonValue] = {"true": True, "false": False, "null": None}
 
 
 def filter_of(text: str) -> Filter:
-    """The filter in `text`; an empty text asks for everything. Raises FilterFault, which says where."""
+    """The filter in `text`; an empty text asks for everything. Raises FilterError, which says where."""
     return _filter_of(text, NO_MARKS)
 
 
 def filter_of_parts(parts: Sequence[JsonValue]) -> Filter:
     """The filter of a text in parts: a text is read, and what a list holds is a value, whatever that says; behind it
     the list may have how the value is said. No value changes which comparisons there are. One that stands in the place
-    of a field is its name. Raises FilterFault."""
+    of a field is its name. Raises FilterError."""
     return _filter_of(*marked(parts))
 
 
 def _filter_of(text: str, marks: Marks) -> Filter:
     if len(text) > LONGEST:
-        raise FilterFault(Problem.TOO_LONG)
+        raise FilterError(Problem.TOO_LONG)
     reader = _Reader(text.rstrip(), marks)
     condition = None if reader.is_at_tail() else reader.any_of(0)
     found = Filter(condition, reader.orders(), reader.limit())
@@ -164,9 +164,9 @@ def _filter_of(text: str, marks: Marks) -> Filter:
 
 
 def read_operand(text: str) -> Operand:
-    """The field or the function of fields in `text`. Raises FilterFault."""
+    """The field or the function of fields in `text`. Raises FilterError."""
     if len(text) > LONGEST:
-        raise FilterFault(Problem.TOO_LONG)
+        raise FilterError(Problem.TOO_LONG)
     reader = _Reader(text.rstrip())
     operand = reader.operand(0)
     reader.end()
@@ -372,7 +372,7 @@ class _Reader:
                 return self._marks.filled("".join(parts))
             second = _SECOND_CONDITION.match(self._text, end + 1)
             if second is not None:
-                raise FilterFault(Problem.LEFT_OVER, end + 3, self._marks.filled(second[0]).strip()[:40])
+                raise FilterError(Problem.LEFT_OVER, end + 3, self._marks.filled(second[0]).strip()[:40])
             parts.append(quote)
             at = end + (2 if end > start - 1 and self._text[end + 1 : end + 2] == quote else 1)
 
@@ -401,7 +401,7 @@ class _Reader:
         self._skip()
         second = _SECOND_CONDITION.search(self._text, start, end)
         if second is not None:
-            raise FilterFault(Problem.LEFT_OVER, second.start() + 2, self._marks.filled(second[0]).strip()[:40])
+            raise FilterError(Problem.LEFT_OVER, second.start() + 2, self._marks.filled(second[0]).strip()[:40])
         text = self._text[start:end].strip()
         if self._marks.alone(text):
             return self._marks.value(text)
@@ -418,7 +418,7 @@ class _Reader:
     def _close(self, opened: int) -> None:
         if not self._symbol(")"):
             if self._at == len(self._text):
-                raise FilterFault(Problem.OPEN_BRACKET, opened + 1)
+                raise FilterError(Problem.OPEN_BRACKET, opened + 1)
             self._fail(Problem.LEFT_OVER)
         self._brackets -= 1
 
@@ -461,8 +461,8 @@ class _Reader:
     def _fail(self, problem: Problem) -> NoReturn:
         rest = self._text[self._at : self._at + 60].split()
         if rest and self._marks.alone(rest[0][0]):
-            raise FilterFault(Problem.VALUE_HERE, self._position(self._at), self._marks.filled(rest[0])[:40])
-        raise FilterFault(problem, self._position(self._at), self._marks.filled(rest[0])[:40] if rest else "")
+            raise FilterError(Problem.VALUE_HERE, self._position(self._at), self._marks.filled(rest[0])[:40])
+        raise FilterError(problem, self._position(self._at), self._marks.filled(rest[0])[:40] if rest else "")
 
     def _position(self, at: int) -> int:
         """Of the character there, in the text with its values, from 1."""
@@ -485,16 +485,16 @@ _BOTH_ENDS = 2
 
 def condition_of(tree: JsonValue) -> Condition:
     """The condition in `["and", c, …]`, `["or", c, …]`, `["not", c]` or `[field, operator, value]`; the same as that of
-    the text. IN has a list as its value, BETWEEN a list of two, IS NULL none. Raises FilterFault."""
+    the text. IN has a list as its value, BETWEEN a list of two, IS NULL none. Raises FilterError."""
     condition = _condition(tree, 0)
     if count_of(condition) > MOST_COMPARISONS:
-        raise FilterFault(Problem.TOO_MANY)
+        raise FilterError(Problem.TOO_MANY)
     return condition
 
 
 def _condition(tree: JsonValue, deep: int) -> Condition:
     if deep > DEEPEST:
-        raise FilterFault(Problem.TOO_DEEP)
+        raise FilterError(Problem.TOO_DEEP)
     match tree:
         case ["and" | "or" as connective, [*_] as first, *others]:
             return joined(connective, [_condition(one, deep + 1) for one in (first, *others)])
@@ -502,7 +502,7 @@ def _condition(tree: JsonValue, deep: int) -> Condition:
             return Not(_condition(inner, deep + 1))
         case [str() as left, str() as spelling, *values]:
             return _comparison(read_operand(left), " ".join(spelling.lower().split()), values)
-    raise FilterFault(Problem.NO_CONDITION)
+    raise FilterError(Problem.NO_CONDITION)
 
 
 def _comparison(left: Operand, spelling: str, values: Sequence[JsonValue]) -> Condition:
@@ -511,12 +511,12 @@ def _comparison(left: Operand, spelling: str, values: Sequence[JsonValue]) -> Co
     negated = spelling.startswith("not ")
     operator = operator_of(spelling.removeprefix("not "))
     if operator is None or not values:
-        raise FilterFault(Problem.NO_OPERATOR, 0, spelling[:40])
+        raise FilterError(Problem.NO_OPERATOR, 0, spelling[:40])
     of = values[0] if operator in ("in", "between") and isinstance(values[0], list) else values
     if operator == "between" and len(of) != _BOTH_ENDS:
-        raise FilterFault(Problem.NO_AND)
+        raise FilterError(Problem.NO_AND)
     if operator == "in" and len(of) > MOST_VALUES:
-        raise FilterFault(Problem.TOO_MANY)
+        raise FilterError(Problem.TOO_MANY)
     if operator not in ("in", "between"):
         of = of[:1]
     comparison = Comparison(left, operator, tuple(map(Constant, of)))

@@ -107,7 +107,7 @@ class Problem(StrEnum):
     """A value where the filter itself has to say what is meant."""
 
 
-class FilterFault(ValueError):
+class FilterError(ValueError):
     """A filter that cannot be understood."""
 
     def __init__(self, problem: Problem, position: int = 0, found: str = "") -> None:
@@ -142,13 +142,13 @@ def operator_of(spelling: str) -> Operator | None:
 
 
 def applied(function: str, arguments: Sequence[Operand], position: int = 0) -> Applied:
-    """A function of its arguments. Raises FilterFault."""
+    """A function of its arguments. Raises FilterError."""
     name = function.upper()
     if name not in FUNCTIONS:
-        raise FilterFault(Problem.UNKNOWN_FUNCTION, position, function[:40])
+        raise FilterError(Problem.UNKNOWN_FUNCTION, position, function[:40])
     fewest, most = FUNCTIONS[name]
     if not fewest <= len(arguments) <= most:
-        raise FilterFault(Problem.WRONG_COUNT, position, name)
+        raise FilterError(Problem.WRONG_COUNT, position, name)
     return Applied(name, tuple(arguments))
 
 
@@ -315,10 +315,10 @@ def _like(left: Getter, operand: Operand, pattern: Getter) -> Test:
 
 def like_test(pattern: str) -> Callable[[str], bool]:
     """Whether a text fits a pattern, capitals aside: `%` and `*` are any characters or none, `_` is one. What stands
-    between two of the first is looked for from the left, so that nothing is tried twice. Raises FilterFault for a
+    between two of the first is looked for from the left, so that nothing is tried twice. Raises FilterError for a
     pattern that is too long."""
     if len(pattern) > (LONGEST_PATTERN_WITH_GAPS if "_" in pattern else LONGEST_PATTERN):
-        raise FilterFault(Problem.TOO_LONG, 0, pattern[:40])
+        raise FilterError(Problem.TOO_LONG, 0, pattern[:40])
     pieces = re.split("[%*]+", pattern.casefold())
     if len(pieces) == 1:
         return lambda text: _is_at(pieces[0], text.casefold(), 0) and len(text.casefold()) == len(pieces[0])

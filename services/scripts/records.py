@@ -37,7 +37,7 @@ class RecordProblem(StrEnum):
     NO_NUMBER = "no_number"
 
 
-class RecordFault(ValueError):
+class RecordError(ValueError):
     """A list that cannot be worked on so."""
 
     def __init__(
@@ -75,7 +75,7 @@ def total_named(word: JsonValue) -> Total | None:
 def total_of(how: Total, rows: Sequence[JsonValue], field: str) -> JsonValue:
     """The total of a field of all rows, whose numbers are read as people write them. What has nothing there does not
     count; an average of none is 0, the least and the greatest of none are NULL. COUNT without a field, or of `*`, is
-    the number of rows, else of those that have something in it. Raises RecordFault for a field that no row has, and
+    the number of rows, else of those that have something in it. Raises RecordError for a field that no row has, and
     for a sum or an average of what is no number."""
     return _Column(rows, how, field).total(rows)
 
@@ -85,7 +85,7 @@ class _Column:
     them."""
 
     def __init__(self, rows: Sequence[JsonValue], how: Total, field: str) -> None:
-        """Raises RecordFault."""
+        """Raises RecordError."""
         self._how = how
         self._is_all = how is Total.COUNT and field in _ALL_COLUMNS
         self._get = field_getter(field or "item")
@@ -99,7 +99,7 @@ class _Column:
         if how in (Total.SUM, Total.AVG):
             for row, value in enumerate(values, 1):
                 if not is_nothing(value) and as_amount(value, self._mark) is None:
-                    raise RecordFault(RecordProblem.NO_NUMBER, field or "item", row=row, value=_kind(value))
+                    raise RecordError(RecordProblem.NO_NUMBER, field or "item", row=row, value=_kind(value))
 
     def total(self, rows: Sequence[JsonValue]) -> JsonValue:
         """That of some of the rows."""
@@ -122,7 +122,7 @@ def _total(how: Total, values: Sequence[JsonValue], mark: Mark | None) -> JsonVa
 
 def renamed(rows: Sequence[JsonValue], mapping: JsonValue) -> list[JsonValue]:
     """The rows with other names for their fields: `old->new, c->d` renames those and leaves the others as they are;
-    where one is named without an arrow (`name, a->b`), only those that are named remain. Raises RecordFault."""
+    where one is named without an arrow (`name, a->b`), only those that are named remain. Raises RecordError."""
     pairs, is_whole = _mapping(mapping)
     getters = [(field_getter(old), old.casefold(), new) for old, new in pairs]
     new_names = {old.casefold(): new for old, new in pairs}
@@ -134,10 +134,10 @@ def renamed(rows: Sequence[JsonValue], mapping: JsonValue) -> list[JsonValue]:
 def joined(left: Sequence[JsonValue], right: Sequence[JsonValue], key: str, kind: str) -> list[JsonObject]:
     """Each row of `left` with each of `right` that has the same in the field `key` (`a=b`: in the field a of the one
     and b of the other); where both have a field, the left one's holds. `kind`: inner, left, right or full, which keep
-    the rows without a partner of that side, or of both. Raises RecordFault."""
+    the rows without a partner of that side, or of both. Raises RecordError."""
     kept = {"inner": "", "": "", "left": "l", "right": "r", "full": "lr", "outer": "lr"}.get(kind.strip().lower())
     if kept is None:
-        raise RecordFault(RecordProblem.NO_JOIN, kind)
+        raise RecordError(RecordProblem.NO_JOIN, kind)
     left_key, _, right_key = (part.strip() for part in key.partition("="))
     of_left, of_right = field_getter(left_key), field_getter(right_key or left_key)
     partners: dict[str, list[int]] = {}
@@ -165,7 +165,7 @@ def grouped(
     rows: Sequence[JsonValue], fields: Sequence[str], totals: Mapping[str, tuple[Total, str]]
 ) -> list[JsonObject]:
     """One map for each value of the fields, in the order in which they first come: the fields themselves, `key` (the
-    value, or the texts of several), `items`, `count`, and `totals` of the items by their names. Raises RecordFault."""
+    value, or the texts of several), `items`, `count`, and `totals` of the items by their names. Raises RecordError."""
     getters = [(name, field_getter(name)) for name in fields]
     wanted = {name: _Column(rows, how, field) for name, (how, field) in totals.items()}
     groups: dict[tuple[str, ...], list[JsonValue]] = {}
@@ -184,7 +184,7 @@ def grouped(
 def turned(rows: Sequence[JsonValue], down: str, across: str, field: str, how: Total) -> list[JsonObject]:
     """One map for each value of the field `down`, with a field for each value of `across` that holds the total of
     `field`; 0 where a sum or count has nothing, else NULL. Without `across` there is one field, `field` itself. Every
-    map has the value as `row_header` too. Raises RecordFault."""
+    map has the value as `row_header` too. Raises RecordError."""
     of_across = field_getter(across) if across else None
     columns = list(_columns(rows, across, of_across)) if of_across else [field]
     groups = grouped(rows, [down], {})
@@ -202,7 +202,7 @@ def turned(rows: Sequence[JsonValue], down: str, across: str, field: str, how: T
 
 def filled(template: JsonValue, data: JsonValue) -> JsonValue:
     """`template` with the fields of `data` in place of `{{field}}`, in every text of it; where `data` is a list, once
-    for each row. A field that is not there leaves nothing. Raises RecordFault before it would be too large."""
+    for each row. A field that is not there leaves nothing. Raises RecordError before it would be too large."""
     filling = _Filling()
     if isinstance(data, list):
         return [filling.fill(template, row) for row in data]
@@ -210,30 +210,30 @@ def filled(template: JsonValue, data: JsonValue) -> JsonValue:
 
 
 def named_totals(wanted: Mapping[str, JsonValue]) -> dict[str, tuple[Total, str]]:
-    """What `#{total: "SUM(amount)", n: "COUNT(*)"}` asks for. Raises RecordFault."""
+    """What `#{total: "SUM(amount)", n: "COUNT(*)"}` asks for. Raises RecordError."""
     totals: dict[str, tuple[Total, str]] = {}
     for name, text in wanted.items():
         word, opened, rest = as_text(text).partition("(")
         how = total_named(word)
         if how is None or not opened or not rest.rstrip().endswith(")"):
-            raise RecordFault(RecordProblem.NO_TOTAL, as_text(text))
+            raise RecordError(RecordProblem.NO_TOTAL, as_text(text))
         totals[name] = (how, rest.rstrip()[:-1].strip())
     return totals
 
 
 def _columns(rows: Sequence[JsonValue], across: str, of_across: Callable[[JsonValue], JsonValue]) -> dict[str, None]:
-    """The texts that are to be columns, in the order in which they first come. Raises RecordFault."""
+    """The texts that are to be columns, in the order in which they first come. Raises RecordError."""
     columns: dict[str, None] = {}
     for row in rows:
         columns[as_text(of_across(row))] = None
         if len(columns) > MOST_COLUMNS:
-            raise RecordFault(RecordProblem.TOO_MANY_COLUMNS, across)
+            raise RecordError(RecordProblem.TOO_MANY_COLUMNS, across)
     return columns
 
 
 def _check_cells(count: int) -> None:
     if count > MOST_CELLS:
-        raise RecordFault(RecordProblem.TOO_MANY_CELLS)
+        raise RecordError(RecordProblem.TOO_MANY_CELLS)
 
 
 class _Growing:
@@ -244,11 +244,11 @@ class _Growing:
         self._cells = 0
 
     def add(self, row: JsonObject) -> None:
-        """Raises RecordFault where that would be too much."""
+        """Raises RecordError where that would be too much."""
         self._cells += len(row)
         _check_cells(self._cells)
         if len(self.rows) >= MOST_ROWS:
-            raise RecordFault(RecordProblem.TOO_MANY_ROWS)
+            raise RecordError(RecordProblem.TOO_MANY_ROWS)
         self.rows.append(row)
 
 
@@ -279,7 +279,7 @@ class _Filling:
     def _take(self, characters: int) -> None:
         self._room -= characters
         if self._room < 0:
-            raise RecordFault(RecordProblem.TOO_LARGE)
+            raise RecordError(RecordProblem.TOO_LARGE)
 
 
 def _mapping(mapping: JsonValue) -> tuple[list[tuple[str, str]], bool]:
@@ -291,7 +291,7 @@ def _mapping(mapping: JsonValue) -> tuple[list[tuple[str, str]], bool]:
     for part in map(as_text, parts):
         old, arrow, new = (piece.strip() for piece in part.partition("->"))
         if not old or (arrow and not new):
-            raise RecordFault(RecordProblem.NO_MAPPING, part)
+            raise RecordError(RecordProblem.NO_MAPPING, part)
         is_whole = is_whole and bool(arrow)
         pairs.append((old, new or old))
     return pairs, is_whole
@@ -313,13 +313,13 @@ def _both(left: JsonValue, right: JsonValue) -> JsonObject:
 
 
 def _check_column(rows: Sequence[JsonValue], field: str) -> None:
-    """Raises RecordFault for a field that no row has, where it would be taken for one that has nothing in it."""
+    """Raises RecordError for a field that no row has, where it would be taken for one that has nothing in it."""
     maps = [row for row in rows if isinstance(row, dict)]
     columns = list(dict.fromkeys(name for row in maps for name in row))
     known = {name.casefold() for name in columns}
     first = field.partition(".")[0].casefold()
     if maps and field and first != "item" and not {field.casefold(), first} & known:
-        raise RecordFault(RecordProblem.NO_COLUMN, field, columns=columns)
+        raise RecordError(RecordProblem.NO_COLUMN, field, columns=columns)
 
 
 def _kind(value: JsonValue) -> str:

@@ -17,8 +17,8 @@ from services.refs import ChatRef, JsonObject, MemberRef, Role
 from services.timers.reminder_lines import read_line
 from services.timers.timer import Draft, Timer, TimerKind, TimerState
 from services.timers.timetable import Removed, Timetable
-from services.times import Kind, Times, Trouble
-from services.times.recurrence import BadRule, Occurrence, Once, RuleFault, check
+from services.times import Kind, TimeProblem, Times
+from services.times.recurrence import BadRule, Occurrence, Once, RuleProblem, check
 from services.times.time_formatting import clock, distance, in_words, moment
 from services.times.wished_times import TimeNotUnderstood, Understood, WishedTime, is_once, understood
 
@@ -362,9 +362,9 @@ class Reminders:
         try:
             return check(time.rule, zone, self.now())
         except BadRule as problem:
-            if problem.reason is not RuleFault.PAST or not isinstance(time.rule.when, Once):
+            if problem.reason is not RuleProblem.PAST or not isinstance(time.rule.when, Once):
                 raise
-            raise TimeNotUnderstood(words, Trouble.PAST, time.rule.when.wall.replace(tzinfo=zone)) from None
+            raise TimeNotUnderstood(words, TimeProblem.PAST, time.rule.when.wall.replace(tzinfo=zone)) from None
 
     async def _said_lately(self, asker: Asker) -> list[Timer]:
         """What was said lately and concerns the asker, latest first; ended ones too."""

@@ -22,7 +22,7 @@ from services.times.recurrence import (
     Occurrence,
     Once,
     Rule,
-    RuleFault,
+    RuleProblem,
     check,
     instant_text,
     next_after,
@@ -179,7 +179,7 @@ class Timetable:
 
         async def writes(row: Row, marker: str) -> tuple[list[Write], int | None]:
             if until <= self._clock.now():
-                raise BadRule(RuleFault.PAST)
+                raise BadRule(RuleProblem.PAST)
             is_over = row["state"] == TimerState.ENDED
             state = TimerState.ACTIVE.value if is_over else row["state"]
             due = self._moment(row["id"], instant_text(until), ms_of(until), snoozed=True)
@@ -298,7 +298,7 @@ class Timetable:
         while found is not None and occurrence_text(rule, found) in been:
             found = next_after(rule, zone, found.at)
         if found is None or (rule.count is not None and done >= rule.count):
-            raise BadRule(RuleFault.NEVER)
+            raise BadRule(RuleProblem.NEVER)
         due_ms = ms_of(found.at)
         return self._moment(timer_id, occurrence_text(rule, found), due_ms, snoozed=False), due_ms
 

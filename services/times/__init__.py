@@ -12,7 +12,7 @@ from services.times.words.readings import (
     Reading,
     Repeats,
     TimeLanguage,
-    Trouble,
+    TimeProblem,
     UnclearTime,
 )
 
@@ -24,7 +24,7 @@ __all__ = [
     "Reading",
     "Repeats",
     "TimeLanguage",
+    "TimeProblem",
     "Times",
-    "Trouble",
     "UnclearTime",
 ]

@@ -265,7 +265,7 @@ __all__ = [
     "Occurrence",
     "Once",
     "Rule",
-    "RuleFault",
+    "RuleProblem",
     "Unit",
     "check",
     "instant_of",
@@ -314,7 +314,7 @@ class Rule:
     """So many times in all, those that were missed included."""
 
 
-class RuleFault(StrEnum):
+class RuleProblem(StrEnum):
     """Why a rule cannot be used."""
 
     PAST = "past"  # the moment is over
@@ -330,7 +330,7 @@ class RuleFault(StrEnum):
 class BadRule(ValueError):
     """A rule that cannot be used: `reason`, and of several rules the `index` of this one."""
 
-    def __init__(self, reason: RuleFault, index: int = 0) -> None:
+    def __init__(self, reason: RuleProblem, index: int = 0) -> None:
         super().__init__(reason.value)
         self.reason = reason
         self.index = index
@@ -349,32 +349,32 @@ def wall_of(text: str) -> datetime:
     try:
         wall = datetime.fromisoformat(text)
     except ValueError as error:
-        raise BadRule(RuleFault.NO_SUCH_DATE) from error
+        raise BadRule(RuleProblem.NO_SUCH_DATE) from error
     return wall.replace(tzinfo=None)
 
 
 def check(rule: Rule, zone: ZoneInfo, now: datetime) -> Occurrence:
     """The first moment of `rule` after `now`. Raises BadRule when the rule cannot be used."""
     if rule.count is not None and not 1 <= rule.count <= MOST_COUNT:
-        raise BadRule(RuleFault.BAD_COUNT)
+        raise BadRule(RuleProblem.BAD_COUNT)
     match rule.when:
         case Once(wall):
             _check_once(wall, zone, now)
         case Every(seconds):
             if seconds < LEAST_SECONDS:
-                raise BadRule(RuleFault.TOO_OFTEN)
+                raise BadRule(RuleProblem.TOO_OFTEN)
         case Calendar(cron, step, _, first):
             if not 1 <= step <= _MOST_STEP or (step > 1 and first is None):
-                raise BadRule(RuleFault.BAD_STEP)
+                raise BadRule(RuleProblem.BAD_STEP)
             try:
                 CronWalls(cron)
             except BadCron as error:
-                raise BadRule(RuleFault.NO_SUCH_DATE if error.no_such_date else RuleFault.BAD_CRON) from error
+                raise BadRule(RuleProblem.NO_SUCH_DATE if error.no_such_date else RuleProblem.BAD_CRON) from error
     found = next_after(rule, zone, now)
     if found is None:
-        raise BadRule(RuleFault.NEVER)
+        raise BadRule(RuleProblem.NEVER)
     if found.at.year > now.year + FARTHEST_YEARS:
-        raise BadRule(RuleFault.TOO_FAR)
+        raise BadRule(RuleProblem.TOO_FAR)
     return found
 
 
@@ -494,9 +494,9 @@ def _check_once(wall: datetime, zone: ZoneInfo, now: datetime) -> None:
     try:
         is_over = instant_of(wall, zone) <= now
     except OverflowError as error:
-        raise BadRule(RuleFault.TOO_FAR) from error
+        raise BadRule(RuleProblem.TOO_FAR) from error
     if is_over:
-        raise BadRule(RuleFault.PAST)
+        raise BadRule(RuleProblem.PAST)
 
 
 def _next_of(when: Once | Calendar | Every, zone: ZoneInfo, after: datetime) -> Occurrence | None:

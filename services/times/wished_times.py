@@ -13,7 +13,7 @@ from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from enum import StrEnum
 from zoneinfo import ZoneInfo
 
-from services.times import Kind, Reading, Times, Trouble, UnclearTime
+from services.times import Kind, Reading, TimeProblem, Times, UnclearTime
 from services.times.recurrence import Calendar, Every, Once, Rule, Unit
 
 _LATEST_SHARED_DAY = 28
@@ -87,7 +87,7 @@ class Understood:
 class TimeNotUnderstood(ValueError):
     """`what` was said cannot be a time for something to happen. `trouble` None: it is no time at all."""
 
-    def __init__(self, what: str, trouble: Trouble | None = None, at: datetime | None = None) -> None:
+    def __init__(self, what: str, trouble: TimeProblem | None = None, at: datetime | None = None) -> None:
         super().__init__(what)
         self.what = what
         self.trouble = trouble
@@ -106,7 +106,7 @@ def understood(wish: WishedTime, times: Times, now: datetime, default_time: time
     try:
         rule = reading.rule(now, default_time)
     except UnclearTime as unclear:
-        if unclear.trouble in (Trouble.AMBIGUOUS, Trouble.VAGUE, Trouble.SEVERAL) and wish.has_dates:
+        if unclear.trouble in (TimeProblem.AMBIGUOUS, TimeProblem.VAGUE, TimeProblem.SEVERAL) and wish.has_dates:
             return _from_dates(wish, now, default_time)
         raise TimeNotUnderstood(words, unclear.trouble, _past_moment(reading, now, default_time)) from None
     zone = _zone_name(reading.rule_zone(now), str(now.tzinfo))
@@ -182,7 +182,7 @@ def _from_dates(wish: WishedTime, now: datetime, default_time: time) -> Understo
             wall += timedelta(days=1)
         at = wall.replace(tzinfo=now.tzinfo)
         if at.astimezone(UTC) <= now.astimezone(UTC):
-            raise TimeNotUnderstood(wish.words or wish.at, Trouble.PAST, at)
+            raise TimeNotUnderstood(wish.words or wish.at, TimeProblem.PAST, at)
         return Understood(Rule(Once(wall)), str(now.tzinfo), None if start.has_clock else wall.time())
     until = _until(wish.until, now) if wish.until.strip() else None
     rule = Rule(_repeated(wish, start, now), until, wish.count)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bot.intake.gate import Verdict
+from bot.intake.gate import GateDecision
 from bot.intake.notices import PAUSE_SECONDS, SETTING, Alternations
 from bot.platforms.base import Limits
 from bot.testing import FAMILY, Group, TestPlatform, a_group
@@ -117,15 +117,15 @@ async def _holds(heard: list[tuple[str, float, bool]]) -> None:
     for who, seconds, answers in heard:
         await clock.advance(seconds)
         now = clock.monotonic()
-        verdict = brake.judge(a_message("really?", sender=who, chat=FAMILY), Verdict(addressed=True))
+        verdict = brake.judge(a_message("really?", sender=who, chat=FAMILY), GateDecision(addressed=True))
         if paused.get(who, 0) > now:
-            assert verdict == Verdict(ReasonCode.LIKE_A_BOT, SETTING)
+            assert verdict == GateDecision(ReasonCode.LIKE_A_BOT, SETTING)
             continue
         is_quick = who == last and sent_at > heard_at and now - sent_at <= 2
         in_a_row = in_a_row + 1 if is_quick else 0
         last, heard_at = who, now
         if in_a_row == 3:
-            assert verdict == Verdict(ReasonCode.LIKE_A_BOT, SETTING, told="alternations.pause")
+            assert verdict == GateDecision(ReasonCode.LIKE_A_BOT, SETTING, told="alternations.pause")
             paused[who], last, in_a_row = now + PAUSE_SECONDS, "", 0
         else:
             assert verdict is None

@@ -27,20 +27,20 @@ class Door(BaseModel, frozen=True):
 
 
 @tool_function(commands=("unlock",), effect="idempotent", sensitive=("pin",))
-async def unlock(ctx: MessageContext, args: Door, *, call: Call) -> str:
+async def unlock(context: MessageContext, args: Door, *, call: Call) -> str:
     """Unlock a door."""
     return f"{args.name} is open"
 
 
 @tool_function(commands=("twice",))
-async def unlock_both(ctx: MessageContext, *, call: Call) -> str:
+async def unlock_both(context: MessageContext, *, call: Call) -> str:
     """Unlock two doors."""
     await call.invoke("unlock", {"name": "inner"})
     return "both"
 
 
 @tool_function(commands=("guarded",), roles=Role.OWNER)
-async def guarded(ctx: MessageContext) -> str:
+async def guarded(context: MessageContext) -> str:
     """For owners."""
     return "yes"
 
@@ -93,7 +93,7 @@ async def test_how_long_a_run_took_is_measured(tmp_path: Path) -> None:
     clock = VirtualClock()
 
     @tool_function(commands=("rest",))
-    async def rest(ctx: MessageContext) -> str:
+    async def rest(context: MessageContext) -> str:
         """Rest."""
         await clock.advance(1.25)
         return "rested"
@@ -117,7 +117,7 @@ async def test_what_was_refused_or_wrong_leaves_a_line_with_why_and_what_was_giv
 
 async def test_a_run_that_is_stopped_leaves_a_line(tmp_path: Path) -> None:
     @tool_function(commands=("rest",))
-    async def rest(ctx: MessageContext) -> None:
+    async def rest(context: MessageContext) -> None:
         """Rest."""
         await asyncio.Event().wait()
 

@@ -29,16 +29,16 @@ class Who(BaseModel, frozen=True):
 
 
 @tool_function(commands=["whois"])
-async def whois(ctx: MessageContext, args: Who, *, members: Members) -> str:
+async def whois(context: MessageContext, args: Who, *, members: Members) -> str:
     """Say what a member is here."""
-    role = await members.role(ctx.chat, MemberRef("test", "bot", args.id))
+    role = await members.role(context.chat, MemberRef("test", "bot", args.id))
     return str(role and role.value)
 
 
 @tool_function(commands=["spoke"])
-async def who_spoke(ctx: MessageContext, *, members: Members) -> str:
+async def who_spoke(context: MessageContext, *, members: Members) -> str:
     """Say who spoke lately."""
-    return ", ".join(await members.names(ctx.chat))
+    return ", ".join(await members.names(context.chat))
 
 
 def settings(**sections: Any) -> dict[str, Any]:

@@ -41,7 +41,7 @@ class Held(BaseModel, frozen=True):
     number: int
 
 @tool_function(commands=("hold",), effect="read")
-async def hold(ctx: MessageContext, args: Held) -> str:
+async def hold(context: MessageContext, args: Held) -> str:
     "Wait until the file is there."
     while not Path({free!r}).exists():
         await asyncio.sleep(0.01)

@@ -23,7 +23,7 @@ class Arguments(BaseModel):
     {parameter}
 
 @tool_function({options})
-async def water_plants(ctx: MessageContext, args: Arguments) -> str:
+async def water_plants(context: MessageContext, args: Arguments) -> str:
     return {value}
 """
 GOOD = {"description": "Water the plants in the office", "examples": ("water the {plant} in the office",)}
@@ -73,7 +73,7 @@ async def test_a_function_that_says_everything_is_good(tmp_path: Path) -> None:
             Code.RAW_TEXT,
             "raw_text",
         ),
-        ({"value": "ctx.text"}, Code.READS_TEXT, "reads the text"),
+        ({"value": "context.text"}, Code.READS_TEXT, "reads the text"),
         ({"examples": None}, Code.NO_EXAMPLES, "examples"),
         ({"effect": "idempotent"}, Code.NO_TAGS, "tags"),
         ({"effect": "once", "tags": "garden"}, Code.NO_TIMEOUT, "30 seconds"),

@@ -36,7 +36,7 @@ class Arguments(BaseModel):
     raw_text: str
 
 @tool_function()
-async def own(ctx: MessageContext, args: Arguments) -> str:
+async def own(context: MessageContext, args: Arguments) -> str:
     return ""
 """
     findings = await found(tmp_path, source)
@@ -75,7 +75,7 @@ async def test_a_rule_for_approvals_by_a_tag_that_nothing_has_is_an_error(tmp_pa
 async def test_an_example_that_leads_to_another_function_is_contested(tmp_path: Path) -> None:
     source = """
 @tool_function(description="Heads or tails", examples=("flip a coin",))
-async def own(ctx: MessageContext) -> str:
+async def own(context: MessageContext) -> str:
     return ""
 """
     findings = await found(tmp_path, source)
@@ -86,7 +86,7 @@ async def own(ctx: MessageContext) -> str:
 async def test_everything_that_is_wrong_with_a_definition_is_an_error(tmp_path: Path) -> None:
     source = """
 @tool_function(name="has spaces", effect="sometimes", scope="moon")
-async def own(ctx: MessageContext) -> str:
+async def own(context: MessageContext) -> str:
     return ""
 """
     findings = await found(tmp_path, source)
@@ -98,8 +98,8 @@ async def own(ctx: MessageContext) -> str:
 
 def test_only_the_text_of_the_message_counts_as_read() -> None:
     source = """
-async def one(ctx: MessageContext, args: A) -> str:
-    return ctx.text + args.text + ctx.sender.name
+async def one(context: MessageContext, args: A) -> str:
+    return context.text + args.text + context.sender.name
 
 async def two(message: MessageContext) -> str:
     quoted = message.reply_to.text
@@ -107,8 +107,8 @@ async def two(message: MessageContext) -> str:
         return message.text
     return inner()
 
-def three(ctx: Other) -> str:
-    return ctx.text
+def three(context: Other) -> str:
+    return context.text
 """
     assert text_reads(source) == [3, 8]
 

@@ -23,13 +23,13 @@ class Town(BaseModel, frozen=True):
 
 
 @tool_function(commands=["temperature"])
-async def temperature(ctx: MessageContext, args: Town) -> str:
+async def temperature(context: MessageContext, args: Town) -> str:
     """Say how warm it is in a town."""
     return f"{args.city}: 3 degrees"
 
 
 @tool_function(commands=["ring"], effect="once")
-async def ring(ctx: MessageContext, args: Town) -> str:
+async def ring(context: MessageContext, args: Town) -> str:
     """Ring the bell of a town."""
     return f"{args.city}: ding"
 

@@ -29,12 +29,12 @@ class Note(BaseModel, frozen=True):
 
 
 @tool_function(name="note", description="Note something.", commands=("note",), effect="once", sensitive=["pin"])
-async def note(ctx: MessageContext, args: Note) -> FunctionResult:
+async def note(context: MessageContext, args: Note) -> FunctionResult:
     return FunctionResult.say(f"Noted {args.text}.")
 
 
 @tool_function(name="look", description="Look.", commands=("look",))
-async def look(ctx: MessageContext) -> FunctionResult:
+async def look(context: MessageContext) -> FunctionResult:
     return FunctionResult.say("I looked.")
 
 
@@ -74,7 +74,7 @@ async def test_a_result_that_is_known_is_not_forgotten_while_the_disk_is_full() 
     disk, paid = FullDisk(), asyncio.Event()
 
     @tool_function(name="pay", description="Pay.", commands=("pay",), effect="once")
-    async def pay(ctx: MessageContext) -> FunctionResult:
+    async def pay(context: MessageContext) -> FunctionResult:
         assert not paid.is_set(), "it must run once"
         disk.is_full = True
         paid.set()
@@ -110,7 +110,7 @@ async def test_a_network_that_breaks_its_promise_about_errors_mutes_nobody() -> 
 
 
 @tool_function(name="shout", description="Shout elsewhere.", commands=("shout",))
-async def shout(ctx: MessageContext) -> FunctionResult:
+async def shout(context: MessageContext) -> FunctionResult:
     return FunctionResult(messages=(Message("Hey!", to=WORK), Message("I shouted.")))
 
 

@@ -143,7 +143,7 @@ async def test_a_handler_that_raises_leaves_its_traceback_on_disk_and_an_id_in_t
     logging_to(tmp_path, chats=True)
 
     @tool_function(commands=("open",))
-    async def open_door(ctx: MessageContext) -> str:
+    async def open_door(context: MessageContext) -> str:
         """Open the door."""
         raise LookupError(f"no key, tried {SECRET} and password=hunter2")
 
@@ -167,7 +167,7 @@ async def test_what_people_write_is_not_logged(tmp_path: Path) -> None:
     logging_to(tmp_path, chats=True, level="info")
 
     @tool_function(commands=("open",))
-    async def open_door(ctx: MessageContext) -> str:
+    async def open_door(context: MessageContext) -> str:
         """Open the door."""
         raise LookupError("no key")
 

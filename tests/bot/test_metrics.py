@@ -29,13 +29,13 @@ async def test_success_errors_and_latency_are_shown_for_each_function() -> None:
     clock = VirtualClock()
 
     @tool_function(commands=("rest",))
-    async def rest(ctx: MessageContext) -> str:
+    async def rest(context: MessageContext) -> str:
         """Rest."""
         await clock.advance(0.3)
         return "rested"
 
     @tool_function(commands=("break",))
-    async def fall_apart(ctx: MessageContext) -> str:
+    async def fall_apart(context: MessageContext) -> str:
         """Fail."""
         raise RuntimeError("broken")
 
@@ -61,7 +61,7 @@ async def test_a_turn_that_runs_is_shown_while_it_does() -> None:
     shown: list[float] = []
 
     @tool_function(commands=("look",))
-    async def look(ctx: MessageContext) -> str:
+    async def look(context: MessageContext) -> str:
         """Look at the gauges."""
         shown.append(samples(group.daemon.metrics.render())["rollcall_turns_running", ""])
         return "seen"

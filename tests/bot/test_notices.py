@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from structlog.testing import capture_logs
 
-from bot.intake.gate import Verdict
+from bot.intake.gate import GateDecision
 from bot.intake.notices import Notices
 from bot.testing import FAMILY, a_group
 from services.refs import ChatRef, ReasonCode
@@ -49,7 +49,7 @@ async def test_however_many_chats_there_are_the_warnings_end() -> None:
     async with a_group(settings={"chats": {"allow": ["nothing:*"]}}) as group:
         daemon = group.daemon
         notices = Notices(daemon.store, daemon.delivery, daemon.chats, group.clock, daemon.ids, 1)
-        dropped = Verdict(ReasonCode.CHAT_NOT_ALLOWED, "chats.allow")
+        dropped = GateDecision(ReasonCode.CHAT_NOT_ALLOWED, "chats.allow")
         context = group.message("Ann", "hello")
         with capture_logs() as logs:
             for number in range(10_100):

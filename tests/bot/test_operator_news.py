@@ -14,7 +14,7 @@ from config.diagnostics import Code, Diagnostic, Diagnostics
 from config.loader import SettingsInvalid
 from config.settings import Settings
 from config.texts import Texts
-from function_calls.schema.definition import fault
+from function_calls.schema.definition import problem_at
 from function_calls.spec import Origin
 from tests.fakes.functions import Recorder
 from tests.fakes.sources import Written
@@ -242,7 +242,7 @@ async def test_that_a_version_from_before_serves_on_is_said_only_where_one_does(
 
 async def test_a_server_of_tools_has_its_key_as_its_place_and_no_line() -> None:
     async with a_world() as world:
-        await world.is_broken(fault("mcp.servers.tiny", "the tool is withdrawn"))
+        await world.is_broken(problem_at("mcp.servers.tiny", "the tool is withdrawn"))
         [told] = await world.told_after(2)
         assert "\nmcp.servers.tiny: the tool is withdrawn" in told
         assert probes_of(world.group.daemon).ready().details["functions"] == "1 cannot be used: mcp.servers.tiny"

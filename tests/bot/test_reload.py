@@ -239,7 +239,7 @@ from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
 
 @tool_function(commands=("{name}",), effect="read")
-async def {name}(ctx: MessageContext) -> str:
+async def {name}(context: MessageContext) -> str:
     """Say its name."""
     return "{name}"
 '''

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from bot.testing import a_group
-from function_calls.spec import ArgumentFault
+from function_calls.spec import ArgumentError
 from services.llm import text_calls
 from services.llm.protocols.text_protocol import Form, WriteCalls, sample_arguments, text_reader
 
@@ -30,6 +30,6 @@ async def test_every_sample_is_read_back_as_exactly_that_call_and_its_arguments_
         assert spec is not None
         try:
             spec.arguments.parse(sample)
-        except ArgumentFault as fault:
+        except ArgumentError as fault:
             not_allowed[spec.name] = fault.problems
     assert not_allowed == {}

@@ -43,10 +43,10 @@ class Weather:
         """The marked function over it."""
 
         @tool_function(name="sky", commands=("sky",))
-        async def sky(ctx: MessageContext) -> FunctionResult:
+        async def sky(context: MessageContext) -> FunctionResult:
             """Look at the sky."""
             self.asked += 1
-            self.seen.append(ctx)
+            self.seen.append(context)
             if self.down:
                 raise ToolError(self.down, ErrorCode.TRANSIENT)
             return FunctionResult.say("Blue.")
@@ -173,7 +173,7 @@ async def test_why_explains_a_run_that_said_nothing() -> None:
 
 
 @tool_function(name="sweep", commands=("sweep",), roles="admin", effect="idempotent")
-async def sweep(ctx: MessageContext) -> FunctionResult:
+async def sweep(context: MessageContext) -> FunctionResult:
     """Something for admins alone."""
     return FunctionResult.say("Swept.")
 
@@ -250,19 +250,19 @@ class ManyCups(BaseModel, frozen=True):
 
 
 @tool_function(name="brew", commands=("brew",))
-async def brew(ctx: MessageContext, args: Cups) -> FunctionResult:
+async def brew(context: MessageContext, args: Cups) -> FunctionResult:
     """Brew something."""
     return FunctionResult.say(f"{args.cups}.")
 
 
 @tool_function(name="brew", commands=("brew",))
-async def brew_anew(ctx: MessageContext, args: ManyCups) -> FunctionResult:
+async def brew_anew(context: MessageContext, args: ManyCups) -> FunctionResult:
     """Brew something else."""
     return FunctionResult.say(f"{args.cups} {args.drink}.")
 
 
 @tool_function(name="brew", commands=("brew",), confirm="Really?")
-async def brew_with_care(ctx: MessageContext, args: Cups) -> FunctionResult:
+async def brew_with_care(context: MessageContext, args: Cups) -> FunctionResult:
     """Brew something after a question."""
     return FunctionResult.say(f"{args.cups}.")
 
@@ -304,7 +304,7 @@ async def test_a_used_up_share_of_the_day_pauses_nothing() -> None:
 
 
 @tool_function(name="plan", commands=("plan",))
-async def plan(ctx: MessageContext, *, call: Call) -> FunctionResult:
+async def plan(context: MessageContext, *, call: Call) -> FunctionResult:
     """A function that would make schedules."""
     arguments = {"when": "0 8 * * *", "function": "plan", "arguments": {}}
     return (await call.invoke("schedule_create", arguments)).with_error_text("Not from here.")
@@ -375,7 +375,7 @@ async def test_what_was_made_in_private_speaks_in_private() -> None:
 
 
 @tool_function(name="post", commands=("post",), effect="once")
-async def post(ctx: MessageContext) -> FunctionResult:
+async def post(context: MessageContext) -> FunctionResult:
     """Post a letter, or perhaps not."""
     raise RuntimeError("the letter is gone")
 

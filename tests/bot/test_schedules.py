@@ -16,19 +16,19 @@ ADMIN = Role.ADMIN
 
 
 @tool_function(commands=("wipe",), confirm="Wipe everything?", effect="once")
-async def wipe(ctx: MessageContext) -> FunctionResult:
+async def wipe(context: MessageContext) -> FunctionResult:
     """Wipe the board."""
     return FunctionResult.say("Wiped.")
 
 
 @tool_function(commands=("kick",), roles="owner", effect="once")
-async def kick(ctx: MessageContext) -> FunctionResult:
+async def kick(context: MessageContext) -> FunctionResult:
     """Kick somebody."""
     return FunctionResult.say("Kicked.")
 
 
 @tool_function(commands=("here",), offered_to=["command", "model"])
-async def here(ctx: MessageContext) -> FunctionResult:
+async def here(context: MessageContext) -> FunctionResult:
     """Something that only people may ask for."""
     return FunctionResult.say("Here.")
 

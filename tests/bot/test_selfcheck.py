@@ -22,7 +22,7 @@ class Arguments(BaseModel):
     {more}
 
 @tool_function(name="{name}", description="Does something")
-async def handler(ctx: MessageContext, args: Arguments) -> str:
+async def handler(context: MessageContext, args: Arguments) -> str:
     return {value}
 """
 
@@ -50,7 +50,7 @@ def test_the_bots_own_functions_pass(capsys: pytest.CaptureFixture[str], tmp_pat
     [
         ({"name": "calculate"}, 0, 9),
         ({"schema": ', json_schema_extra={"minimum": "low"}'}, 1, 9),
-        ({"value": "ctx.text"}, 2, 11),
+        ({"value": "context.text"}, 2, 11),
         ({"more": "raw_text: str = Field(description='All')"}, 2, 9),
     ],
     ids=["taken name", "bad schema", "reads text", "raw text"],

@@ -286,10 +286,10 @@ def test_after_any_edits_and_restarts_each_time_is_run_once_as_a_plain_model_say
     ran: list[str] = []
 
     @tool_function(name="note", commands=("note",))
-    async def note(ctx: MessageContext, args: Note) -> None:
+    async def note(context: MessageContext, args: Note) -> None:
         """Note that it ran."""
-        assert ctx.timer is not None
-        ran.append(f"{ctx.sender.ref.native} {args.text}")
+        assert context.timer is not None
+        ran.append(f"{context.sender.ref.native} {args.text}")
 
     async def live(home: Path) -> None:
         clock, model = VirtualClock(), PlainModel()

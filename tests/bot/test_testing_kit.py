@@ -23,13 +23,13 @@ class Town(BaseModel, frozen=True):
 
 
 @tool_function(commands=["temperature"], examples=["how warm is it in {city}"])
-async def temperature(ctx: MessageContext, args: Town) -> str:
+async def temperature(context: MessageContext, args: Town) -> str:
     """Say how warm it is in a town."""
     return f"{args.city}: 3 degrees"
 
 
 @tool_function(commands=["lists"])
-async def lists(ctx: MessageContext, *, todo: TodoLists) -> str:
+async def lists(context: MessageContext, *, todo: TodoLists) -> str:
     """Say whether there is a list."""
     return type(todo).__name__
 

@@ -31,13 +31,14 @@ class Said(BaseModel, frozen=True):
 
 
 @tool_function(commands=("later",), effect="idempotent")
-async def later(ctx: MessageContext, args: Plan, *, call: Call, timetable: Timetable, clock: Clock) -> str:
+async def later(context: MessageContext, args: Plan, *, call: Call, timetable: Timetable, clock: Clock) -> str:
     """Say something later."""
     at = clock.now() + timedelta(seconds=args.seconds)
     rule = Rule(Once(at.replace(tzinfo=None)))
-    owner = (ctx.sender.ref, ctx.sender.name)
+    owner = (context.sender.ref, context.sender.name)
     draft = Draft(
-        TimerKind.REMINDER, ctx.bot, ctx.chat, ctx.is_group, None, *owner, (), "planned", {"text": args.text},
+        TimerKind.REMINDER, context.bot, context.chat, context.is_group, None, *owner, (), "planned",
+        {"text": args.text},
         args.text, rule, "UTC",
     )
     await timetable.add([draft], call_key=call.key, most_per_owner=10)
@@ -45,7 +46,7 @@ async def later(ctx: MessageContext, args: Plan, *, call: Call, timetable: Timet
 
 
 @tool_function(offered_to=("timer",), effect="once")
-async def planned(ctx: MessageContext, args: Said) -> str:
+async def planned(context: MessageContext, args: Said) -> str:
     """Say what was planned."""
     return f"now: {args.text}"
 '''

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
 from bot.delivery.delivery import Delivery
-from bot.intake.gate import Verdict
+from bot.intake.gate import GateDecision
 from bot.intake.intake import Intake
 from bot.platforms.base import Limits
 from bot.timers.timer_dispatch import Timers
@@ -147,9 +147,9 @@ class Listening:
         self.said: list[tuple[str, datetime]] = []
 
     async def fire(
-        self, context: MessageContext, claim: Callable[[Verdict, int], Sequence[Write]], ended: Callable[[], None]
-    ) -> Verdict:
-        verdict = Verdict(addressed=True)
+        self, context: MessageContext, claim: Callable[[GateDecision, int], Sequence[Write]], ended: Callable[[], None]
+    ) -> GateDecision:
+        verdict = GateDecision(addressed=True)
         await self._store.commit(claim(verdict, self._ids.next()))
         assert context.timer is not None
         self.said.append((context.timer.title, context.timer.due_at))

@@ -39,13 +39,14 @@ class Said(BaseModel, frozen=True):
 
 
 @tool_function(commands=("later",), effect="idempotent")
-async def later(ctx: MessageContext, args: Plan, *, call: Call, timetable: Timetable, clock: Clock) -> str:
+async def later(context: MessageContext, args: Plan, *, call: Call, timetable: Timetable, clock: Clock) -> str:
     """Say something later."""
     at = clock.now() + timedelta(seconds=args.seconds)
     rule = Rule(Once(at.replace(tzinfo=None)))
-    owner = (ctx.sender.ref, ctx.sender.name)
+    owner = (context.sender.ref, context.sender.name)
     draft = Draft(
-        TimerKind.REMINDER, ctx.bot, ctx.chat, ctx.is_group, None, *owner, (), "planned", {"text": args.text},
+        TimerKind.REMINDER, context.bot, context.chat, context.is_group, None, *owner, (), "planned",
+        {"text": args.text},
         args.text, rule, "UTC",
     )
     await timetable.add([draft], call_key=call.key, most_per_owner=100)
@@ -53,13 +54,13 @@ async def later(ctx: MessageContext, args: Plan, *, call: Call, timetable: Timet
 
 
 @tool_function(offered_to=("timer",), effect="once")
-async def planned(ctx: MessageContext, args: Said) -> str:
+async def planned(context: MessageContext, args: Said) -> str:
     """Say what was planned."""
     return f"{args.text} came at {time.monotonic()}"
 
 
 @tool_function(commands=("wonder",), effect="once")
-async def wonder(ctx: MessageContext, args: Said, *, call: Call) -> FunctionResult:
+async def wonder(context: MessageContext, args: Said, *, call: Call) -> FunctionResult:
     """Ask a question, and note when nobody answers it."""
     if call.resumed is None:
         return FunctionResult.ask(f"{args.text}?")

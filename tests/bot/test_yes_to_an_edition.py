@@ -90,7 +90,7 @@ PYTHON = """
 
 
     @tool_function(commands=("deploy",), effect="once", approval="admin")
-    async def deploy(ctx: MessageContext) -> str:
+    async def deploy(context: MessageContext) -> str:
         "Deploys."
         return SAID
 """

@@ -40,7 +40,7 @@ class Said(BaseModel):
     times: int = Field(default=1, description="How often")
 
 @tool_function(name="echo", description="Say it again.", commands=("echo",), effect="once", roles="moderator")
-async def echo(ctx: MessageContext, args: Said) -> str:
+async def echo(context: MessageContext, args: Said) -> str:
     return " ".join([args.text] * args.times)
 """
 TOOLS = f"""

@@ -28,7 +28,7 @@ class Order(BaseModel):
     "order", "Order a drink", ["bring {cups} cups of {drink}"], commands=["order"], tags=["bar"], roles="moderator",
     ask={"drink": "Which drink?"}, filters=["polite"], timeout=2000, effect="idempotent", metadata={"team": "blue"},
 )
-async def order(ctx: MessageContext, args: Order) -> FunctionResult:
+async def order(context: MessageContext, args: Order) -> FunctionResult:
     if args.drink == "none":
         raise ToolError("There is none.")
     if args.drink == "broken":

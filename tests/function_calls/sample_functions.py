@@ -30,7 +30,7 @@ class Conversions:
 
 
 @tool_function(name="convert", description="Convert.", commands=["convert"], effect="once", confirm="Convert?")
-async def convert(ctx: MessageContext, args: Units, *, conversions: Conversions) -> FunctionResult:
+async def convert(context: MessageContext, args: Units, *, conversions: Conversions) -> FunctionResult:
     conversions.runs.append((args.source, args.target))
     return FunctionResult.say(f"{args.source} to {args.target}")
 
@@ -96,7 +96,7 @@ class Report(BaseModel):
 
 
 @tool_function(examples=["book {title}"], tags=["office"], commands="book", x_color="blue")
-async def book(ctx: MessageContext, args: Booking, *, call: Call) -> Report:
+async def book(context: MessageContext, args: Booking, *, call: Call) -> Report:
     """Book a room
     or a desk.
 
@@ -106,13 +106,13 @@ async def book(ctx: MessageContext, args: Booking, *, call: Call) -> Report:
 
 
 @tool_function(description="Plan a trip.")
-def travel(ctx: MessageContext, args: Trip) -> str:
+def travel(context: MessageContext, args: Trip) -> str:
     return f"{args.days} days to {args.to.name}"
 
 
 @tool_function(description="Say hello.")
-async def hello(ctx: MessageContext) -> str:
-    return f"Hello, {ctx.sender.name}"
+async def hello(context: MessageContext) -> str:
+    return f"Hello, {context.sender.name}"
 
 
 class RawText(BaseModel, frozen=True):
@@ -122,5 +122,5 @@ class RawText(BaseModel, frozen=True):
 
 
 @tool_function(description="Keep what was said.", effect="idempotent")
-async def keep(ctx: MessageContext, args: RawText) -> str:
+async def keep(context: MessageContext, args: RawText) -> str:
     return args.raw_text

@@ -17,7 +17,7 @@ from pydantic import BaseModel, Field, PlainSerializer, computed_field, field_se
 
 from function_calls.schema.arguments import ModelArguments, SchemaArguments
 from function_calls.schema.schema import UnusableSchema, imported
-from function_calls.spec import ArgumentFault
+from function_calls.spec import ArgumentError
 from tests.function_calls.sample_functions import Address, Booking, Place, Trip, Units
 
 
@@ -137,7 +137,7 @@ def test_what_surely_means_a_value_is_read_as_it(parser: Any, name: str, raw: An
     ],
 )
 def test_what_does_not_fit_is_refused_by_name_with_what_is_allowed(parser: Any, name: str, raw: Any) -> None:
-    with pytest.raises(ArgumentFault) as caught:
+    with pytest.raises(ArgumentError) as caught:
         parser.parse({name: raw})
     assert list(caught.value.problems) == [name]
     assert caught.value.problems[name] == parser.schema["properties"][name]
@@ -159,7 +159,7 @@ def test_null_for_an_optional_means_that_it_is_absent(parser: Any, name: str) ->
     ],
 )
 def test_an_argument_that_does_not_exist_is_refused(parser: Any, raw: dict[str, Any], names: list[str]) -> None:
-    with pytest.raises(ArgumentFault) as caught:
+    with pytest.raises(ArgumentError) as caught:
         parser.parse(raw)
     assert list(caught.value.problems) == names
     assert caught.value.problems[names[0]] is None
@@ -169,7 +169,7 @@ def test_an_argument_that_does_not_exist_is_refused(parser: Any, raw: dict[str, 
 def test_what_is_required_and_absent_is_named() -> None:
     schema = {"properties": {"a": {"type": "string"}, "b": {"type": "integer"}}, "required": ["b", "a"]}
     for parser, raw in ((SchemaArguments(imported(schema)), {}), (ModelArguments(Trip), {})):
-        with pytest.raises(ArgumentFault) as caught:
+        with pytest.raises(ArgumentError) as caught:
             parser.parse(raw)
         assert caught.value.problems == {}
         assert caught.value.missing == (("b", "a") if isinstance(parser, SchemaArguments) else ("to", "stops"))
@@ -186,14 +186,14 @@ def test_a_nested_object_lacks_what_it_requires() -> None:
             {"address": {}},
         ),
     ):
-        with pytest.raises(ArgumentFault) as caught:
+        with pytest.raises(ArgumentError) as caught:
             parser.parse(raw)
         assert list(caught.value.problems) == ["address"]
 
 
 def test_wrong_and_missing_are_told_together() -> None:
     parser = ModelArguments(Trip)
-    with pytest.raises(ArgumentFault) as caught:
+    with pytest.raises(ArgumentError) as caught:
         parser.parse({"to": {"name": "Oslo"}, "days": "many", "hotel": "x"})
     assert list(caught.value.problems) == ["days", "hotel"]
     assert caught.value.missing == ("stops",)
@@ -218,7 +218,7 @@ def test_keys_that_a_pattern_allows_are_no_unknown_arguments() -> None:
     }
     parser = SchemaArguments(imported(schema))
     assert parser.parse({"x-note": "hi", "a": "1"}) == {"x-note": "hi", "a": 1}
-    with pytest.raises(ArgumentFault):
+    with pytest.raises(ArgumentError):
         parser.parse({"note": "hi"})
 
 
@@ -231,7 +231,7 @@ def test_nothing_is_fetched_for_a_reference(reference: str) -> None:
 def test_formats_of_a_foreign_schema_are_checked() -> None:
     parser = SchemaArguments(imported({"properties": {"day": {"type": "string", "format": "date"}}}))
     assert parser.parse({"day": "2026-01-05"}) == {"day": "2026-01-05"}
-    with pytest.raises(ArgumentFault):
+    with pytest.raises(ArgumentError):
         parser.parse({"day": "tomorrow"})
 
 
@@ -244,7 +244,7 @@ def test_a_pattern_of_a_foreign_schema_is_matched_in_linear_time(data: Callable[
         except UnusableSchema:
             continue
         started = time.process_time()
-        with contextlib.suppress(ArgumentFault):
+        with contextlib.suppress(ArgumentError):
             parser.parse({"a": case["text"] * 20})
         assert time.process_time() - started < 1, case["id"]
 
@@ -284,7 +284,7 @@ def test_what_fits_already_is_never_changed(raw: dict[str, Any]) -> None:
 @given(st.dictionaries(st.sampled_from([*SCHEMA["properties"], "other"]), JSON | st.none(), max_size=4))  # type: ignore[misc]
 def test_any_json_gives_arguments_or_a_fault(raw: dict[str, Any]) -> None:
     for parser in (MODEL, FOREIGN):
-        with contextlib.suppress(ArgumentFault):
+        with contextlib.suppress(ArgumentError):
             arguments = parser.parse(raw)
             assert parser.parse(parser.dump(arguments)) == arguments
 
@@ -394,13 +394,13 @@ def test_arguments_with_objects_inside_come_back_from_what_was_dumped() -> None:
 def test_json_inside_a_text_that_cannot_be_read_without_loss_is_refused(raw: dict[str, str]) -> None:
     schema = {"type": "object", "properties": {"names": {"type": "array"}, "table": {"type": "object"}}, "required": []}
     for arguments in (SchemaArguments(imported(schema)), ModelArguments(Kinds)):
-        with pytest.raises(ArgumentFault) as fault:
+        with pytest.raises(ArgumentError) as fault:
             arguments.parse(raw)
         assert list(fault.value.problems) == list(raw)
 
 
 def test_an_object_that_stands_for_no_json_value_is_a_fault() -> None:
-    with pytest.raises(ArgumentFault):
+    with pytest.raises(ArgumentError):
         SchemaArguments({"type": "object", "properties": {"n": {"type": "string"}}, "required": []}).parse(
             {"n": object()}
         )

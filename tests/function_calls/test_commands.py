@@ -15,7 +15,7 @@ from config.texts import Texts
 from function_calls.registry import BotFunctions, FunctionRegistry
 from function_calls.schema.commands import arguments_of, fault_text, is_command_word, plan_for, usage_line
 from function_calls.schema.definition import DefinitionError
-from function_calls.spec import ArgumentFault, FunctionSpec
+from function_calls.spec import ArgumentError, FunctionSpec
 from services.refs import ReasonCode
 from tests.fakes.functions import CITY, Recorder
 from tests.fakes.model import says
@@ -119,7 +119,7 @@ def test_words_become_arguments_by_the_schema(parameters: Any, line: str, argume
     ],
 )
 def test_words_that_no_parameter_takes_are_refused_by_name(parameters: Any, line: str, words: list[str]) -> None:
-    with pytest.raises(ArgumentFault) as caught:
+    with pytest.raises(ArgumentError) as caught:
         read(parameters, line)
     assert list(caught.value.problems) == words
 
@@ -142,7 +142,7 @@ LINES = st.text(st.sampled_from(list("ab =\"'“”「」,，1.- \n\u3000天high
 def test_no_text_makes_anything_but_arguments_or_a_fault(parameters: dict[str, Any], line: str) -> None:
     try:
         arguments = read(parameters, line)
-    except ArgumentFault:
+    except ArgumentError:
         return
     assert set(arguments) <= set(parameters)
     for name, value in arguments.items():
@@ -338,7 +338,7 @@ def test_words_fill_only_the_parameters_that_are_meant_for_them(line: str, argum
 
 def test_words_that_only_named_parameters_could_take_are_refused() -> None:
     spec = Recorder("sum", {"count": NUMBER, "about": TEXT}, positional="count").spec
-    with pytest.raises(ArgumentFault) as caught:
+    with pytest.raises(ArgumentError) as caught:
         arguments_of(plan_for(spec), "3 trip")
     assert list(caught.value.problems) == ["trip"]
 
@@ -382,7 +382,7 @@ def test_the_usage_line_shows_the_order_in_which_words_are_taken(
 )
 def test_what_is_allowed_is_said_in_words(schema: Any, words: str) -> None:
     spec = Recorder("act", SOLE, commands=["act"]).spec
-    text = fault_text(spec, ArgumentFault({"x": schema}), Texts().of("en"))
+    text = fault_text(spec, ArgumentError({"x": schema}), Texts().of("en"))
     assert text == f"“x” must be: {words}.\nUsage: /act <text>"
 
 
@@ -390,7 +390,7 @@ def test_a_fault_is_told_in_the_chats_language() -> None:
     spec = Recorder("act", CITY, commands=["act"]).spec
     for language in ("en", "zh"):
         texts = Texts().of(language)
-        lines = fault_text(spec, ArgumentFault({"x": None}, ["city"]), texts).splitlines()
+        lines = fault_text(spec, ArgumentError({"x": None}, ["city"]), texts).splitlines()
         assert lines == [
             texts.say("arguments.no_such", name="x"),
             texts.say("arguments.missing", name="city"),
@@ -400,7 +400,7 @@ def test_a_fault_is_told_in_the_chats_language() -> None:
 
 def test_a_fault_of_no_argument_in_particular_is_just_the_usage() -> None:
     spec = Recorder("act", CITY, commands=["act"]).spec
-    assert fault_text(spec, ArgumentFault({"": None}), Texts().of("en")) == "Usage: /act <city>"
+    assert fault_text(spec, ArgumentError({"": None}), Texts().of("en")) == "Usage: /act <city>"
 
 
 OPTIONS = {"type": "array", "items": {"type": "string"}, "required": True}

@@ -368,7 +368,7 @@ def test_services_are_bound_by_type_and_a_missing_one_is_an_error_of_loading() -
     ("written", "meant"), [("rolles", "roles"), ("efect", "effect"), ("command", "commands"), ("metadatas", "metadata")]
 )
 def test_an_option_that_is_nearly_a_known_one_is_an_error_and_loosens_nothing(written: str, meant: str) -> None:
-    async def own(ctx: MessageContext) -> None: ...
+    async def own(context: MessageContext) -> None: ...
 
     with pytest.raises(DefinitionError, match=f"there is no option '{written}'; did you mean '{meant}'"):
         as_spec(tool_function(**{written: "admin"})(own), {})
@@ -380,22 +380,22 @@ async def no_context(args: Booking) -> None: ...
 
 
 @tool_function()
-async def no_model(ctx: MessageContext, args: dict[str, Any]) -> None: ...
+async def no_model(context: MessageContext, args: dict[str, Any]) -> None: ...
 
 
 @tool_function()
-async def too_many(ctx: MessageContext, args: Booking, other: Conversions) -> None: ...
+async def too_many(context: MessageContext, args: Booking, other: Conversions) -> None: ...
 
 
 @tool_function()
-async def untyped_service(ctx: MessageContext, *, service) -> None: ...  # type: ignore[no-untyped-def]
+async def untyped_service(context: MessageContext, *, service) -> None: ...  # type: ignore[no-untyped-def]
 
 
 @tool_function()
-async def unknown_type(ctx: MessageContext, args: Nowhere) -> None: ...  # type: ignore[name-defined]  # noqa: F821
+async def unknown_type(context: MessageContext, args: Nowhere) -> None: ...  # type: ignore[name-defined]  # noqa: F821
 
 
-async def unmarked(ctx: MessageContext) -> None: ...
+async def unmarked(context: MessageContext) -> None: ...
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from config.chat_settings import ResolvedFunction
 from function_calls import call, invocation
 from function_calls.call import Path
 from function_calls.checks import permissions
-from function_calls.checks.permissions import Open, Policies, Verdict
+from function_calls.checks.permissions import Open, Policies, PolicyDecision
 from function_calls.invocation import Invoker
 from function_calls.spec import FunctionResult, ToolError
 from function_calls.turn import NoTurnLog, Run, StoredRun
@@ -59,7 +59,7 @@ def _changed_copy(module: ModuleType, piece: str, instead: str) -> ModuleType:
         source = source.replace(piece, instead)
     copy = ModuleType(module.__name__)
     exec(compile(source, f"{module.__name__} without a check", "exec"), vars(copy))
-    # Policies of the tests return verdicts of the original type.
+    # Policies of the tests return decisions of the original type.
     vars(copy).update({name: value for name, value in vars(permissions).items() if name in ("Verdict", "ALLOWED")})
     return copy
 
@@ -133,8 +133,8 @@ async def wrong_arguments_never_reach_the_handler(invoker: type[Invoker]) -> Non
 class Refuses:
     """A policy that refuses every run."""
 
-    async def judge(self, *_: Any) -> Verdict:
-        return Verdict(FunctionResult.fail(ErrorCode.REFUSED, "no"))
+    async def judge(self, *_: Any) -> PolicyDecision:
+        return PolicyDecision(FunctionResult.fail(ErrorCode.REFUSED, "no"))
 
 
 async def a_policy_that_refuses_is_obeyed(invoker: type[Invoker], which: str) -> None:
@@ -192,8 +192,8 @@ class Remembers(NoTurnLog):
 class Takes:
     """A policy that lets every run pass and writes something with its intent."""
 
-    async def judge(self, *_: Any) -> Verdict:
-        return Verdict(writes=(Write(None, {}),))  # type: ignore[arg-type]
+    async def judge(self, *_: Any) -> PolicyDecision:
+        return PolicyDecision(writes=(Write(None, {}),))  # type: ignore[arg-type]
 
 
 async def an_intent_stands_before_the_run_and_a_result_after_it(invoker: type[Invoker]) -> None:
@@ -331,7 +331,7 @@ REMOVALS = [
     Removal("budget", invocation, _POLICIES, "in self._policies[1:]:", the_budget_is_obeyed),
     Removal("taint", invocation, _POLICIES, "in self._policies[::2]:", the_taint_is_obeyed),
     Removal("approval", invocation, _POLICIES, "in self._policies[:2]:", the_approval_is_obeyed),
-    Removal("refusals", invocation, "if verdict.refusal is not None:", "if False:", the_budget_is_obeyed),
+    Removal("refusals", invocation, "if decision.refusal is not None:", "if False:", the_budget_is_obeyed),
     Removal("all policies", invocation, "        if decided is not None:", "        if False:", a_yes_is_asked_for),
     Removal(
         "confirm", invocation, "(spec.access.confirm or request.uncertain)", "(request.uncertain)", a_yes_is_asked_for
@@ -349,7 +349,7 @@ REMOVALS = [
     Removal(
         "writes of policies",
         invocation,
-        "            writes += verdict.writes\n",
+        "            writes += decision.writes\n",
         "",
         an_intent_stands_before_the_run_and_a_result_after_it,
     ),

@@ -13,7 +13,7 @@ import pytest
 from function_calls.encodings import imported_definition, offered_names
 from function_calls.schema.arguments import SchemaArguments
 from function_calls.schema.schema import imported
-from function_calls.spec import ArgumentFault
+from function_calls.spec import ArgumentError
 
 MANY_WORDS = {
     "type": "dict",
@@ -32,7 +32,7 @@ MANY_WORDS = {
 def accepts(schema: dict[str, Any], **arguments: Any) -> bool:
     try:
         SchemaArguments(imported(schema), fills_defaults=False).parse(arguments)
-    except ArgumentFault:
+    except ArgumentError:
         return False
     return True
 
@@ -113,7 +113,7 @@ def test_the_true_calls_of_a_corpus_are_accepted(data: Callable[[str], Path], co
             parser = parsers.get(name) or parsers[re.sub(r"_\d+$", "", name)]
             try:
                 assert parser.parse(arguments) == arguments
-            except ArgumentFault:
+            except ArgumentError:
                 refused.add(row["id"])
     assert number > 150
     assert refused == CONTRADICTED.keys() & ids

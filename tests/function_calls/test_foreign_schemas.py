@@ -19,7 +19,7 @@ from function_calls.schema.definition import DefinitionError, schema_arguments
 from function_calls.schema.mappings import new_spec
 from function_calls.schema.model_schema import told
 from function_calls.schema.schema import UnusableSchema, imported
-from function_calls.spec import ArgumentFault
+from function_calls.spec import ArgumentError
 
 TREE = {
     "type": "object",
@@ -43,7 +43,7 @@ TREE = {
 def accepts(schema: dict[str, Any], arguments: dict[str, Any]) -> bool:
     try:
         SchemaArguments(imported(schema), fills_defaults=False).parse(arguments)
-    except ArgumentFault:
+    except ArgumentError:
         return False
     return True
 
@@ -90,7 +90,7 @@ def differing(schema: dict[str, Any], cases: list[tuple[dict[str, Any], bool]]) 
     for raw, is_valid in cases:
         try:
             read = parser.parse(raw)
-        except ArgumentFault:
+        except ArgumentError:
             if is_valid:
                 yield f"{raw} should be valid"
             continue
@@ -227,7 +227,7 @@ def test_any_schema_judges_as_the_reference_does(properties: dict[str, Any], raw
     parser = SchemaArguments(ours)
     try:
         read = parser.parse(raw)
-    except ArgumentFault:
+    except ArgumentError:
         assert not reference.is_valid(raw)
         return
     assert reference.is_valid(read)
@@ -408,7 +408,7 @@ def test_defaults_that_exclude_what_was_given_stay_away() -> None:
     parser = SchemaArguments(imported(schema))
     assert parser.parse({"day": "Monday"}) == {"day": "Monday"}
     assert parser.parse({}) == {"hour": 9}
-    with pytest.raises(ArgumentFault):
+    with pytest.raises(ArgumentError):
         parser.parse({"day": "Monday", "hour": 9})
 
 

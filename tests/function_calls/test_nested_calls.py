@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 
 from config.texts import Texts
 from function_calls.call import Path
-from function_calls.checks.permissions import Open, Policies, Verdict
+from function_calls.checks.permissions import Open, Policies, PolicyDecision
 from function_calls.spec import (
     BEGINS_CHATS,
     ApprovalQuestion,
@@ -192,8 +192,8 @@ async def test_a_run_that_is_to_end_asks_no_more(kind: Any) -> None:
 class Refuses:
     """Nobody may say yes any more."""
 
-    def judge(self, *_: Any) -> Verdict:
-        return Verdict(FunctionResult.fail(ErrorCode.REFUSED, "Too many wait."))
+    def judge(self, *_: Any) -> PolicyDecision:
+        return PolicyDecision(FunctionResult.fail(ErrorCode.REFUSED, "Too many wait."))
 
 
 async def test_a_run_that_may_not_wait_for_a_yes_now_is_refused_and_hears_that_it_is_over() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from function_calls.checks.permissions import ALLOWED, Open, Policies, Verdict
+from function_calls.checks.permissions import ALLOWED, Open, Policies, PolicyDecision
 from function_calls.spec import FunctionResult, Resumed
 from function_calls.turn import NoTurnLog, Run, StoredRun
 from services.refs import ErrorCode
@@ -38,9 +38,9 @@ class Budget:
     def __init__(self, looks: int) -> None:
         self._left = looks
 
-    async def judge(self, *_: Any) -> Verdict:
+    async def judge(self, *_: Any) -> PolicyDecision:
         self._left -= 1
-        return ALLOWED if self._left >= 0 else Verdict(SPENT)
+        return ALLOWED if self._left >= 0 else PolicyDecision(SPENT)
 
 
 def with_budget(act: Recorder, looks: int) -> Routing:

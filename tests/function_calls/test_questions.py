@@ -8,7 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from config.texts import Texts
-from function_calls.checks.permissions import Open, Policies, Verdict
+from function_calls.checks.permissions import Open, Policies, PolicyDecision
 from function_calls.outcome import OutcomeKind
 from function_calls.questions.confirm_questions import confirm_question
 from function_calls.spec import Choice, FunctionResult
@@ -272,11 +272,11 @@ async def test_rights_are_those_at_the_time_of_the_answer() -> None:
 
 async def test_a_policy_may_ask_instead_of_refusing() -> None:
     class AsksOnce:
-        async def judge(self, context: Any, spec: Any, arguments: Any, turn: Turn) -> Verdict:
+        async def judge(self, context: Any, spec: Any, arguments: Any, turn: Turn) -> PolicyDecision:
             if turn.input.answering is not None:
-                return Verdict()
+                return PolicyDecision()
             question = confirm_question(spec, dict(arguments), EN)
-            return Verdict(FunctionResult(question=question))
+            return PolicyDecision(FunctionResult(question=question))
 
     pay = Recorder("pay", CITY, commands=["pay"], effect="once", description="Pay.")
     routing = Routing(pay, policies=Policies(Open(), Open(), AsksOnce()))

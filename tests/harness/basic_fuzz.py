@@ -20,7 +20,7 @@ from typing import Any
 
 from structlog.testing import capture_logs
 
-from function_calls.basic.codes import Fault, RunCode, RunFault
+from function_calls.basic.codes import RunCode, RunError, ScriptProblem
 from function_calls.basic.functions import ARITIES
 from function_calls.basic.language.forms import Forms, form_of
 from function_calls.basic.language.parser import parse
@@ -106,7 +106,7 @@ def _tried(random: Random, forms: Forms, found: Found) -> str:
     return "".join(_ran(unit, list(parsed.script.definitions), found, random) for unit in parsed.script.units[:3])
 
 
-def _of_faults(faults: tuple[Fault, ...] | list[Fault]) -> str:
+def _of_faults(faults: tuple[ScriptProblem, ...] | list[ScriptProblem]) -> str:
     for fault in faults:
         if fault.at.line < 1 or fault.at.column < 1 or not fault.message or _PYTHONS_WORDS.search(fault.message):
             return f"fault {fault!r}"
@@ -138,7 +138,7 @@ def _ran(unit: Unit, definitions: list[Define], found: Found, random: Random) ->
 
 def _answer(machine: Machine, wants: Wants, random: Random) -> None:
     if random.random() < 0.1:
-        machine.fail(RunFault(RunCode.UNAVAILABLE, f"{wants.keyword} has nothing"))
+        machine.fail(RunError(RunCode.UNAVAILABLE, f"{wants.keyword} has nothing"))
     else:
         machine.give(random.choice(_ANSWERS))
 

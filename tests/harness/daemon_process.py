@@ -147,30 +147,30 @@ def functions_of(peer: Peer, reach: Reach) -> list[object]:
         await done
 
     @tool_function(commands=("pay",), effect="once")
-    async def pay(ctx: MessageContext, args: Item, *, call: Call) -> str:
+    async def pay(context: MessageContext, args: Item, *, call: Call) -> str:
         """Pay for something."""
         await act("pay", args.item, call.key)
         return f"Paid for {args.item}."
 
     @tool_function(commands=("keep",), effect="idempotent")
-    async def keep(ctx: MessageContext, args: Item, *, call: Call) -> str:
+    async def keep(context: MessageContext, args: Item, *, call: Call) -> str:
         """Keep something."""
         await act("keep", args.item, call.key)
         return f"Kept {args.item}."
 
     @tool_function(commands=("soon",), effect="idempotent")
-    async def soon(ctx: MessageContext, args: Plans, *, call: Call, timetable: Timetable) -> str:
+    async def soon(context: MessageContext, args: Plans, *, call: Call, timetable: Timetable) -> str:
         """Do something in a moment."""
         function, _, item = args.plan.partition(" ")
         at = SystemClock().now() + timedelta(seconds=SOON_SECONDS)
         draft = Draft(
             kind=TimerKind.REMINDER,
-            bot=ctx.bot,
-            chat=ctx.chat,
-            is_group=ctx.is_group,
+            bot=context.bot,
+            chat=context.chat,
+            is_group=context.is_group,
             private_to=None,
-            owner=ctx.sender.ref,
-            owner_name=ctx.sender.name,
+            owner=context.sender.ref,
+            owner_name=context.sender.name,
             members=(),
             function=function,
             arguments={"item": item},

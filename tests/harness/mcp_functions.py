@@ -29,44 +29,44 @@ class Nothing(BaseModel, frozen=True, extra="forbid"):
 
 
 @tool_function(effect="read")
-async def test_simple_text(ctx: MessageContext, args: Nothing) -> FunctionResult:
+async def test_simple_text(context: MessageContext, args: Nothing) -> FunctionResult:
     """Say a simple text."""
     return FunctionResult.say("This is a simple text response for testing.")
 
 
 @tool_function(effect="read")
-async def test_image_content(ctx: MessageContext, args: Nothing) -> FunctionResult:
+async def test_image_content(context: MessageContext, args: Nothing) -> FunctionResult:
     """Show an image."""
     return _with(Attachment("pixel.png", "image/png", PIXEL))
 
 
 @tool_function(effect="read")
-async def test_audio_content(ctx: MessageContext, args: Nothing) -> FunctionResult:
+async def test_audio_content(context: MessageContext, args: Nothing) -> FunctionResult:
     """Play a sound."""
     return _with(Attachment("sound.wav", "audio/wav", SOUND))
 
 
 @tool_function(effect="read")
-async def test_embedded_resource(ctx: MessageContext, args: Nothing) -> FunctionResult:
+async def test_embedded_resource(context: MessageContext, args: Nothing) -> FunctionResult:
     """Give a small file."""
     return _with(Attachment("note.txt", "text/plain", NOTE))
 
 
 @tool_function(effect="read")
-async def test_multiple_content_types(ctx: MessageContext, args: Nothing) -> FunctionResult:
+async def test_multiple_content_types(context: MessageContext, args: Nothing) -> FunctionResult:
     """Say something, show an image and give a small file."""
     files = (Attachment("pixel.png", "image/png", PIXEL), Attachment("note.txt", "text/plain", NOTE))
     return FunctionResult(messages=(Message("Multiple content types test:", attachments=files),))
 
 
 @tool_function(effect="read")
-async def test_error_handling(ctx: MessageContext, args: Nothing) -> FunctionResult:
+async def test_error_handling(context: MessageContext, args: Nothing) -> FunctionResult:
     """Fail on purpose."""
     raise ToolError("This tool intentionally returns an error for testing")
 
 
 @tool_function(effect="read")
-async def test_tool_with_progress(ctx: MessageContext, args: Nothing, *, call: Call) -> FunctionResult:
+async def test_tool_with_progress(context: MessageContext, args: Nothing, *, call: Call) -> FunctionResult:
     """Tell how far it is."""
     for step in ("begun", "half of it", "all of it"):
         await call.status(step)
@@ -74,7 +74,7 @@ async def test_tool_with_progress(ctx: MessageContext, args: Nothing, *, call: C
 
 
 @tool_function(effect="read", timeout_seconds=5)
-async def test_tool_with_logging(ctx: MessageContext, args: Nothing, *, call: Call) -> FunctionResult:
+async def test_tool_with_logging(context: MessageContext, args: Nothing, *, call: Call) -> FunctionResult:
     """Tell what goes on, with time between."""
     for step in ("Tool execution started", "Tool processing data", "Tool execution completed"):
         if step != "Tool execution started":
@@ -90,7 +90,7 @@ class Asked(BaseModel, frozen=True, extra="forbid"):
 
 
 @tool_function(effect="read")
-async def test_elicitation(ctx: MessageContext, args: Asked, *, call: Call) -> FunctionResult:
+async def test_elicitation(context: MessageContext, args: Asked, *, call: Call) -> FunctionResult:
     """Ask whoever called."""
     if call.resumed is None:
         return FunctionResult.ask(args.message, resume={"asked": args.message})
@@ -104,22 +104,22 @@ class Prompt(BaseModel, frozen=True, extra="forbid"):
 
 
 @tool_function(effect="read")
-async def test_sampling(ctx: MessageContext, args: Prompt, *, words: Words, call: Call) -> FunctionResult:
+async def test_sampling(context: MessageContext, args: Prompt, *, words: Words, call: Call) -> FunctionResult:
     """Ask a model."""
-    written = await words.ask(ctx, call, WordsWanted([ModelMessage("user", args.prompt)], most_tokens=100))
+    written = await words.ask(context, call, WordsWanted([ModelMessage("user", args.prompt)], most_tokens=100))
     if isinstance(written, Unwritten):
         return not_written(written, call.profile.texts)
     return FunctionResult.say(f"LLM response: {written.text}")
 
 
 @tool_function(effect="once")
-async def keeps(ctx: MessageContext, args: Nothing, *, call: Call) -> FunctionResult:
+async def keeps(context: MessageContext, args: Nothing, *, call: Call) -> FunctionResult:
     """Ask in the midst of an effect."""
     return FunctionResult.ask("Go on?") if call.resumed is None else FunctionResult.say(call.resumed.kind)
 
 
 @tool_function(effect="read")
-async def chatty(ctx: MessageContext, args: Nothing) -> FunctionResult:
+async def chatty(context: MessageContext, args: Nothing) -> FunctionResult:
     """Print where it should not."""
     print("this is no message of the protocol", flush=True)  # noqa: T201 - that is what is tried
     os.write(1, b"neither is this\n")
@@ -127,7 +127,7 @@ async def chatty(ctx: MessageContext, args: Nothing) -> FunctionResult:
 
 
 @tool_function(effect="once", roles="admin")
-async def never_ends(ctx: MessageContext, args: Nothing) -> FunctionResult:
+async def never_ends(context: MessageContext, args: Nothing) -> FunctionResult:
     """Begin an effect and never end."""
     await asyncio.Event().wait()
     return FunctionResult.say("never")

@@ -23,7 +23,7 @@ class About(BaseModel, frozen=True, extra="forbid"):
 
 
 @tool_function(effect="read")
-async def writes(ctx: MessageContext, args: About, *, words: Words, call: Call) -> FunctionResult:
+async def writes(context: MessageContext, args: About, *, words: Words, call: Call) -> FunctionResult:
     """Let a model write, so often."""
     said = []
     for number in range(args.times):
@@ -37,7 +37,7 @@ async def writes(ctx: MessageContext, args: About, *, words: Words, call: Call) 
             timeout_seconds=20,
             most_tokens=50,
         )
-        written = await words.ask(ctx, call, wanted)
+        written = await words.ask(context, call, wanted)
         if isinstance(written, Unwritten):
             return not_written(written, call.profile.texts)
         said.append([written.text, written.is_callers])
@@ -45,35 +45,35 @@ async def writes(ctx: MessageContext, args: About, *, words: Words, call: Call) 
 
 
 @tool_function(effect="read")
-async def writes_two_at_once(ctx: MessageContext, args: About, *, words: Words, call: Call) -> FunctionResult:
+async def writes_two_at_once(context: MessageContext, args: About, *, words: Words, call: Call) -> FunctionResult:
     """Let a model write two things at the same time."""
-    both = [words.ask(ctx, call, WordsWanted([ModelMessage("user", one)])) for one in ("one", "two")]
+    both = [words.ask(context, call, WordsWanted([ModelMessage("user", one)])) for one in ("one", "two")]
     return FunctionResult.say("written", data=[str(getattr(one, "text", one)) for one in await asyncio.gather(*both)])
 
 
 @tool_function(effect="read", touches="reads_outside")
-async def reads(ctx: MessageContext, args: About) -> FunctionResult:
+async def reads(context: MessageContext, args: About) -> FunctionResult:
     """Read what others wrote."""
     return FunctionResult.say("the past of the chat")
 
 
 @tool_function(effect="read", touches="reads_outside")
-async def reads_and_writes(ctx: MessageContext, args: About, *, call: Call) -> FunctionResult:
+async def reads_and_writes(context: MessageContext, args: About, *, call: Call) -> FunctionResult:
     """Read what others wrote, and pass it on to a function that lets a model write."""
     return await call.invoke("writes", {"text": "the past of the chat"})
 
 
 @tool_function(effect="read")
-async def writes_what_was_read(ctx: MessageContext, args: About, *, call: Call) -> FunctionResult:
+async def writes_what_was_read(context: MessageContext, args: About, *, call: Call) -> FunctionResult:
     """Let one function read and another one write."""
     read = await call.invoke("reads", {})
     return await call.invoke("writes", {"text": read.reply})
 
 
 @tool_function(effect="once")
-async def writes_and_asks(ctx: MessageContext, args: About, *, words: Words, call: Call) -> FunctionResult:
+async def writes_and_asks(context: MessageContext, args: About, *, words: Words, call: Call) -> FunctionResult:
     """Let a model write a question, and ask it."""
     if call.resumed is not None:
         return FunctionResult.say(f"{call.resumed.kind} {call.resumed.answer}")
-    written = await words.ask(ctx, call, WordsWanted([ModelMessage("user", "A question?")]))
+    written = await words.ask(context, call, WordsWanted([ModelMessage("user", "A question?")]))
     return FunctionResult.ask(written.text if not isinstance(written, Unwritten) else "nothing")

@@ -69,14 +69,14 @@ async def spied(function: str, item: str, key: str) -> None:
 
 
 @tool_function(commands=["pay"], effect="once")
-async def pay(ctx: MessageContext, args: Item, *, call: Call) -> str:
+async def pay(context: MessageContext, args: Item, *, call: Call) -> str:
     """Pay for something."""
     await spied("pay", args.item, call.key)
     return f"Paid for {{args.item}}."
 
 
 @tool_function(commands=["keep"], effect="idempotent")
-async def keep(ctx: MessageContext, args: Item, *, call: Call) -> str:
+async def keep(context: MessageContext, args: Item, *, call: Call) -> str:
     """Keep something."""
     await spied("keep", args.item, call.key)
     return f"Kept {{args.item}}."

@@ -77,7 +77,7 @@ from function_calls.declaration import tool_function
 {more}
 
 @tool_function(commands=("{name}",), effect="read")
-async def {name}(ctx: MessageContext) -> str:
+async def {name}(context: MessageContext) -> str:
     """Say which version this is."""
     return {gives}
 '''

@@ -27,7 +27,7 @@ class Said(BaseModel, frozen=True):
     number: int
 
 @tool_function(commands=("steady",), effect="read")
-async def steady(ctx: MessageContext, args: Said) -> str:
+async def steady(context: MessageContext, args: Said) -> str:
     """Say a number again."""
     return f"steady {args.number}"
 '''

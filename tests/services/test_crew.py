@@ -8,11 +8,11 @@ from functools import partial
 
 import pytest
 
-from services.threads import Crew
+from services.threads import ThreadPool
 
 
 async def test_all_work_is_done_by_no_more_threads_than_there_may_be() -> None:
-    crew, lock = Crew(2), threading.Lock()
+    crew, lock = ThreadPool(2), threading.Lock()
     at_work: list[int] = []
     most: list[int] = []
 
@@ -32,7 +32,7 @@ async def test_all_work_is_done_by_no_more_threads_than_there_may_be() -> None:
 
 @pytest.mark.parametrize("error", [ValueError("no"), SystemExit(3)])
 async def test_what_work_raises_reaches_who_waits_and_the_next_piece_is_done(error: BaseException) -> None:
-    crew = Crew(1)
+    crew = ThreadPool(1)
 
     def fail() -> None:
         raise error
@@ -44,7 +44,7 @@ async def test_what_work_raises_reaches_who_waits_and_the_next_piece_is_done(err
 
 
 async def test_work_that_hangs_is_passed_by_when_the_crew_is_relieved_and_still_gives_its_result() -> None:
-    crew, let_go, began = Crew(1), threading.Event(), threading.Event()
+    crew, let_go, began = ThreadPool(1), threading.Event(), threading.Event()
 
     def hang() -> str:
         began.set()
@@ -62,7 +62,7 @@ async def test_work_that_hangs_is_passed_by_when_the_crew_is_relieved_and_still_
 
 
 async def test_work_that_nobody_waits_for_any_more_is_left_out() -> None:
-    crew, let_go, done = Crew(1), threading.Event(), []
+    crew, let_go, done = ThreadPool(1), threading.Event(), []
     first = crew.begin(lambda: let_go.wait(10))
     second, third = crew.begin(lambda: done.append("second")), crew.begin(lambda: done.append("third"))
     second.cancel()

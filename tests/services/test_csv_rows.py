@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.scripts.files import MOST_BYTES, MOST_ROWS, CsvFault, CsvProblem, csv_rows
+from services.scripts.files import MOST_BYTES, MOST_ROWS, CsvError, CsvProblem, csv_rows
 
 ANN = [{"name": "Ann", "city": "Oslo"}]
 
@@ -54,7 +54,7 @@ def test_a_file_is_read_as_it_was_meant(content: bytes, rows: list[Any]) -> None
     ],
 )
 def test_what_is_no_table_is_refused(content: bytes, problem: CsvProblem) -> None:
-    with pytest.raises(CsvFault) as raised:
+    with pytest.raises(CsvError) as raised:
         csv_rows(content)
     assert raised.value.problem is problem
 
@@ -74,6 +74,6 @@ def test_what_a_program_writes_comes_back(cells: list[tuple[str, str]], separato
 def test_any_bytes_are_rows_or_a_fault(content: bytes) -> None:
     try:
         rows = csv_rows(content)
-    except CsvFault:
+    except CsvError:
         return
     assert all(isinstance(name, str) and name for row in rows for name in row)

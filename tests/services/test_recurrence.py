@@ -23,7 +23,7 @@ from services.times.recurrence import (
     Occurrence,
     Once,
     Rule,
-    RuleFault,
+    RuleProblem,
     Unit,
     check,
     instant_of,
@@ -106,28 +106,28 @@ def test_every_computed_case_gives_its_instants_or_is_refused(data: Callable[[st
 @pytest.mark.parametrize(
     ("rule", "fault"),
     [
-        (Rule(Once(wall_of("2026-01-05T09:00"))), RuleFault.PAST),
-        (Rule(Once(wall_of("9999-12-31T23:59"))), RuleFault.TOO_FAR),
-        (Rule(Once(wall_of("2200-01-01T00:00"))), RuleFault.TOO_FAR),
-        (Rule(Every(59, NOW)), RuleFault.TOO_OFTEN),
-        (Rule(Calendar("0 9 32 * *")), RuleFault.BAD_CRON),
-        (Rule(Calendar("0 9 31 2 *")), RuleFault.NO_SUCH_DATE),
-        (Rule(Calendar("0 9 31 4,6,9,11 *")), RuleFault.NO_SUCH_DATE),
-        (Rule(Calendar("0 0 9 * * *")), RuleFault.BAD_CRON),
-        (Rule(Calendar("every day")), RuleFault.BAD_CRON),
-        (Rule(Calendar("* " * 5000)), RuleFault.BAD_CRON),
-        (Rule(Calendar("0 9 * * *", 0, first=date(2026, 1, 1))), RuleFault.BAD_STEP),
-        (Rule(Calendar("0 9 * * *", 2)), RuleFault.BAD_STEP),
-        (Rule(Calendar("0 9 * * *"), count=0), RuleFault.BAD_COUNT),
-        (Rule(Calendar("0 9 * * *"), count=10_001), RuleFault.BAD_COUNT),
-        (Rule(Calendar("0 9 * * *"), until=wall_of("2026-01-05T08:59")), RuleFault.NEVER),
+        (Rule(Once(wall_of("2026-01-05T09:00"))), RuleProblem.PAST),
+        (Rule(Once(wall_of("9999-12-31T23:59"))), RuleProblem.TOO_FAR),
+        (Rule(Once(wall_of("2200-01-01T00:00"))), RuleProblem.TOO_FAR),
+        (Rule(Every(59, NOW)), RuleProblem.TOO_OFTEN),
+        (Rule(Calendar("0 9 32 * *")), RuleProblem.BAD_CRON),
+        (Rule(Calendar("0 9 31 2 *")), RuleProblem.NO_SUCH_DATE),
+        (Rule(Calendar("0 9 31 4,6,9,11 *")), RuleProblem.NO_SUCH_DATE),
+        (Rule(Calendar("0 0 9 * * *")), RuleProblem.BAD_CRON),
+        (Rule(Calendar("every day")), RuleProblem.BAD_CRON),
+        (Rule(Calendar("* " * 5000)), RuleProblem.BAD_CRON),
+        (Rule(Calendar("0 9 * * *", 0, first=date(2026, 1, 1))), RuleProblem.BAD_STEP),
+        (Rule(Calendar("0 9 * * *", 2)), RuleProblem.BAD_STEP),
+        (Rule(Calendar("0 9 * * *"), count=0), RuleProblem.BAD_COUNT),
+        (Rule(Calendar("0 9 * * *"), count=10_001), RuleProblem.BAD_COUNT),
+        (Rule(Calendar("0 9 * * *"), until=wall_of("2026-01-05T08:59")), RuleProblem.NEVER),
         # Mondays in weeks that are counted by Tuesdays' days never come.
-        (Rule(Calendar("0 9 * * 1", 7, Unit.DAY, date(2026, 1, 6))), RuleFault.NEVER),
-        (Rule(Calendar("0 9 29 2 *", 2, Unit.MONTH, date(2026, 1, 1))), RuleFault.NEVER),
-        (Rule(Calendar("0 9 29 2 *", 4, Unit.YEAR, date(2026, 1, 1))), RuleFault.NEVER),
+        (Rule(Calendar("0 9 * * 1", 7, Unit.DAY, date(2026, 1, 6))), RuleProblem.NEVER),
+        (Rule(Calendar("0 9 29 2 *", 2, Unit.MONTH, date(2026, 1, 1))), RuleProblem.NEVER),
+        (Rule(Calendar("0 9 29 2 *", 4, Unit.YEAR, date(2026, 1, 1))), RuleProblem.NEVER),
     ],
 )
-def test_a_rule_that_cannot_be_used_is_refused_with_its_reason(rule: Rule, fault: RuleFault) -> None:
+def test_a_rule_that_cannot_be_used_is_refused_with_its_reason(rule: Rule, fault: RuleProblem) -> None:
     with pytest.raises(BadRule) as refused:
         check(rule, ZoneInfo("UTC"), NOW)
     assert refused.value.reason is fault
@@ -137,7 +137,7 @@ def test_a_rule_that_cannot_be_used_is_refused_with_its_reason(rule: Rule, fault
 def test_a_day_that_the_calendar_does_not_have_is_no_wall_time(text: str) -> None:
     with pytest.raises(BadRule) as refused:
         wall_of(text)
-    assert refused.value.reason is RuleFault.NO_SUCH_DATE
+    assert refused.value.reason is RuleProblem.NO_SUCH_DATE
 
 
 @pytest.mark.parametrize(

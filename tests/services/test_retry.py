@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 import pytest
 
 from services.clock import VirtualClock
-from services.retry import Retry, RetryPolicy, Verdict, retry_after_seconds
+from services.retry import Retry, RetryDecision, RetryPolicy, retry_after_seconds
 
 
 class Trial:
@@ -22,8 +22,8 @@ class Trial:
         return "done"
 
 
-def passes(_error: Exception) -> Verdict:
-    return Verdict(retry=True)
+def passes(_error: Exception) -> RetryDecision:
+    return RetryDecision(retry=True)
 
 
 async def run(trial: Trial, policy: RetryPolicy | None = None, deadline: float = 1_000.0) -> str:

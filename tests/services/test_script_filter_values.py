@@ -16,7 +16,7 @@ from services.scripts.filters import (
     Constant,
     Field,
     Filter,
-    FilterFault,
+    FilterError,
     Not,
     Operand,
     Order,
@@ -129,7 +129,7 @@ def test_parts_ask_for_the_same_as_the_text_that_they_make(parts: list[Any], tex
     ],
 )
 def test_a_value_that_would_say_more_is_refused(parts: list[Any], problem: Problem) -> None:
-    with pytest.raises(FilterFault) as raised:
+    with pytest.raises(FilterError) as raised:
         filter_of_parts(parts)
     assert raised.value.problem is problem
 

@@ -21,7 +21,7 @@ from services.scripts.filters import (
     Condition,
     Constant,
     Field,
-    FilterFault,
+    FilterError,
     Not,
     Operator,
     Problem,
@@ -135,7 +135,7 @@ def test_a_text_asks_for_these_rows(text: str, ids: str) -> None:
     ],
 )
 def test_what_is_no_filter_says_where_and_why(text: str, problem: Problem, position: int) -> None:
-    with pytest.raises(FilterFault) as raised:
+    with pytest.raises(FilterError) as raised:
         filter_of(text)
     assert (raised.value.problem, raised.value.position) == (problem, position)
 
@@ -145,9 +145,9 @@ def test_items_that_are_no_maps_are_asked_as_item() -> None:
 
 
 def test_a_member_cannot_widen_a_filter_by_the_usual_trick() -> None:
-    with pytest.raises(FilterFault):
+    with pytest.raises(FilterError):
         filter_of("name='" + "x' OR 'a'='a" + "'")
-    with pytest.raises(FilterFault):
+    with pytest.raises(FilterError):
         filter_of("name='" + "x' OR 1=1 --" + "'")
 
 
@@ -174,7 +174,7 @@ def test_a_condition_of_the_form_language_is_the_same_tree_as_its_text(tree: Any
     "tree", [None, [], "a=1", ["and"], ["a", "~", 1], ["a", "="], ["a", "between", [1]], [1, "=", 1]]
 )
 def test_what_is_no_condition_is_refused(tree: Any) -> None:
-    with pytest.raises(FilterFault):
+    with pytest.raises(FilterError):
         condition_of(tree)
 
 
@@ -281,7 +281,7 @@ def position(read: Callable[[str], object], text: str) -> int:
     """Where the fault is; 0 without one."""
     try:
         read(text)
-    except FilterFault as fault:
+    except FilterError as fault:
         return fault.position
     return 0
 
@@ -331,5 +331,5 @@ def test_no_pattern_keeps_others_waiting(pattern: str) -> None:
 
 
 def test_a_pattern_that_is_too_long_is_refused() -> None:
-    with pytest.raises(FilterFault, match="too_long"):
+    with pytest.raises(FilterError, match="too_long"):
         like_test("a" * 1001)

@@ -15,7 +15,7 @@ from services.refs import ChatRef
 from services.store.ids import Ids
 from services.store.port import Store
 from services.timers.timetable import NoSuchTimer, Timer, TimerKind, TimerState, Timetable, TooMany
-from services.times.recurrence import BadRule, Calendar, Rule, RuleFault
+from services.times.recurrence import BadRule, Calendar, Rule, RuleProblem
 from tests.fakes.drafts import ANN, BOB, DAILY, FAMILY, a_draft, every, later
 from tests.fakes.failing_store import Crashed, FailingStore, raise_crashed
 from tests.fakes.sqlite_store import a_store
@@ -101,7 +101,7 @@ async def test_nothing_is_added_when_one_of_several_cannot_be(timetable: Timetab
     good, bad = a_draft("good", later(clock.now(), hours=1)), a_draft("bad", later(clock.now(), hours=-1))
     with pytest.raises(BadRule) as refused:
         await timetable.add([good, bad], call_key="c", most_per_owner=MOST)
-    assert (refused.value.index, refused.value.reason) == (1, RuleFault.PAST)
+    assert (refused.value.index, refused.value.reason) == (1, RuleProblem.PAST)
     assert await titles(timetable) == []
 
 
@@ -211,7 +211,7 @@ async def test_a_moment_that_went_by_in_a_pause_is_not_made_up_for(timetable: Ti
     await clock.advance(7200)
     with pytest.raises(BadRule) as refused:
         await timetable.resume(timer, call_key="r")
-    assert refused.value.reason is RuleFault.PAST
+    assert refused.value.reason is RuleProblem.PAST
 
 
 async def test_it_knows_when_something_is_due_next(timetable: Timetable, clock: VirtualClock) -> None:

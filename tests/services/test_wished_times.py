@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.times import Times, Trouble
+from services.times import TimeProblem, Times
 from services.times.recurrence import Calendar, Every, Once, Rule, Unit
 from services.times.wished_times import Repeat, TimeNotUnderstood, WishedTime, understood
 
@@ -85,7 +85,7 @@ def refused(times: Times = NO_WORDS, **wish: object) -> TimeNotUnderstood:
 
 def test_what_is_past_says_when_that_was() -> None:
     problem = refused(at="2026-11-19T17:00", words="yesterday at five")
-    assert problem.trouble is Trouble.PAST
+    assert problem.trouble is TimeProblem.PAST
     assert problem.at == datetime(2026, 11, 19, 17, 0, tzinfo=OSLO)
 
 
@@ -152,9 +152,9 @@ def test_words_for_elsewhere_are_brought_home_once_and_keep_to_the_clocks_there_
 
 @pytest.mark.parametrize(
     ("words", "trouble"),
-    [("yesterday at 5pm", Trouble.PAST), ("soon", Trouble.VAGUE), ("30 february", Trouble.NO_SUCH)],
+    [("yesterday at 5pm", TimeProblem.PAST), ("soon", TimeProblem.VAGUE), ("30 february", TimeProblem.NO_SUCH)],
 )
-def test_words_that_are_no_time_to_come_say_why(words: str, trouble: Trouble) -> None:
+def test_words_that_are_no_time_to_come_say_why(words: str, trouble: TimeProblem) -> None:
     assert refused(Times(), words=words).trouble is trouble
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as some
 
 from config.sections.processes import FilesSettings
 from services.refs import ChatRef
-from services.sandbox.workspace import MOST_SHOWN, Problem, Workspace, WorkspaceFault, Workspaces, folder_name
+from services.sandbox.workspace import MOST_SHOWN, Problem, Workspace, WorkspaceError, Workspaces, folder_name
 from tests.fakes.builders import FAMILY
 
 CANARY = b"canary"
@@ -40,7 +40,7 @@ def refused(workspace: Workspace, path: str) -> Problem:
         lambda: workspace.list(path),
         lambda: workspace.glob(path),
     ):
-        with pytest.raises(WorkspaceFault) as caught:
+        with pytest.raises(WorkspaceError) as caught:
             attempt()
         problems.add(caught.value.problem)
     assert len(problems) == 1
@@ -63,7 +63,7 @@ def test_what_is_written_can_be_read_listed_and_found(workspace: Workspace) -> N
 def test_what_was_never_written_is_not_there(workspace: Workspace) -> None:
     assert workspace.list().entries == workspace.glob("**").entries == ()
     for attempt in (lambda: workspace.read("a.txt"), lambda: workspace.list("a")):
-        with pytest.raises(WorkspaceFault) as caught:
+        with pytest.raises(WorkspaceError) as caught:
             attempt()
         assert caught.value.problem is Problem.NOT_FOUND
 
@@ -72,7 +72,7 @@ def test_a_chat_sees_its_own_files_alone(tmp_path: Path) -> None:
     workspaces = Workspaces(tmp_path)
     workspaces.of(FAMILY).write("a.txt", b"ours")
     assert workspaces.of(WORK).list().entries == ()
-    with pytest.raises(WorkspaceFault):
+    with pytest.raises(WorkspaceError):
         workspaces.of(WORK).read("a.txt")
 
 
@@ -120,7 +120,7 @@ def test_different_chats_have_different_folders_with_safe_names(one: str, other:
 )
 def test_a_path_that_is_none_is_refused(workspace: Workspace, path: str, problem: Problem) -> None:
     if path == "  ":  # of a folder, nothing means all of it
-        with pytest.raises(WorkspaceFault):
+        with pytest.raises(WorkspaceError):
             workspace.read(path)
         assert workspace.list(path).entries == ()
         return
@@ -157,11 +157,11 @@ def test_whatever_the_path_nothing_outside_is_read_or_written(
     if not (folder / "link").is_symlink():
         (folder / "link").symlink_to(outside)
     path = between.join(pieces)
-    with suppress(WorkspaceFault):
+    with suppress(WorkspaceError):
         workspace.write(path, b"ours", append=append)
         assert workspace.read(path).endswith(b"ours")
     for look in (workspace.list, workspace.glob):
-        with suppress(WorkspaceFault):
+        with suppress(WorkspaceError):
             assert all("secret.txt" not in one.path or (folder / one.path).exists() for one in look(path).entries)
     assert (outside / "secret.txt").read_bytes() == CANARY
     assert sorted(one.name for one in outside.iterdir()) == ["chats", "secret.txt"]
@@ -176,10 +176,10 @@ def test_no_link_is_followed(workspace: Workspace) -> None:
     (folder / "loop").symlink_to(folder)
     for path in ("file", "folder/secret.txt", "loop/loop/file"):
         for attempt in (lambda: workspace.read(path), lambda: workspace.write(path, b"x", append=True)):  # noqa: B023
-            with pytest.raises(WorkspaceFault) as caught:
+            with pytest.raises(WorkspaceError) as caught:
                 attempt()
             assert caught.value.problem is Problem.NO_FILE
-    with pytest.raises(WorkspaceFault):
+    with pytest.raises(WorkspaceError):
         workspace.write("file", b"x")
     assert workspace.glob("**").entries == ()
     assert (workspace.list().entries, workspace.list().unnamed) == ((), 3)
@@ -192,11 +192,11 @@ def test_only_plain_files_are_read(workspace: Workspace) -> None:
     (folder / "folder").mkdir()
     os.link(folder.parent.parent / "secret.txt", folder / "hard")
     for name, problem in (("pipe", Problem.NO_FILE), ("folder", Problem.IS_FOLDER), ("hard", Problem.LINKED)):
-        with pytest.raises(WorkspaceFault) as caught:
+        with pytest.raises(WorkspaceError) as caught:
             workspace.read(name)
         assert caught.value.problem is problem
     for name in ("pipe", "folder"):
-        with pytest.raises(WorkspaceFault):
+        with pytest.raises(WorkspaceError):
             workspace.write(name, b"x")
     workspace.write("hard", b"ours")  # takes the name and leaves the other file alone
     assert workspace.read("hard") == b"ours"
@@ -206,7 +206,7 @@ def test_only_plain_files_are_read(workspace: Workspace) -> None:
 def test_a_file_is_no_folder(workspace: Workspace) -> None:
     workspace.write("a", b"x")
     for attempt in (lambda: workspace.read("a/b"), lambda: workspace.write("a/b", b"x"), lambda: workspace.list("a")):
-        with pytest.raises(WorkspaceFault) as caught:
+        with pytest.raises(WorkspaceError) as caught:
             attempt()
         assert caught.value.problem is Problem.NO_FOLDER
 
@@ -239,10 +239,10 @@ def test_a_folder_that_is_swapped_for_a_link_leads_nowhere(workspace: Workspace,
     read = written = 0
     try:
         for number in range(1000):
-            with suppress(WorkspaceFault):
+            with suppress(WorkspaceError):
                 assert workspace.read("place/file") in (b"ours", b"mine")
                 read += 1
-            with suppress(WorkspaceFault):
+            with suppress(WorkspaceError):
                 workspace.write("place/file" if number % 2 else "place/new", b"mine")
                 written += 1
             assert all(not one.path.endswith("canary") for one in workspace.glob("**").entries)
@@ -294,21 +294,21 @@ def test_two_who_add_to_a_file_lose_nothing(tmp_path: Path) -> None:
 def test_there_is_an_end_to_what_a_chat_keeps(tmp_path: Path) -> None:
     small = FilesSettings(quota_megabytes=1, most_files=4, file_kilobytes=600)
     workspace = Workspaces(tmp_path, small).of(FAMILY)
-    with pytest.raises(WorkspaceFault) as caught:
+    with pytest.raises(WorkspaceError) as caught:
         workspace.write("long", bytes(600_001))
     assert (caught.value.problem, caught.value.values) == (Problem.TOO_BIG, {"kilobytes": 600})
     workspace.write("a", bytes(600_000))
-    with pytest.raises(WorkspaceFault) as caught:
+    with pytest.raises(WorkspaceError) as caught:
         workspace.write("a", b"x", append=True)
     assert caught.value.problem is Problem.TOO_BIG
-    with pytest.raises(WorkspaceFault) as caught:
+    with pytest.raises(WorkspaceError) as caught:
         workspace.write("b", bytes(400_001))
     assert caught.value.problem is Problem.FULL
     workspace.write("a", bytes(500_000))
     workspace.write("folder/b", bytes(400_000))
     workspace.write("c", b"x")
     for path in ("d", "folder/d", "other/d"):
-        with pytest.raises(WorkspaceFault) as caught:
+        with pytest.raises(WorkspaceError) as caught:
             workspace.write(path, b"x")
         assert caught.value.problem is Problem.TOO_MANY
     workspace.write("c", b"y")
@@ -320,12 +320,12 @@ def test_what_a_process_left_behind_is_bounded_as_well(tmp_path: Path) -> None:
     folder = workspace.made()
     for number in range(300):
         (folder / f"{number:03}").write_bytes(b"")
-    with pytest.raises(WorkspaceFault) as caught:
+    with pytest.raises(WorkspaceError) as caught:
         workspace.write("one more", b"")
     assert caught.value.problem is Problem.TOO_MANY
     assert len(workspace.list().entries) == len(workspace.glob("*").entries) == 11
     (folder / "long").write_bytes(bytes(2_000_000))
-    with pytest.raises(WorkspaceFault) as caught:
+    with pytest.raises(WorkspaceError) as caught:
         workspace.read("long")
     assert caught.value.problem is Problem.TOO_BIG
 

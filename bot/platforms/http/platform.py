@@ -18,7 +18,7 @@ from pydantic import SecretStr
 from starlette.requests import Request
 
 from bot.platforms.base import Accepted, Deliver, Limits, Outgoing, QueueFull, Receipt, SendFailed
-from bot.platforms.http.wire import MAX_TEXT_CHARS, Posted, PostedSender, Refusal, bot_id, message_body, said_body
+from bot.platforms.http.wire import MAX_TEXT_CHARS, Posted, PostedSender, RequestError, bot_id, message_body, said_body
 from bot.platforms.mentions import Hear
 from function_calls.context import Kind, MessageContext, MessageKey, Quoted, Sender
 from services.clock import Clock
@@ -65,13 +65,13 @@ class Callers(Protocol):
         """Whether the request bears this kind of credentials, valid or not."""
 
     def identify(self, request: Request) -> Caller:
-        """Who calls. Raises Refusal (401)."""
+        """Who calls. Raises RequestError (401)."""
 
     def enter(self, caller: Caller, chat: str, /) -> None:
-        """Return when the caller may read and write in `chat`. Raises Refusal (403)."""
+        """Return when the caller may read and write in `chat`. Raises RequestError (403)."""
 
     def speaker(self, caller: Caller, chat: str, posted: PostedSender, /) -> Speaker:
-        """Whose message it is. Raises Refusal (400, 403)."""
+        """Whose message it is. Raises RequestError (400, 403)."""
 
     def role(self, chat: str, member: str, /) -> Role | None:
         """The member's role now; None when nobody can tell."""
@@ -100,7 +100,9 @@ class Programs:
 
     def identify(self, request: Request) -> Caller:
         if not bears(request, self._token):
-            raise Refusal(401, "unauthorized", "this needs the header `Authorization: Bearer <platforms.http.token>`")
+            raise RequestError(
+                401, "unauthorized", "this needs the header `Authorization: Bearer <platforms.http.token>`"
+            )
         return Caller(member=None)
 
     def enter(self, _caller: Caller, _chat: str) -> None:
@@ -108,7 +110,7 @@ class Programs:
 
     def speaker(self, _caller: Caller, chat: str, posted: PostedSender) -> Speaker:
         if posted.id is None:
-            raise Refusal(400, "bad_request", "sender.id: is required", field="sender.id")
+            raise RequestError(400, "bad_request", "sender.id: is required", field="sender.id")
         role = posted.role.capped(self._max_role)
         self._roles[chat, posted.id] = role
         self._roles.move_to_end((chat, posted.id))
@@ -516,7 +518,7 @@ class HttpPlatform:
 
     async def receive(self, caller: Caller, chat: str, posted: Posted) -> Accepted:
         """Hand a posted message to the daemon, after those of its chat that came before; durable when it returns.
-        Raises Refusal."""
+        Raises RequestError."""
         self.callers.enter(caller, chat)
         speaker = self.callers.speaker(caller, chat, posted.sender)
         lock = self._receiving.get(chat)
@@ -533,9 +535,9 @@ class HttpPlatform:
         except QueueFull as error:
             status = 503 if error.limit == "limits.queue_total" else 429
             said = f"nothing was accepted, because {error}; send it again"
-            raise Refusal(status, "queue_full", said, retry_after_seconds=_QUEUE_FULL_SECONDS) from error
+            raise RequestError(status, "queue_full", said, retry_after_seconds=_QUEUE_FULL_SECONDS) from error
         except BadUnit as error:
-            raise Refusal(400, "bad_request", "the message cannot be stored") from error
+            raise RequestError(400, "bad_request", "the message cannot be stored") from error
         except StoreError as error:
             raise _unavailable() from error
 
@@ -602,7 +604,7 @@ class HttpPlatform:
         found = await self.feed.find(chat, posted.reply_to, Viewer(speaker.id))
         if found is None:
             if posted.kind == "choice":
-                raise Refusal(400, "bad_request", "reply_to: no such message here", field="reply_to")
+                raise RequestError(400, "bad_request", "reply_to: no such message here", field="reply_to")
             return _Quotation(Quoted(posted.reply_to, from_bot=is_bots(posted.reply_to)), {}, None)
         event: JsonObject = orjson.loads(found.body)
         sender = event.get("sender", {})
@@ -626,9 +628,9 @@ def _shown(posted: Posted, quoted: _Quotation | None) -> str:
         return posted.text
     label = quoted.labels.get(posted.text) if quoted else None
     if label is None:
-        raise Refusal(400, "bad_request", "text: is not one of the choices of that message", field="text")
+        raise RequestError(400, "bad_request", "text: is not one of the choices of that message", field="text")
     return label
 
 
-def _unavailable() -> Refusal:
-    return Refusal(503, "unavailable", "nothing was accepted; send it again", retry_after_seconds=2)
+def _unavailable() -> RequestError:
+    return RequestError(503, "unavailable", "nothing was accepted; send it again", retry_after_seconds=2)

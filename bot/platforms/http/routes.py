@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from bot.platforms.base import Accepted
 from bot.platforms.http.platform import Caller, HttpPlatform
-from bot.platforms.http.wire import MAX_BODY_BYTES, Refusal, read_posted, status_body, with_cursor
+from bot.platforms.http.wire import MAX_BODY_BYTES, RequestError, read_posted, status_body, with_cursor
 from services.refs import JsonValue
 from services.store.port import StoreError
 from services.store.turns.http_events import Event, Viewer
@@ -107,11 +107,11 @@ _BODY_SECONDS = 15.0
 
 
 def authenticate(platforms: Sequence[HttpPlatform], request: Request) -> tuple[HttpPlatform, Caller]:
-    """The platform that knows the request's kind of credentials, and who calls. Raises Refusal (401)."""
+    """The platform that knows the request's kind of credentials, and who calls. Raises RequestError (401)."""
     for platform in platforms:
         if platform.callers.claims(request):
             return platform, platform.callers.identify(request)
-    raise Refusal(401, "unauthorized", "this needs a token")
+    raise RequestError(401, "unauthorized", "this needs a token")
 
 
 def chat_routes(platforms: Sequence[HttpPlatform]) -> list[Route]:
@@ -137,7 +137,7 @@ def chat_routes(platforms: Sequence[HttpPlatform]) -> list[Route]:
                 return EventStream(platform, chat, viewer, cursor, first)
             return json_response(await _poll(platform, chat, viewer, cursor, first, seconds))
         except StoreError as error:
-            raise Refusal(503, "unavailable", "the events cannot be read now", retry_after_seconds=2) from error
+            raise RequestError(503, "unavailable", "the events cannot be read now", retry_after_seconds=2) from error
 
     return [
         Route("/api/v1/chats/{chat}/messages", post_message, methods=["POST"]),
@@ -146,12 +146,12 @@ def chat_routes(platforms: Sequence[HttpPlatform]) -> list[Route]:
 
 
 def _check_room(platform: HttpPlatform, member: str, seconds: int | None) -> None:
-    """Return when a stream, or a poll that waits so many seconds, may begin. Raises Refusal (429, 503)."""
+    """Return when a stream, or a poll that waits so many seconds, may begin. Raises RequestError (429, 503)."""
     feed, limits = platform.feed, platform.stream_limits
     if seconds and member and feed.listeners.of(member) >= limits.streams_per_member:
-        raise Refusal(429, "too_many_streams", "too many streams of this member are open", retry_after_seconds=5)
+        raise RequestError(429, "too_many_streams", "too many streams of this member are open", retry_after_seconds=5)
     if feed.ended or (seconds != 0 and not feed.listeners.make_room(member, limits.streams)):
-        raise Refusal(503, "unavailable", "too many streams are open", retry_after_seconds=5)
+        raise RequestError(503, "unavailable", "too many streams are open", retry_after_seconds=5)
 
 
 async def _start(request: Request, platform: HttpPlatform, chat: str, viewer: Viewer) -> tuple[int, list[Event]]:
@@ -177,7 +177,7 @@ async def _poll(
             if listener.is_superseded:
                 break
             if listener.is_dismissed():
-                raise Refusal(401, "unauthorized", "the token was changed meanwhile")
+                raise RequestError(401, "unauthorized", "the token was changed meanwhile")
             if events or left <= 0 or platform.feed.ended:
                 break
             await listener.wait(min(left, platform.stream_limits.poll_seconds))
@@ -190,18 +190,18 @@ async def _poll(
 
 
 async def body_of(request: Request) -> bytes:
-    """The body of a request. Raises Refusal when it is too large or too slow."""
+    """The body of a request. Raises RequestError when it is too large or too slow."""
     body = bytearray()
     try:
         async with asyncio.timeout(_BODY_SECONDS):
             async for part in request.stream():
                 body += part
                 if len(body) > MAX_BODY_BYTES:
-                    raise Refusal(413, "too_large", f"the body is larger than {MAX_BODY_BYTES} bytes")
+                    raise RequestError(413, "too_large", f"the body is larger than {MAX_BODY_BYTES} bytes")
     except TimeoutError as error:
-        raise Refusal(408, "too_slow", f"the body did not arrive within {_BODY_SECONDS:.0f} seconds") from error
+        raise RequestError(408, "too_slow", f"the body did not arrive within {_BODY_SECONDS:.0f} seconds") from error
     except ClientDisconnect as error:
-        raise Refusal(400, "bad_request", "the body ended early") from error
+        raise RequestError(400, "bad_request", "the body ended early") from error
     return bytes(body)
 
 
@@ -211,8 +211,8 @@ def json_response(value: JsonValue, status: int = 200) -> Response:
 
 
 async def answer_refusal(_request: Request, refusal: Exception) -> Response:
-    """The answer to a request that raised Refusal: an exception handler for Starlette."""
-    if not isinstance(refusal, Refusal):
+    """The answer to a request that raised RequestError: an exception handler for Starlette."""
+    if not isinstance(refusal, RequestError):
         raise refusal
     response = json_response(refusal.as_json(), refusal.status)
     if refusal.retry_after_seconds is not None:
@@ -226,11 +226,11 @@ def _chat_of(request: Request) -> str:
     chat = unicodedata.normalize("NFC", str(request.path_params["chat"]))
     if not chat.strip() or len(chat) > _MAX_CHAT_CHARS or not chat.isprintable():
         rule = f"is 1 to {_MAX_CHAT_CHARS} characters without control characters"
-        raise Refusal(400, "bad_request", f"chat: {rule}", field="chat")
+        raise RequestError(400, "bad_request", f"chat: {rule}", field="chat")
     return chat
 
 
 def _number(field: str, text: str, least: int, most: int) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= 19 and least <= int(text) <= most):
-        raise Refusal(400, "bad_request", f"{field}: is a number from {least} to {most}", field=field)
+        raise RequestError(400, "bad_request", f"{field}: is a number from {least} to {most}", field=field)
     return int(text)

@@ -24,7 +24,7 @@ _DIRECTION_MARKS = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u
 Body = TypeVar("Body", bound=BaseModel)
 
 
-class Refusal(Exception):
+class RequestError(Exception):
     """A request that is not served: the HTTP status, a code for programs and a sentence for people."""
 
     def __init__(
@@ -92,32 +92,32 @@ class Posted(BaseModel):
 
 
 def read_posted(body: bytes) -> Posted:
-    """The message in `body`. Raises Refusal that names the first wrong field."""
+    """The message in `body`. Raises RequestError that names the first wrong field."""
     posted = read_body(Posted, body)
     if posted.id.startswith(BOT_ID_PREFIX):
-        raise Refusal(400, "bad_request", f"id: must not begin with {BOT_ID_PREFIX!r}", field="id")
+        raise RequestError(400, "bad_request", f"id: must not begin with {BOT_ID_PREFIX!r}", field="id")
     if posted.kind == "choice" and posted.reply_to is None:
-        raise Refusal(400, "bad_request", "reply_to: a choice names the message it belongs to", field="reply_to")
+        raise RequestError(400, "bad_request", "reply_to: a choice names the message it belongs to", field="reply_to")
     return posted
 
 
 def read_body(model: type[Body], body: bytes) -> Body:
-    """The JSON object in `body` as `model`. Raises Refusal that names the first wrong field."""
+    """The JSON object in `body` as `model`. Raises RequestError that names the first wrong field."""
     try:
         return model.model_validate(orjson.loads(body))
     except orjson.JSONDecodeError as error:
-        raise Refusal(400, "invalid_json", f"the body is not JSON: {error.msg}") from error
+        raise RequestError(400, "invalid_json", f"the body is not JSON: {error.msg}") from error
     except ValidationError as error:
         raise _refusal_of(error) from error
 
 
-def _refusal_of(error: ValidationError) -> Refusal:
+def _refusal_of(error: ValidationError) -> RequestError:
     fault = error.errors(include_url=False, include_input=False)[0]
     field = ".".join(str(part) for part in fault["loc"])
     if field == "text" and fault["type"] == "string_too_long":
-        return Refusal(413, "too_large", f"text: more than {MAX_TEXT_CHARS} characters", field=field)
+        return RequestError(413, "too_large", f"text: more than {MAX_TEXT_CHARS} characters", field=field)
     where = f"{field}: " if field else ""
-    return Refusal(400, "bad_request", where + fault["msg"], field=field)
+    return RequestError(400, "bad_request", where + fault["msg"], field=field)
 
 
 def said_body(context: MessageContext, shown: str) -> str:

@@ -13,7 +13,7 @@ import structlog
 
 from bot.platforms.base import Deliver, Limits, LinkState, Outgoing, Receipt, SendFailed
 from bot.platforms.irc.inbound import OWN_IDS, REPLY_TAG, Inbound
-from bot.platforms.irc.registration import Refused
+from bot.platforms.irc.registration import RegistrationError
 from bot.platforms.irc.session import Absent, Session
 from bot.platforms.irc.state import WantedChannels
 from bot.platforms.irc.text import Ctcp, Interrupted, Progress, ctcp, ctcp_answer, lines_of, without_spaces
@@ -467,7 +467,7 @@ class IrcPlatform:
                 )
                 longest = policy.wait_after(failures)
                 self._lost(str(problem), self._jitter(longest / 2, longest))
-            except Refused as problem:
+            except RegistrationError as problem:
                 failures += 1
                 self._lost(str(problem), self._jitter(pause.longest_delay_seconds / 2, pause.longest_delay_seconds))
             self._session = None
@@ -565,7 +565,7 @@ async def probe(settings: IrcSettings, clock: Clock) -> str:
     session = Session(connection, settings, WantedChannels((), settings.account, clock.monotonic), clock, deadlines)
     try:
         await deadlines.run(_let_in(session), clock.monotonic() + PROBE_SECONDS)
-    except (ConnectionLost, Refused) as problem:
+    except (ConnectionLost, RegistrationError) as problem:
         raise CannotUse(str(problem)) from problem
     except TimeoutError:
         raise CannotUse(f"it did not let the bot in within {PROBE_SECONDS:g} s") from None

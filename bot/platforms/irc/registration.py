@@ -168,7 +168,7 @@ _REFUSED = {
 }
 
 
-class Refused(Exception):
+class RegistrationError(Exception):
     """The server does not let the bot in as it is set up; to come back soon will not help."""
 
 
@@ -202,7 +202,7 @@ class Registration:
         ]
 
     def take(self, line: Line) -> list[bytes]:
-        """The lines that answer `line`. Raises Refused."""
+        """The lines that answer `line`. Raises RegistrationError."""
         match line.command:
             case "CAP":
                 return self._cap(line)
@@ -220,7 +220,7 @@ class Registration:
         if line.command in _NICK_REFUSED and not self.is_welcome:
             return self._next_nick(_NICK_REFUSED[line.command])
         if line.command in _REFUSED:
-            raise Refused(_REFUSED[line.command])
+            raise RegistrationError(_REFUSED[line.command])
         return []
 
     def _cap(self, line: Line) -> list[bytes]:
@@ -277,7 +277,7 @@ class Registration:
 
     def _without_proof(self, why: str) -> list[bytes]:
         if self._settings.sasl.required:
-            raise Refused(f"SASL: {why}")
+            raise RegistrationError(f"SASL: {why}")
         self._proved = True
         return self._end_of_caps()
 
@@ -285,13 +285,13 @@ class Registration:
         try:
             self.trying = next(self._nicks)
         except StopIteration:
-            raise Refused(f"no nick is free: {self.trying!r} is {why}") from None
+            raise RegistrationError(f"no nick is free: {self.trying!r} is {why}") from None
         return [encode("NICK", self.trying)]
 
     def _welcome(self) -> list[bytes]:
         self.is_welcome = True
         if not self._proved and self._settings.sasl.required:
-            raise Refused("SASL: the server does not know capabilities")
+            raise RegistrationError("SASL: the server does not know capabilities")
         self._negotiates = False
         return []
 

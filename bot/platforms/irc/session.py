@@ -196,7 +196,7 @@ class Session:
     async def lines(self, on_ready: Callable[[], None]) -> AsyncGenerator[Line, None]:
         """Get in and keep things up; what the server says, each line once its changes are noted, but for departures:
         who goes is known until the next line. `on_ready` is called when the server has let us in. Raises ConnectionLost
-        and Refused."""
+        and RegistrationError."""
         tasks = [
             asyncio.create_task(one) for one in (self._connection.keep_alive(), self._write_soon(), self._upkeep())
         ]

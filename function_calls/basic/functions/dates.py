@@ -7,7 +7,7 @@ import math
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from function_calls.basic.codes import RunCode, RunFault
+from function_calls.basic.codes import RunCode, RunError
 from function_calls.basic.functions.declaring import ANY, DATE, NUMBER, WHOLE, Kind, LanguageFunction, also, function
 from function_calls.basic.functions.formatting import Unit, day_name, month_name, unit_of
 from function_calls.basic.moments import HINT, Form, Moment, days_later, read, within_calendar
@@ -27,7 +27,7 @@ _DAYS = {"week": 7, "day": 1}
 def moment_of(world: World, value: JsonValue, name: str) -> Moment:
     moment = read(value, lambda: world.now().tzinfo) if type(value) is str else None
     if moment is None:
-        raise RunFault(RunCode.BAD_VALUE, f"{name} needs a date, not {kind_of(value)}; {HINT}")
+        raise RunError(RunCode.BAD_VALUE, f"{name} needs a date, not {kind_of(value)}; {HINT}")
     return moment
 
 
@@ -40,7 +40,7 @@ def date_add(world: World, *values: JsonValue) -> JsonValue:
         raise _no_unit("DATEADD")
     count = as_number(number)
     if count is None:
-        raise RunFault(
+        raise RunError(
             RunCode.WRONG_TYPE, f"DATEADD needs a date, a number and a unit, not {kind_of(number)} as number"
         )
     return str(_later(world, moment_of(world, date, "DATEADD"), count, unit))
@@ -48,7 +48,7 @@ def date_add(world: World, *values: JsonValue) -> JsonValue:
 
 def _later(world: World, moment: Moment, count: int | float, unit: Unit) -> Moment:
     if abs(count) > MOST_SECONDS:
-        raise RunFault(RunCode.BAD_VALUE, "the date would be beyond the years 1 to 9999")
+        raise RunError(RunCode.BAD_VALUE, "the date would be beyond the years 1 to 9999")
     if unit in _MONTHS:
         if moment.form == "time":
             return moment
@@ -83,7 +83,7 @@ def date_diff(world: World, *values: JsonValue) -> JsonValue:
         raise _no_unit("DATEDIFF")
     start, end = moment_of(world, first, "DATEDIFF"), moment_of(world, last, "DATEDIFF")
     if (start.form == "time") != (end.form == "time"):
-        raise RunFault(RunCode.BAD_VALUE, "DATEDIFF cannot compare a date with a time without one")
+        raise RunError(RunCode.BAD_VALUE, "DATEDIFF cannot compare a date with a time without one")
     return _difference(world, start.at, end.at, unit)
 
 
@@ -116,8 +116,8 @@ def _unit_word(value: JsonValue) -> Unit | None:
     return unit_of(value) if type(value) is str and len(value) <= 20 else None
 
 
-def _no_unit(name: str) -> RunFault:
-    return RunFault(RunCode.BAD_VALUE, f"{name} knows the units {UNITS}; this is none of them")
+def _no_unit(name: str) -> RunError:
+    return RunError(RunCode.BAD_VALUE, f"{name} knows the units {UNITS}; this is none of them")
 
 
 def _wall(world: World, form: Form) -> Moment:
@@ -140,7 +140,7 @@ def _date(world: World, *values: JsonValue) -> JsonValue:
         return _from_parts(*(int(number_of(value)) for value in values))
     moment = moment_of(world, values[0], "DATE")
     if len(values) == 2 or moment.form == "time":
-        raise RunFault(RunCode.BAD_VALUE, f"DATE needs a date, or a year, a month and a day; {HINT}")
+        raise RunError(RunCode.BAD_VALUE, f"DATE needs a date, or a year, a month and a day; {HINT}")
     return str(Moment(moment.at, "date"))
 
 
@@ -158,7 +158,7 @@ def _time(world: World, *values: JsonValue) -> JsonValue:
 
 def _date_value(moment: Moment) -> JsonValue:
     if moment.form == "time":
-        raise RunFault(RunCode.BAD_VALUE, f"this is a time without a date; {HINT}")
+        raise RunError(RunCode.BAD_VALUE, f"this is a time without a date; {HINT}")
     return str(Moment(moment.at, "date"))
 
 
@@ -168,7 +168,7 @@ def _weekday_name(world: World, value: JsonValue, short: JsonValue = None) -> Js
     if number is None:
         return day_name(_dated(moment_of(world, value, "WEEKDAYNAME")).weekday(), world.language, short=bool(short))
     if not 1 <= number <= 7:
-        raise RunFault(RunCode.BAD_VALUE, "WEEKDAYNAME knows the days 1 (Sunday) to 7 (Saturday)")
+        raise RunError(RunCode.BAD_VALUE, "WEEKDAYNAME knows the days 1 (Sunday) to 7 (Saturday)")
     return day_name((int(number) + 5) % 7, world.language, short=bool(short))
 
 
@@ -176,13 +176,13 @@ def _month_name(world: World, value: JsonValue, short: JsonValue = None) -> Json
     number = as_number(value)
     month = int(number) if number is not None else _dated(moment_of(world, value, "MONTHNAME")).month
     if not 1 <= month <= 12:
-        raise RunFault(RunCode.BAD_VALUE, "MONTHNAME knows the months 1 to 12")
+        raise RunError(RunCode.BAD_VALUE, "MONTHNAME knows the months 1 to 12")
     return month_name(month, world.language, short=bool(short))
 
 
 def _dated(moment: Moment) -> datetime:
     if moment.form == "time":
-        raise RunFault(RunCode.BAD_VALUE, f"this is a time without a date; {HINT}")
+        raise RunError(RunCode.BAD_VALUE, f"this is a time without a date; {HINT}")
     return moment.at
 
 
@@ -200,7 +200,7 @@ def _unix(world: World, *values: JsonValue) -> JsonValue:
 
 def _from_unix(world: World, seconds: int | float) -> JsonValue:
     if abs(seconds) > MOST_SECONDS:
-        raise RunFault(RunCode.BAD_VALUE, "the date would be beyond the years 1 to 9999")
+        raise RunError(RunCode.BAD_VALUE, "the date would be beyond the years 1 to 9999")
     start = datetime(1970, 1, 1, tzinfo=UTC)
     at = within_calendar(lambda: (start + timedelta(seconds=round(seconds))).astimezone(world.now().tzinfo))
     return str(Moment(at.replace(tzinfo=None), "both"))

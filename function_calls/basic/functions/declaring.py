@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from function_calls.basic.codes import RunCode, RunFault
+from function_calls.basic.codes import RunCode, RunError
 from function_calls.basic.measuring import LARGEST, shallow_size, too_large
 from function_calls.basic.moments import HINT, read
 from function_calls.basic.values import as_number, kind_of, text_of
@@ -30,7 +30,7 @@ class LanguageFunction:
     most: int | None
     """Arguments; None: any number."""
     run: Callable[[World, Sequence[JsonValue]], JsonValue]
-    """Raises RunFault and nothing else. Changes no argument."""
+    """Raises RunError and nothing else. Changes no argument."""
     usage: str
     """How it is written, `LEFT(text, count)`."""
     about: str
@@ -114,7 +114,7 @@ def function(
     world: bool = False,
 ) -> LanguageFunction:
     """The function whose name stands at the start of its usage. It takes at least `fewest` of these kinds (all), with
-    `more` any number of the last one. `do` gets them as read, behind the world where it wants that, and raises RunFault
+    `more` any number of the last one. `do` gets them as read, behind the world where it wants that, and raises RunError
     alone."""
     name = usage.split("(", 1)[0]
     least = len(takes) if fewest is None else fewest
@@ -122,7 +122,7 @@ def function(
 
     def run(at: World, arguments: Sequence[JsonValue]) -> JsonValue:
         if len(arguments) < least or (most is not None and len(arguments) > most):
-            raise RunFault(RunCode.WRONG_TYPE, f"{name} is written {usage}")
+            raise RunError(RunCode.WRONG_TYPE, f"{name} is written {usage}")
         values = [
             _read(name, takes, takes[min(place, len(takes) - 1)], at, place, value)
             for place, value in enumerate(arguments)
@@ -161,4 +161,4 @@ def _read(name: str, takes: Sequence[Kind], kind: Kind, world: World, place: int
     needs = words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
     which = f" as its {_NTH[place]} value" if len(words) > 1 and place < len(_NTH) else ""
     code = RunCode.BAD_VALUE if type(value) is str and kind is DATE else RunCode.WRONG_TYPE
-    raise RunFault(code, f"{name} needs {needs}, not {kind_of(value)}{which}{kind.hint}")
+    raise RunError(code, f"{name} needs {needs}, not {kind_of(value)}{which}{kind.hint}")

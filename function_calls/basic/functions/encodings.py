@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import NoReturn
 from urllib.parse import quote, unquote
 
-from function_calls.basic.codes import RunCode, RunFault
+from function_calls.basic.codes import RunCode, RunError
 from function_calls.basic.functions.declaring import ANY, TEXT, also, function
 from function_calls.basic.measuring import DEEPEST, LARGEST, check_length, size_of, too_large
 from function_calls.basic.values import as_number, settled, taken_in, text_of
@@ -24,7 +24,7 @@ _OTHER_WORDS = frozenset(("null", "true", "false", "yes", "no", "on", "off", "y"
 
 
 def yaml_of(value: JsonValue) -> str:
-    """In blocks, ended by a line's end. Raises RunFault (MEMORY) for what would be too large or is too deep."""
+    """In blocks, ended by a line's end. Raises RunError (MEMORY) for what would be too large or is too deep."""
     if size_of(value, LARGEST) > LARGEST:
         raise too_large("the YAML")
     made: list[str] = []
@@ -80,7 +80,7 @@ def _parse_json(text: str) -> JsonValue:
     try:
         value = json.loads(text, parse_int=_whole, parse_float=_fraction, parse_constant=_constant)
     except json.JSONDecodeError as error:
-        raise RunFault(
+        raise RunError(
             RunCode.BAD_VALUE, f"PARSEJSON: this is no JSON, from line {error.lineno}, column {error.colno} on"
         ) from None
     if _DANGEROUS.search(text):
@@ -102,12 +102,12 @@ def _refuse_heavy(text: str) -> None:
         elif found.group() in "]}":
             depth -= 1
         if depth > DEEPEST:
-            raise RunFault(RunCode.BAD_VALUE, f"PARSEJSON reads JSON up to {DEEPEST} brackets deep")
+            raise RunError(RunCode.BAD_VALUE, f"PARSEJSON reads JSON up to {DEEPEST} brackets deep")
 
 
 def _whole(digits: str) -> int | float:
     if len(digits) > _LONGEST_INT:
-        raise RunFault(RunCode.BAD_VALUE, "PARSEJSON: a number is too large")
+        raise RunError(RunCode.BAD_VALUE, "PARSEJSON: a number is too large")
     return settled(int(digits))
 
 
@@ -116,7 +116,7 @@ def _fraction(digits: str) -> int | float:
 
 
 def _constant(name: str) -> NoReturn:
-    raise RunFault(RunCode.BAD_VALUE, f"PARSEJSON: {name} is no number of JSON")
+    raise RunError(RunCode.BAD_VALUE, f"PARSEJSON: {name} is no number of JSON")
 
 
 def _cleaned(value: JsonValue) -> JsonValue:
@@ -142,7 +142,7 @@ def _from_base64(text: str) -> JsonValue:
     try:
         found = base64.b64decode(packed + "=" * (-len(packed) % 4), validate=True).decode("utf-8")
     except (binascii.Error, ValueError):
-        raise RunFault(RunCode.BAD_VALUE, "FROMBASE64: this is no text in Base64") from None
+        raise RunError(RunCode.BAD_VALUE, "FROMBASE64: this is no text in Base64") from None
     return found.replace("\0", "")
 
 

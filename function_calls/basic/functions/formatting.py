@@ -9,7 +9,7 @@ from decimal import ROUND_HALF_UP, Context, Decimal
 from types import MappingProxyType
 from typing import NamedTuple
 
-from function_calls.basic.codes import RunCode, RunFault
+from function_calls.basic.codes import RunCode, RunError
 from function_calls.basic.functions.declaring import ANY, DATE, TEXT, also, function
 from function_calls.basic.measuring import check_length
 from function_calls.basic.moments import Moment, read
@@ -129,17 +129,17 @@ _SHORT = 60
 
 def format_date(moment: Moment, pattern: str, language: str) -> str:
     """The moment as the pattern wants it. `MM` is the month, and minutes where it stands behind hours or before
-    seconds. `hh` counts to 12 only where AM or PM is written too. Raises RunFault (BAD_VALUE) for a pattern without any
+    seconds. `hh` counts to 12 only where AM or PM is written too. Raises RunError (BAD_VALUE) for a pattern without any
     part of a date, or where the moment lacks what it asks for."""
     pieces = _pieces(pattern)
     asked = {piece.name for piece in pieces} - {""}
     if not asked:
-        raise RunFault(
+        raise RunError(
             RunCode.BAD_VALUE,
             f"FORMAT finds nothing of a date in the pattern `{pattern[:_SHORT]}`; dd/MM/yyyy HH:mm is one",
         )
     if moment.form == "time" and asked & {"year", "month", "day"}:
-        raise RunFault(RunCode.BAD_VALUE, "FORMAT has a time without a date, and the pattern asks for the date")
+        raise RunError(RunCode.BAD_VALUE, "FORMAT has a time without a date, and the pattern asks for the date")
     return "".join(_written(piece, moment.at, language, twelve="half" in asked) for piece in pieces)
 
 
@@ -295,9 +295,9 @@ _REGIONS: Mapping[str, str] = MappingProxyType(
 
 def format_number(number: int | float, pattern: str, language: str) -> str | None:
     """The number as the pattern wants it, a half rounded away from zero; None where it is no pattern for numbers.
-    Raises RunFault (BAD_VALUE) for a place whose ways are not known here, or a pattern that is too long."""
+    Raises RunError (BAD_VALUE) for a place whose ways are not known here, or a pattern that is too long."""
     if len(pattern) > _LONGEST:
-        raise RunFault(RunCode.BAD_VALUE, f"a pattern for FORMAT has {_LONGEST} characters at the most")
+        raise RunError(RunCode.BAD_VALUE, f"a pattern for FORMAT has {_LONGEST} characters at the most")
     exact = Decimal(repr(number))
     found = _NAMED.fullmatch(_WORDS.get(pattern.strip().lower(), pattern))
     if found:
@@ -336,7 +336,7 @@ def _place(written: str | None, language: str) -> _Place:
     key = written.lower().replace("_", "-")
     key = _REGIONS.get(key, _REGIONS.get(_short(key), _short(key)))
     if key not in _PLACES:
-        raise RunFault(
+        raise RunError(
             RunCode.BAD_VALUE,
             f"FORMAT does not know how numbers are written in [{written}]; it knows {', '.join(_PLACES)}",
         )
@@ -419,11 +419,11 @@ _TEXT_MARKS = re.compile("[@!><&]")
 
 def _format(world: World, value: JsonValue, pattern: str = "") -> JsonValue:
     if type(value) in (list, dict):
-        raise RunFault(RunCode.WRONG_TYPE, f"FORMAT needs a number, a date or a text, not {kind_of(value)}")
+        raise RunError(RunCode.WRONG_TYPE, f"FORMAT needs a number, a date or a text, not {kind_of(value)}")
     if value is None or value == "" or not pattern:
         return text_of(value)
     if len(pattern) > _LONGEST:
-        raise RunFault(RunCode.BAD_VALUE, f"a pattern for FORMAT has {_LONGEST} characters at the most")
+        raise RunError(RunCode.BAD_VALUE, f"a pattern for FORMAT has {_LONGEST} characters at the most")
     number = None if type(value) is bool else as_number(value)
     if number is not None:
         made = format_number(number, pattern, world.language)
@@ -436,7 +436,7 @@ def _format(world: World, value: JsonValue, pattern: str = "") -> JsonValue:
         return _text(text_of(value), pattern)
     what = "number" if number is not None else "text"
     known = "#,##0.00, 0000, 0%, n, F2, C2[pt]" if number is not None else "@, !, < and >, and none for dates fits it"
-    raise RunFault(RunCode.BAD_VALUE, f"FORMAT knows no pattern `{pattern[:_SHORT]}` for a {what}; it knows {known}")
+    raise RunError(RunCode.BAD_VALUE, f"FORMAT knows no pattern `{pattern[:_SHORT]}` for a {what}; it knows {known}")
 
 
 def _text(text: str, pattern: str) -> str:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from function_calls.basic.codes import RunCode, RunFault
+from function_calls.basic.codes import RunCode, RunError
 from function_calls.basic.functions.declaring import ANY, GROUP, LIST, MAP, NUMBER, SERIES, TEXT, WHOLE, also, function
 from function_calls.basic.measuring import check_count, check_size
 from function_calls.basic.values import (
@@ -50,7 +50,7 @@ def _last(value: JsonValue, count: JsonValue = None) -> JsonValue:
 def _end(value: JsonValue, place: int) -> JsonValue:
     """Of a text, its word there."""
     if type(value) is dict:
-        raise RunFault(RunCode.WRONG_TYPE, "FIRST and LAST need a list or a text, not a map")
+        raise RunError(RunCode.WRONG_TYPE, "FIRST and LAST need a list or a text, not a map")
     if type(value) is list:
         return value[place] if value else None
     words = text_of(value).split(None, 1) if place == 0 else text_of(value).rsplit(None, 1)
@@ -64,9 +64,9 @@ def _part(value: JsonValue, count: JsonValue, place: int) -> JsonValue:
         item = _end(value, place)
         return member(item, text_of(count)) if type(item) is dict else None
     if number < 0 or number != int(number):
-        raise RunFault(RunCode.BAD_VALUE, f"FIRST and LAST need a whole number of items, not {text_of(count)}")
+        raise RunError(RunCode.BAD_VALUE, f"FIRST and LAST need a whole number of items, not {text_of(count)}")
     if type(value) is dict:
-        raise RunFault(RunCode.WRONG_TYPE, "FIRST and LAST need a list or a text, not a map")
+        raise RunError(RunCode.WRONG_TYPE, "FIRST and LAST need a list or a text, not a map")
     items = value if type(value) is list else text_of(value).split()
     most = int(number)
     return items[:most] if place == 0 else items[len(items) - min(most, len(items)) :]
@@ -80,7 +80,7 @@ def _index_of(series: JsonValue, value: JsonValue) -> JsonValue:
 
 
 def column(items: Iterable[JsonValue], name: str) -> list[Any]:
-    """This member of every row. Raises RunFault for an item that has no members."""
+    """This member of every row. Raises RunError for an item that has no members."""
     return [member(item, name) for item in items]
 
 
@@ -96,25 +96,25 @@ def _numbers(items: list[Any], name: str | None, what: str) -> list[int | float]
             continue
         number = as_amount(value, mark) if type(value) is str else as_number(value)
         if number is None:
-            raise RunFault(RunCode.WRONG_TYPE, f"{what} needs numbers; item {place}{where} is {kind_of(value)}")
+            raise RunError(RunCode.WRONG_TYPE, f"{what} needs numbers; item {place}{where} is {kind_of(value)}")
         numbers.append(number)
     return numbers
 
 
 def _check_column(items: list[Any], values: list[Any], name: str) -> None:
-    """Raises RunFault for a column that no row has, which would be taken for one that has nothing in it."""
+    """Raises RunError for a column that no row has, which would be taken for one that has nothing in it."""
     rows = [item for item in items if type(item) is dict]
     if not rows or not all(map(is_null, values)) or any(_has_key(row, name) for row in rows):
         return
     known = ", ".join(some_of(tuple(dict.fromkeys(key for row in rows for key in row))))
-    raise RunFault(RunCode.BAD_VALUE, f"no row has a column {name!r}; there are: {known}")
+    raise RunError(RunCode.BAD_VALUE, f"no row has a column {name!r}; there are: {known}")
 
 
 def _total(numbers: list[int | float]) -> int | float:
     try:
         return settled(sum(numbers))
     except OverflowError:
-        raise RunFault(RunCode.BAD_VALUE, "the number is too large") from None
+        raise RunError(RunCode.BAD_VALUE, "the number is too large") from None
 
 
 def _sum(items: list[Any], name: str | None = None) -> JsonValue:
@@ -164,7 +164,7 @@ def _compared(values: tuple[JsonValue, ...], name: str) -> list[Any]:
             return numbers
     for value in kept:
         if type(value) in (list, dict):
-            raise RunFault(RunCode.WRONG_TYPE, f"{name} compares numbers or texts, not {kind_of(value)}")
+            raise RunError(RunCode.WRONG_TYPE, f"{name} compares numbers or texts, not {kind_of(value)}")
     return kept
 
 
@@ -316,20 +316,20 @@ def _items(value: JsonValue, name: str) -> list[Any]:
     if value is None:
         return []
     if type(value) is not list:
-        raise RunFault(RunCode.WRONG_TYPE, f"{name} needs a list to put things into, not {kind_of(value)}")
+        raise RunError(RunCode.WRONG_TYPE, f"{name} needs a list to put things into, not {kind_of(value)}")
     return value
 
 
 def _insert(items: list[Any], index: int, value: JsonValue) -> JsonValue:
     check_count(len(items) + 1, "the list")
     if not 0 <= index <= len(items):
-        raise RunFault(RunCode.NO_SUCH_INDEX, f"INSERTAT cannot reach {index}: the list has {len(items)} items, from 0")
+        raise RunError(RunCode.NO_SUCH_INDEX, f"INSERTAT cannot reach {index}: the list has {len(items)} items, from 0")
     return [*items[:index], value, *items[index:]]
 
 
 def _remove_at(items: list[Any], index: int) -> JsonValue:
     if not 0 <= index < len(items):
-        raise RunFault(RunCode.NO_SUCH_INDEX, f"there is no item {index}: the list has {len(items)}, from 0")
+        raise RunError(RunCode.NO_SUCH_INDEX, f"there is no item {index}: the list has {len(items)}, from 0")
     return [*items[:index], *items[index + 1 :]]
 
 
@@ -400,7 +400,7 @@ def _range(one: int | float, *others: int | float) -> JsonValue:
     first, last = (one, others[0]) if others else (1, one)
     step = others[1] if len(others) > 1 else (1 if first <= last else -1)
     if not step:
-        raise RunFault(RunCode.BAD_VALUE, "RANGE cannot go on in steps of 0")
+        raise RunError(RunCode.BAD_VALUE, "RANGE cannot go on in steps of 0")
     if (last - first) / step < 0:
         return []
     steps = (last - first) / step

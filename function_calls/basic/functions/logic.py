@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from function_calls.basic.codes import RunCode, RunFault
+from function_calls.basic.codes import RunCode, RunError
 from function_calls.basic.functions.declaring import ANY, TEXT, WHOLE, also, function
 from function_calls.basic.functions.numbers import rounded
 from function_calls.basic.moments import HINT, read
@@ -70,7 +70,7 @@ def _to_boolean(value: JsonValue) -> JsonValue:
     if meant is None:
         number = as_number(value)
         if number is None:
-            raise RunFault(
+            raise RunError(
                 RunCode.BAD_VALUE, "CBOOL knows true, false, yes, no, on, off, 1 and 0; the text is none of them"
             )
         return bool(number)
@@ -82,14 +82,14 @@ def _to_number(value: JsonValue) -> int | float:
     if number is None:
         code = RunCode.BAD_VALUE if type(value) is str else RunCode.WRONG_TYPE
         hint = ": this text is none" if type(value) is str and value else f", not {kind_of(value)}"
-        raise RunFault(code, f"a number is needed here, such as 12 or 3.5{hint}")
+        raise RunError(code, f"a number is needed here, such as 12 or 3.5{hint}")
     return number
 
 
 def _to_date(world: World, value: JsonValue) -> JsonValue:
     moment = read(value, lambda: world.now().tzinfo) if type(value) is str else None
     if moment is None:
-        raise RunFault(RunCode.BAD_VALUE, f"CDATE needs a date, not {kind_of(value)}; {HINT}")
+        raise RunError(RunCode.BAD_VALUE, f"CDATE needs a date, not {kind_of(value)}; {HINT}")
     return str(moment)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Any
 
-from function_calls.basic.codes import RunCode, RunFault
+from function_calls.basic.codes import RunCode, RunError
 from function_calls.basic.functions.declaring import ANY, LIST, NUMBER, TEXT, WHOLE, LanguageFunction, also, function
 from function_calls.basic.values import OPERATORS, as_number, kind_of, settled
 from function_calls.basic.world import World
@@ -44,9 +44,9 @@ def _of_reals(name: str, reckon: Callable[..., float]) -> Callable[..., JsonValu
         try:
             return settled(reckon(*numbers))
         except OverflowError:
-            raise RunFault(RunCode.BAD_VALUE, f"{name}: the number is too large") from None
+            raise RunError(RunCode.BAD_VALUE, f"{name}: the number is too large") from None
         except (ValueError, ZeroDivisionError):
-            raise RunFault(RunCode.BAD_VALUE, f"{name} has no result for this number") from None
+            raise RunError(RunCode.BAD_VALUE, f"{name} has no result for this number") from None
 
     return run
 
@@ -157,7 +157,7 @@ def _random(world: World, low: JsonValue = None, high: JsonValue = None) -> Json
     ends = as_number(first), as_number(last)
     if ends[0] is None or ends[1] is None:
         wrong = first if ends[0] is None else last
-        raise RunFault(RunCode.WRONG_TYPE, f"RANDOM needs two numbers, not {kind_of(wrong)}")
+        raise RunError(RunCode.WRONG_TYPE, f"RANDOM needs two numbers, not {kind_of(wrong)}")
     least, most = sorted((int(ends[0]), int(ends[1])))
     return settled(world.random.randint(least, most))
 

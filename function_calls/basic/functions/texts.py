@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from function_calls.basic.codes import RunCode, RunFault
+from function_calls.basic.codes import RunCode, RunError
 from function_calls.basic.functions.declaring import ANY, GROUP, LIST, TEXT, WHOLE, also, function
 from function_calls.basic.measuring import MOST_ITEMS, check_count, check_length
 from function_calls.basic.values import as_number, is_in, kind_of, order, text_of
@@ -27,7 +27,7 @@ def _string(one: JsonValue, two: JsonValue) -> JsonValue:
     count, text = (one, two) if as_number(one) is not None else (two, one)
     number = as_number(count)
     if number is None or type(text) in (list, dict):
-        raise RunFault(RunCode.WRONG_TYPE, 'STRING needs a number and a text: STRING(3, "-")')
+        raise RunError(RunCode.WRONG_TYPE, 'STRING needs a number and a text: STRING(3, "-")')
     return _repeat(text_of(text)[:1], int(number))
 
 
@@ -37,19 +37,19 @@ def _space(count: int) -> JsonValue:
 
 def _reverse(value: JsonValue) -> JsonValue:
     if type(value) is dict:
-        raise RunFault(RunCode.WRONG_TYPE, "REVERSE needs a list or a text, not a map")
+        raise RunError(RunCode.WRONG_TYPE, "REVERSE needs a list or a text, not a map")
     return value[::-1] if type(value) is list else text_of(value)[::-1]
 
 
 def _chr(number: int) -> JsonValue:
     if not 1 <= number <= 0x10FFFF or 0xD800 <= number <= 0xDFFF:
-        raise RunFault(RunCode.BAD_VALUE, f"CHR knows no character {number}")
+        raise RunError(RunCode.BAD_VALUE, f"CHR knows no character {number}")
     return chr(number)
 
 
 def _asc(text: str) -> JsonValue:
     if not text:
-        raise RunFault(RunCode.BAD_VALUE, "ASC needs a character, and the text is empty")
+        raise RunError(RunCode.BAD_VALUE, "ASC needs a character, and the text is empty")
     return ord(text[0])
 
 
@@ -207,7 +207,7 @@ def _right(text: str, count: int) -> JsonValue:
 
 def _mid(text: str, start: int, count: int | None = None) -> JsonValue:
     if start < 1:
-        raise RunFault(RunCode.BAD_VALUE, "MID counts the characters from 1")
+        raise RunError(RunCode.BAD_VALUE, "MID counts the characters from 1")
     end = len(text) if count is None else start - 1 + max(count, 0)
     return text[start - 1 : end]
 
@@ -215,7 +215,7 @@ def _mid(text: str, start: int, count: int | None = None) -> JsonValue:
 def _instr(*values: JsonValue) -> JsonValue:
     """INSTR([start,] text, part), and with the start last, as many write it."""
     if any(type(value) in (list, dict) for value in values):
-        raise RunFault(RunCode.WRONG_TYPE, "INSTR looks for a text in a text; for lists there is INDEXOF")
+        raise RunError(RunCode.WRONG_TYPE, "INSTR looks for a text in a text; for lists there is INDEXOF")
     if len(values) < 3:
         return text_of(values[0]).find(text_of(values[1])) + 1
     first, last = as_number(values[0]), as_number(values[2])
@@ -224,7 +224,7 @@ def _instr(*values: JsonValue) -> JsonValue:
     elif last is not None:
         text, part, start = values[0], values[1], last
     else:
-        raise RunFault(RunCode.WRONG_TYPE, f"INSTR starts at a number, not at {kind_of(values[0])}")
+        raise RunError(RunCode.WRONG_TYPE, f"INSTR starts at a number, not at {kind_of(values[0])}")
     return text_of(text).find(text_of(part), max(int(start) - 1, 0)) + 1
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from function_calls.basic.codes import RunCode, RunFault
+from function_calls.basic.codes import RunCode, RunError
 from function_calls.basic.keywords import ScriptRun, Value
 from function_calls.basic.values import some_of
 from services.patterns import visible_line
 from services.scripts.files import MOST_ROWS as MOST_CSV_ROWS
-from services.scripts.files import CsvFault, ScriptFileTooLarge
-from services.scripts.filters import FilterFault
+from services.scripts.files import CsvError, ScriptFileTooLarge
+from services.scripts.filters import FilterError
 from services.scripts.memory import LONGEST_NAME, MOST_BYTES, MOST_NAMES, BadName, MemoryFull, NoDuration
-from services.scripts.records import RecordFault, RecordProblem
+from services.scripts.records import RecordError, RecordProblem
 from services.scripts.tables import LONGEST_ID, BadRowId, BadTableName, Busy, NoKey, RowExists, TableFull, TableLimits
 from services.scripts.tables import LONGEST_NAME as LONGEST_TABLE_NAME
 from services.scripts.values import NotKeepable, TooLarge
@@ -33,11 +33,11 @@ _MEMORY = frozenset(
 
 @contextmanager
 def told(run: ScriptRun, name: str = "") -> Iterator[None]:
-    """Turns what a service refuses into a RunFault in the chat's language. `name`: of the table, file or value that it
+    """Turns what a service refuses into a RunError in the chat's language. `name`: of the table, file or value that it
     is about."""
     try:
         yield
-    except (FilterFault, RecordFault, CsvFault) as fault:
+    except (FilterError, RecordError, CsvError) as fault:
         raise _of_a_problem(run, fault, name) from None
     except (TableFull, MemoryFull) as full:
         raise fault_of(run, RunCode.NOT_ALLOWED, _full(full), **_LIMITS, name=name) from None
@@ -60,10 +60,10 @@ def told(run: ScriptRun, name: str = "") -> Iterator[None]:
         raise fault_of(run, RunCode.UNAVAILABLE, key, name=name) from None
 
 
-def fault_of(run: ScriptRun, code: RunCode, key: str, **values: object) -> RunFault:
+def fault_of(run: ScriptRun, code: RunCode, key: str, **values: object) -> RunError:
     """The fault with the sentence `script_data.<key>`; of what strangers may have put into its values, one line."""
     shown = {name: _one_line(value) if isinstance(value, str) else value for name, value in values.items()}
-    return RunFault(code, run.call.say(f"script_data.{key}", **shown))
+    return RunError(code, run.call.say(f"script_data.{key}", **shown))
 
 
 def _one_line(value: str) -> str:
@@ -72,13 +72,13 @@ def _one_line(value: str) -> str:
     return visible_line(shown)[:_LONGEST_SHOWN]
 
 
-def wrong_type(run: ScriptRun, key: str) -> RunFault:
+def wrong_type(run: ScriptRun, key: str) -> RunError:
     """The fault for a value that is none of those that may stand there: the sentence `script_data.wrong.<key>`."""
     return fault_of(run, RunCode.WRONG_TYPE, f"wrong.{key}")
 
 
 def text_in(run: ScriptRun, value: Value, key: str) -> str:
-    """The text that names something. Raises RunFault (`script_data.wrong.<key>`) for what names nothing."""
+    """The text that names something. Raises RunError (`script_data.wrong.<key>`) for what names nothing."""
     if isinstance(value, str) and value.strip():
         return value
     if isinstance(value, int | float) and not isinstance(value, bool):
@@ -109,18 +109,18 @@ def _full(full: TableFull | MemoryFull) -> str:
     return "memory_full" if isinstance(full, MemoryFull) else f"table_full.{full.of}"
 
 
-def _of_a_problem(run: ScriptRun, fault: FilterFault | RecordFault | CsvFault, name: str) -> RunFault:
-    if isinstance(fault, FilterFault):
+def _of_a_problem(run: ScriptRun, fault: FilterError | RecordError | CsvError, name: str) -> RunError:
+    if isinstance(fault, FilterError):
         key, at = f"filter.{fault.problem}", fault.position
         said = run.call.say(f"script_data.{key}", found=visible_line(fault.found)[:_LONGEST_SHOWN])
         where = run.call.say("script_data.filter_at", position=at, problem=said) if at else said
-        return RunFault(RunCode.BAD_VALUE, where)
-    if isinstance(fault, RecordFault):
+        return RunError(RunCode.BAD_VALUE, where)
+    if isinstance(fault, RecordError):
         code = RunCode.MEMORY if fault.problem in _MEMORY else RunCode.BAD_VALUE
         kind = run.call.say(f"script_data.records.kinds.{fault.value}") if fault.value else ""
         shown = ", ".join(map(_one_line, some_of(fault.columns)))
         found = _one_line(fault.found)
         said = f"script_data.records.{fault.problem}"
-        return RunFault(code, run.call.say(said, found=found, columns=shown, row=fault.row, kind=kind))
+        return RunError(code, run.call.say(said, found=found, columns=shown, row=fault.row, kind=kind))
     most = MOST_CSV_ROWS if fault.problem == "too_many_rows" else 1000
     return fault_of(run, RunCode.BAD_VALUE, f"csv.{fault.problem}", name=name, line=fault.line, most=most)

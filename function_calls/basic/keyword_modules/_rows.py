@@ -26,7 +26,7 @@ from services.scripts.filters import (
     Constant,
     Field,
     Filter,
-    FilterFault,
+    FilterError,
     Problem,
     test_of,
 )
@@ -59,7 +59,7 @@ class Rows:
     async def find(self, table: Value, wanted: Filter) -> list[JsonObject]:
         """The rows of a table that fit: those of the file of that name beside the script, then those that scripts have
         saved under it. Without a limit at most `MOST_UNASKED`; the chat is told when there are more. Raises
-        RunFault."""
+        RunError."""
         name = text_in(self._run, table, "table")
         most = MOST_UNASKED if wanted.limit is None else min(wanted.limit, MOST_RESULTS)
         of_file = await self._of_file(name)
@@ -81,7 +81,7 @@ class Rows:
         return rows[:most]
 
     async def of(self, data: Value) -> list[Value]:
-        """The rows that `data` is: a list, one map, or by its name the rows of a table. Raises RunFault."""
+        """The rows that `data` is: a list, one map, or by its name the rows of a table. Raises RunError."""
         if isinstance(data, str):
             return list(await self.find(data, Filter(limit=MOST_RESULTS)))
         if data is None:
@@ -91,7 +91,7 @@ class Rows:
         raise wrong_type(self._run, "rows")
 
     async def narrowed(self, data: Value, wanted: Filter) -> list[Value]:
-        """The rows of `data` that fit, in their order. Raises RunFault."""
+        """The rows of `data` that fit, in their order. Raises RunError."""
         if isinstance(data, str):
             return list(await self.find(data, wanted if wanted.limit is not None else _unlimited(wanted)))
         with told(self._run):
@@ -146,7 +146,7 @@ def now_of(run: ScriptRun, clock: Clock) -> datetime:
 
 def place_of(run: ScriptRun, table: Value) -> TablePlace:
     """The table of that name as this run sees it: the chat's own, or the one of all chats where the operator shares it.
-    Raises RunFault and BadTableName."""
+    Raises RunError and BadTableName."""
     name = text_in(run, table, "table")
     folded = name.strip().casefold()
     is_shared = any(name_matches(pattern.casefold(), folded) for pattern in run.grants.shared_tables)
@@ -155,7 +155,7 @@ def place_of(run: ScriptRun, table: Value) -> TablePlace:
 
 def filter_in(run: ScriptRun, given: Value) -> Filter:
     """What a script asks for: a text, one in parts, a condition of WHERE, a map of fields that have to be equal, or the
-    id of a row. NULL asks for nothing, so that an id that is not known finds no row. Raises RunFault."""
+    id of a row. NULL asks for nothing, so that an id that is not known finds no row. Raises RunError."""
     with told(run):
         if given is ALL:
             return Filter()
@@ -181,7 +181,7 @@ def no_filter(given: Value) -> str:
         return ""
     try:
         filter_of(given)
-    except FilterFault as fault:
+    except FilterError as fault:
         where = f" from character {fault.position} on" if fault.position else ""
         return f"this filter cannot be read{where}; {_RIGHT}"
     return f"this filter ends where a value belongs; {_RIGHT}" if _NO_VALUE.search(given) else ""
@@ -213,7 +213,7 @@ def asks(parts: Sequence[Value]) -> bool:
     """Whether a text in parts asks for something, or is meant to; else it is a name or an id."""
     try:
         filter_of_parts(parts)
-    except FilterFault as fault:
+    except FilterError as fault:
         own = "".join(part for part in parts if isinstance(part, str))
         return bool(set(own) & set("=<>")) or (fault.problem is Problem.VALUE_HERE and asks([_written(parts)]))
     return True
@@ -224,7 +224,7 @@ def _written(parts: Sequence[Value]) -> str:
 
 
 def limit_in(run: ScriptRun, limit: Value) -> int | None:
-    """How many rows at the most; None where the script leaves that open. Raises RunFault."""
+    """How many rows at the most; None where the script leaves that open. Raises RunError."""
     if limit is None:
         return None
     number = as_number(limit)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from function_calls.basic.codes import RunCode, RunFault
+from function_calls.basic.codes import RunCode, RunError
 from function_calls.basic.keywords import Asks, ScriptRun, Value, basic_keyword
 from function_calls.basic.run.calling import call_function, tool_name
 from function_calls.basic.run.session import worded
@@ -26,7 +26,7 @@ async def call(run: ScriptRun, name: Value, arguments: Value = None, named: Valu
     """Run a function by its name, with a map of arguments or with values in the order of its parameters. Gives what the
     function gives: facts, and its words as `text`."""
     if not isinstance(name, str) or not name.strip():
-        raise RunFault(RunCode.BAD_VALUE, run.call.say("basic.call.no_name"))
+        raise RunError(RunCode.BAD_VALUE, run.call.say("basic.call.no_name"))
     if isinstance(named, dict):
         return await call_function(run, name, {str(one): value for one, value in named.items()})
     return await call_function(run, name, arguments if isinstance(arguments, list) else [])
@@ -40,10 +40,10 @@ async def use_mcp(run: ScriptRun, server: Value, tool: Value, arguments: Value =
     if not all(names):
         raise worded(run, RunCode.BAD_VALUE, "mcp.names")
     if arguments is not None and not isinstance(arguments, dict):
-        raise RunFault(RunCode.WRONG_TYPE, f"the arguments of USE MCP are a map, not {kind_of(arguments)}")
+        raise RunError(RunCode.WRONG_TYPE, f"the arguments of USE MCP are a map, not {kind_of(arguments)}")
     wanted = f"mcp__{names[0]}__{names[1]}"
     if tool_name(wanted) != wanted:
-        raise RunFault(RunCode.NO_SUCH_THING, run.call.say("basic.call.unknown", name=wanted[:100]))
+        raise RunError(RunCode.NO_SUCH_THING, run.call.say("basic.call.unknown", name=wanted[:100]))
     return await call_function(run, wanted, arguments or {})
 
 
@@ -56,12 +56,12 @@ async def use_tool(run: ScriptRun, tool: Value, *, at_hand: AtHand) -> Value:
     if found is None:
         if any(spec.name.casefold() == name.casefold() for spec in run.call.functions()):
             return run.call.say("tools.always", name=name)
-        raise RunFault(RunCode.NO_SUCH_THING, run.call.say("tools.unknown", names=name))
+        raise RunError(RunCode.NO_SUCH_THING, run.call.say("tools.unknown", names=name))
     before = at_hand.of(run.context.chat)
     if found in before:
         return run.call.say("tools.taken_before", names=found)
     if len(before) >= MOST_AT_HAND:
-        raise RunFault(RunCode.NOT_ALLOWED, run.call.say("tools.too_many", most=MOST_AT_HAND, names=", ".join(before)))
+        raise RunError(RunCode.NOT_ALLOWED, run.call.say("tools.too_many", most=MOST_AT_HAND, names=", ".join(before)))
     await at_hand.take(run.context.chat, [found], run.context.sender.ref)
     return run.call.say("tools.taken", names=found)
 
@@ -111,10 +111,10 @@ async def wait(run: ScriptRun, seconds: Value, *, clock: Clock) -> None:
     """Go on after so many seconds, at most 300. The chat waits as well; nothing is said meanwhile."""
     pause = number_of(seconds)
     if not 0 <= pause <= LONGEST_SECONDS:
-        raise RunFault(RunCode.BAD_VALUE, run.call.say("basic.wait.range", most=LONGEST_SECONDS))
+        raise RunError(RunCode.BAD_VALUE, run.call.say("basic.wait.range", most=LONGEST_SECONDS))
     left = run.call.deadline - clock.monotonic() - _LEFT_SECONDS
     if pause > left:
-        raise RunFault(
+        raise RunError(
             RunCode.BAD_VALUE, run.call.say("basic.wait.left", seconds=text_of(pause), left=max(0, int(left)))
         )
     await clock.sleep(pause)

@@ -49,7 +49,7 @@ async def system_prompt(run: ScriptRun, words: Value, *, notes: ChatNotes) -> Va
 
 
 async def _put(run: ScriptRun, name: str, words: str, notes: ChatNotes, *, is_instruction: bool = False) -> None:
-    """Raises RunFault."""
+    """Raises RunError."""
     chat, by = run.context.chat, run.context.sender.ref
     if not words:
         await notes.clear(chat, run.bot, [name])

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 
-from function_calls.basic.codes import RunCode, RunFault
+from function_calls.basic.codes import RunCode, RunError
 from function_calls.basic.keywords import ScriptRun, Value, basic_keyword
 from function_calls.basic.run.session import count_up, worded
 from function_calls.basic.run.web import WebOfScripts, file_name, in_folder, loaded, media_type_of, name_in, text_in
@@ -79,7 +79,7 @@ async def download(
 ) -> Value:
     """Put what is at an address of the web into a file of this chat; gives the file's path."""
     if not isinstance(url, str):
-        raise RunFault(RunCode.WRONG_TYPE, 'a web address is a text, such as "https://example.com/list.csv"')
+        raise RunError(RunCode.WRONG_TYPE, 'a web address is a text, such as "https://example.com/list.csv"')
     answer = await web.fetch(run, url)
     return await _written(run, workspaces, name_in(answer.url) if path is None else _path(path), answer.body)
 
@@ -107,7 +107,7 @@ async def _attachment(run: ScriptRun, workspaces: Workspaces, file: Value) -> At
 
 
 def _media_type(run: ScriptRun, given: Value) -> str:
-    """What a script says a file is; empty where it says nothing. Raises RunFault for what is no media type."""
+    """What a script says a file is; empty where it says nothing. Raises RunError for what is no media type."""
     said = text_of(given).partition(";")[0].strip()
     if said and not _MEDIA_TYPE.match(said):
         raise worded(run, RunCode.BAD_VALUE, "files.no_media_type", found=visible_line(said)[:60])
@@ -134,5 +134,5 @@ def _bytes_of(run: ScriptRun, content: Value) -> bytes:
 
 def _path(path: Value) -> str:
     if not isinstance(path, str):
-        raise RunFault(RunCode.WRONG_TYPE, 'a file is named by a text, such as "notes/today.txt"')
+        raise RunError(RunCode.WRONG_TYPE, 'a file is named by a text, such as "notes/today.txt"')
     return path

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from function_calls.basic.codes import RunCode, RunFault
+from function_calls.basic.codes import RunCode, RunError
 from function_calls.basic.keywords import ScriptRun, Value, basic_keyword
 from function_calls.basic.run.session import count_up, worded
 from function_calls.basic.run.web import loaded
@@ -69,12 +69,12 @@ async def _send(run: ScriptRun, letter: Letter, mailer: Mailer, clock: Clock) ->
         raise _fault(run, error) from None
 
 
-def _fault(run: ScriptRun, error: MailError) -> RunFault:
+def _fault(run: ScriptRun, error: MailError) -> RunError:
     """What came of a letter, in our words alone."""
     text = run.call.say(f"basic.mail.problem.{error.problem}", status=error.status, **error.values)
     if error.may_pass:
         text = f"{text} {run.call.say('basic.mail.later')}"
-    return RunFault(_CODES.get(error.code, RunCode.UNAVAILABLE), text)
+    return RunError(_CODES.get(error.code, RunCode.UNAVAILABLE), text)
 
 
 def _addresses(run: ScriptRun, to: Value) -> tuple[str, ...]:

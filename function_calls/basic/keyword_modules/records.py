@@ -14,7 +14,7 @@ from services.clock import Clock
 from services.scripts.filter_texts import read_operand
 from services.scripts.filters import Filter, Order, field_getter
 from services.scripts.records import (
-    RecordFault,
+    RecordError,
     RecordProblem,
     filled,
     grouped,
@@ -177,7 +177,7 @@ async def pivot(
     rows = await Rows(run, tables, files, clock).of(data)
     with told(run):
         if total is None:
-            raise RecordFault(RecordProblem.NO_TOTAL, text_of(how))
+            raise RecordError(RecordProblem.NO_TOTAL, text_of(how))
         if field is None:
             return await beside(run, len(rows), turned, rows, names[0], "", names[1], total)
         return await beside(run, MANY, turned, rows, names[0], names[1], names[2], total)

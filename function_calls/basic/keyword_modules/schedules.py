@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 import structlog
 
-from function_calls.basic.codes import RunCode, RunFault
+from function_calls.basic.codes import RunCode, RunError
 from function_calls.basic.keywords import ScriptRun, Value, basic_keyword
 from function_calls.basic.run.calling import function_called, may_call, named_arguments
 from function_calls.basic.run.session import worded
@@ -95,7 +95,7 @@ async def set_schedule(
             ),
         )
     except Unfit as error:
-        raise RunFault(RunCode.NOT_ALLOWED, error.text) from None
+        raise RunError(RunCode.NOT_ALLOWED, error.text) from None
     except ChatFull as full:
         raise worded(run, RunCode.NOT_ALLOWED, "schedule.full", most=full.most) from None
     except BadRule:
@@ -114,7 +114,7 @@ async def clear_schedule(run: ScriptRun, tool: Value = None, *, schedules: Sched
 
 
 def _arguments(run: ScriptRun, name: str, given: Value) -> Mapping[str, Value]:
-    """What it is to run with. Raises RunFault."""
+    """What it is to run with. Raises RunError."""
     values = given if isinstance(given, list) else []
     if len(values) == 1 and isinstance(values[0], Mapping):
         return {key: value for key, value in values[0].items() if value is not None}
@@ -139,17 +139,17 @@ async def _tell_who_may(run: ScriptRun, name: str, schedules: Schedules) -> None
 
 def _check(run: ScriptRun, spec: FunctionSpec, given: Mapping[str, Value]) -> None:
     """That the script may call `spec`, and that nobody would have to be asked before: by the clock nobody is there.
-    Raises RunFault. The script itself was called by an admin, who need not be asked whether it may run again."""
+    Raises RunError. The script itself was called by an admin, who need not be asked whether it may run again."""
     if spec.name == run.tool and not given:
         return
     if spec.name != run.tool and not may_call(spec, run.grants):
-        raise RunFault(RunCode.NOT_ALLOWED, run.call.say("basic.call.not_granted", name=spec.name))
+        raise RunError(RunCode.NOT_ALLOWED, run.call.say("basic.call.not_granted", name=spec.name))
     if run.call.would_ask(spec):
         raise worded(run, RunCode.NOT_ALLOWED, "schedule.from_outside", name=spec.name)
 
 
 def _when(run: ScriptRun, text: str, schedules: Schedules, clock: Clock) -> When:
-    """Raises RunFault."""
+    """Raises RunError."""
     try:
         return _read(text, schedules.reader, clock.now(), run.call.profile.timezone.key)
     except UnclearWhen:

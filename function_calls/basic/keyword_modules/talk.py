@@ -8,7 +8,7 @@ from typing import Any
 
 import structlog
 
-from function_calls.basic.codes import RunCode, RunFault
+from function_calls.basic.codes import RunCode, RunError
 from function_calls.basic.functions import FUNCTIONS
 from function_calls.basic.keywords import Asks, ScriptRun, Value, basic_keyword
 from function_calls.basic.run.heard import ALIASES, KINDS, Heard, NotHeard, chosen, read
@@ -92,7 +92,7 @@ def _line(values: Value) -> str:
 
 
 async def _member(run: ScriptRun, name: str, members: KnownMembers) -> MemberRef | None:
-    """Whom `name` means: somebody who spoke in this chat, or None for all of it. Raises RunFault."""
+    """Whom `name` means: somebody who spoke in this chat, or None for all of it. Raises RunError."""
     context = run.context
     if _is_here(name, context):
         return None
@@ -102,17 +102,17 @@ async def _member(run: ScriptRun, name: str, members: KnownMembers) -> MemberRef
             return ref
     texts = run.call.profile.texts
     if name.count(":") >= 2:
-        raise RunFault(RunCode.NOT_ALLOWED, texts.say("basic.talk.other_chat", to=name))
+        raise RunError(RunCode.NOT_ALLOWED, texts.say("basic.talk.other_chat", to=name))
     if name.removeprefix("@").casefold() == context.sender.name.casefold():
         return context.sender.ref
     try:
         return called(name, known, context.mentions, as_mention=name.startswith("@")).ref
     except SeveralMembers as several:
-        raise RunFault(
+        raise RunError(
             RunCode.NO_SUCH_THING, texts.say("basic.talk.several", to=name, names=", ".join(several.names))
         ) from None
     except UnknownMember:
-        raise RunFault(RunCode.NO_SUCH_THING, texts.say("basic.talk.nobody", to=name)) from None
+        raise RunError(RunCode.NO_SUCH_THING, texts.say("basic.talk.nobody", to=name)) from None
 
 
 def _is_here(name: str, context: MessageContext) -> bool:
@@ -173,14 +173,14 @@ def _understood(run: ScriptRun, kind: str, choices: Sequence[str], clock: Clock,
         return chosen(choices, said) if choices else read(kind, heard)
     except NotHeard:
         if run.asked > MOST_RETRIES:
-            raise RunFault(RunCode.BAD_VALUE, texts.say("basic.hear.gave_up")) from None
+            raise RunError(RunCode.BAD_VALUE, texts.say("basic.hear.gave_up")) from None
     key = "choice" if choices else kind
     why = texts.say(f"basic.hear.{key}", choices=", ".join(choices[:_MOST_BUTTONS]))
     return Asks(why, _buttons(run, kind, choices), takes_files=not choices and kind in _OF_FILES)
 
 
 def _texts(run: ScriptRun, choices: Value) -> list[str]:
-    """What may be chosen: `AS "A", "B"`, or one list of them. Raises RunFault."""
+    """What may be chosen: `AS "A", "B"`, or one list of them. Raises RunError."""
     if choices is None:
         return []
     given = choices if isinstance(choices, list) else [choices]
@@ -188,7 +188,7 @@ def _texts(run: ScriptRun, choices: Value) -> list[str]:
         given = given[0]
     found = [text for one in given if (text := text_of(one).strip())]
     if not found or len(found) > _MOST_CHOICES:
-        raise RunFault(RunCode.BAD_VALUE, run.call.say("basic.hear.no_choices"))
+        raise RunError(RunCode.BAD_VALUE, run.call.say("basic.hear.no_choices"))
     return list(dict.fromkeys(found))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from function_calls.basic.codes import RunCode, RunFault
+from function_calls.basic.codes import RunCode, RunError
 from function_calls.basic.keywords import ScriptRun, Value, basic_keyword
 from function_calls.basic.run.model import ModelOfScripts
 from function_calls.basic.run.web import WebOfScripts
@@ -40,7 +40,7 @@ async def patch(run: ScriptRun, url: Value, data: Value = None, *, web: WebOfScr
 async def graphql(run: ScriptRun, url: Value, query: Value, variables: Value = None, *, web: WebOfScripts) -> Value:
     """Ask a GraphQL server. Gives its whole answer: `answer.data`, and `answer.errors` where something was wrong."""
     if variables is not None and not isinstance(variables, dict):
-        raise RunFault(RunCode.WRONG_TYPE, 'the variables of GRAPHQL are a map, such as {"id": 1}')
+        raise RunError(RunCode.WRONG_TYPE, 'the variables of GRAPHQL are a map, such as {"id": 1}')
     asked = {"query": text_of(query), **({"variables": variables} if variables else {})}
     return await web.send(run, "POST", _address(url), asked)
 
@@ -59,7 +59,7 @@ async def clear_headers(run: ScriptRun, *, web: WebOfScripts) -> None:
 
 def _address(url: Value) -> str:
     if not isinstance(url, str):
-        raise RunFault(RunCode.WRONG_TYPE, 'a web address is a text, such as "https://api.example.com/news"')
+        raise RunError(RunCode.WRONG_TYPE, 'a web address is a text, such as "https://api.example.com/news"')
     return url
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal as OneOf
 from typing import NoReturn, TypeVar, cast
 
-from function_calls.basic.codes import Code, ScriptFault
+from function_calls.basic.codes import Code, ScriptError
 from function_calls.basic.language.expressions import Expressions, better_told, key
 from function_calls.basic.language.open_blocks import ENDING_WORDS, Ending, OpenBlocks, Opened, is_over
 from function_calls.basic.language.reading import Reading
@@ -56,7 +56,7 @@ def _has_more(tokens: Sequence[Token], index: int) -> bool:
 
 
 One = Callable[[Cursor, list[Statement], bool], None]
-"""Reads one statement into the list; with True it stands on the line of its IF. Never raises ScriptFault."""
+"""Reads one statement into the list; with True it stands on the line of its IF. Never raises ScriptError."""
 Body = tuple[Statement, ...]
 Read = TypeVar("Read")
 _HEADERS = frozenset(("PARAM", "DESCRIPTION", "SUB", "FUNCTION"))
@@ -118,7 +118,7 @@ class Blocks:
         there for what ends it."""
         try:
             return read()
-        except ScriptFault as error:
+        except ScriptError as error:
             fault = better_told(cursor, error.fault, self._reading)
             self._reading.failed(fault, fault.at.line, fault.at.line)
             self.skip_line(cursor)
@@ -145,7 +145,7 @@ class Blocks:
         begin = cursor.index
         try:
             condition = self._condition(cursor)
-        except ScriptFault as error:
+        except ScriptError as error:
             fault = better_told(cursor, error.fault, self._reading)
             self._reading.failed(fault, fault.at.line, fault.at.line)
             cursor.index = begin
@@ -514,7 +514,7 @@ class WithMaps:
                 try:
                     entries.append(self._entry(cursor))
                     blocks.line_end(cursor, "the entry")
-                except ScriptFault as error:
+                except ScriptError as error:
                     self._reading.failed(error.fault, error.fault.at.line, error.fault.at.line)
                     self._skip(cursor, begin)
                     while cursor.now.text == ":":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NoReturn, Protocol, cast
 
-from function_calls.basic.codes import Code, Fault, ScriptFault
+from function_calls.basic.codes import Code, ScriptError, ScriptProblem
 from function_calls.basic.language.foreign import foreign_phrase, told_of, words_at
 from function_calls.basic.language.form_parts import KeywordForms, Reads, keyword_words_of
 from function_calls.basic.language.lexer import tokens_inside
@@ -68,7 +68,7 @@ class Operands(Reads, Protocol):
         """The values in the brackets at the cursor."""
 
     def check_height(self, height: int, at: At) -> None:
-        """Raise ScriptFault where too much stands on top of one another."""
+        """Raise ScriptError where too much stands on top of one another."""
 
 
 class WordValues:
@@ -90,7 +90,7 @@ class WordValues:
         }
 
     def value(self, cursor: Cursor, token: Token) -> Expression:
-        """The value that begins with the word `token` at the cursor. Raises ScriptFault."""
+        """The value that begins with the word `token` at the cursor. Raises ScriptError."""
         value = token.value
         if value in _CONSTANTS:
             cursor.index += 1
@@ -146,7 +146,7 @@ class WordValues:
         try:
             with self._reading.deeper(token.at, _OF_A_KEYWORD):
                 matched = self._forms.match(cursor, self._read, inside=True)
-        except ScriptFault as error:
+        except ScriptError as error:
             if not needs_nothing or error.fault.code is Code.TOO_DEEP:
                 raise
             matched = None
@@ -231,7 +231,7 @@ Read = Callable[[Cursor], Expression]
 
 def items(cursor: Cursor, read: Read, closer: str, *, may_end_in_comma: bool = False) -> Iterator[Expression]:
     """The values with commas between them from the open bracket at the cursor on; behind the last one the cursor stands
-    behind `closer`. Raises ScriptFault."""
+    behind `closer`. Raises ScriptError."""
     opener = cursor.take()
     while not cursor.is_symbol(closer):
         yield read(cursor)
@@ -245,7 +245,7 @@ def items(cursor: Cursor, read: Read, closer: str, *, may_end_in_comma: bool = F
 
 
 def entries(cursor: Cursor, read: Read) -> Iterator[tuple[str, Expression]]:
-    """The entries of the map that begins at the cursor. Raises ScriptFault."""
+    """The entries of the map that begins at the cursor. Raises ScriptError."""
     opener = cursor.take()
     while not cursor.is_symbol("}"):
         name = key(cursor)
@@ -260,7 +260,7 @@ def entries(cursor: Cursor, read: Read) -> Iterator[tuple[str, Expression]]:
 
 
 def key(cursor: Cursor) -> str:
-    """The key at the cursor, as written: a word, a text or a number. Raises ScriptFault."""
+    """The key at the cursor, as written: a word, a text or a number. Raises ScriptError."""
     token = cursor.now
     if token.kind not in (Kind.WORD, Kind.NUMBER, Kind.TEXT):
         cursor.fail(f"the name of an entry is missing, {cursor.found()}")
@@ -272,7 +272,7 @@ def key(cursor: Cursor) -> str:
 
 
 def close(cursor: Cursor, opener: Token, closer: str) -> None:
-    """Pass the bracket that closes. Raises ScriptFault, at the bracket that is not closed where the statement ends."""
+    """Pass the bracket that closes. Raises ScriptError, at the bracket that is not closed where the statement ends."""
     if cursor.symbol(closer):
         return
     is_behind = cursor.is_symbol(",") or cursor.is_at("THEN")
@@ -331,7 +331,7 @@ _WORD_RANKS = {"OR": 1, "AND": 2, "IN": 4, "LIKE": 4, "IS": 4, "NOT": 4, "CONTAI
 
 
 class Expressions:
-    """Reads the expressions of one script. All methods raise ScriptFault where something cannot be understood."""
+    """Reads the expressions of one script. All methods raise ScriptError where something cannot be understood."""
 
     __slots__ = ("_brackets", "_reading", "_words", "height", "highest")
 
@@ -399,7 +399,7 @@ class Expressions:
                 continue
             tokens, faults = tokens_inside(part)
             if faults:
-                raise ScriptFault(*faults[0][:3])
+                raise ScriptError(*faults[0][:3])
             cursor = Cursor(tokens)
             if cursor.is_line_end:
                 cursor.fail("nothing stands in `${}`; the name of a variable belongs there", at=part.at)
@@ -579,7 +579,7 @@ class Expressions:
             told = (
                 f"more than {HIGHEST} operators or members follow one another here; divide this into several statements"
             )
-            raise ScriptFault(at, Code.TOO_DEEP, told)
+            raise ScriptError(at, Code.TOO_DEEP, told)
 
 
 _BEGINS_VALUE = (Kind.TEXT, Kind.NUMBER, Kind.WORD)
@@ -589,14 +589,14 @@ _NO_VALUES = frozenset(
 _LONGEST_SHOWN = 30
 
 
-def better_told(cursor: Cursor, fault: Fault, reading: Reading) -> Fault:
+def better_told(cursor: Cursor, fault: ScriptProblem, reading: Reading) -> ScriptProblem:
     """What is wrong at the cursor, in words that help; `fault` itself where the word before the cursor says no more."""
     if fault.code is not Code.SYNTAX or fault.at != cursor.now.at:
         return fault
     return mistaken_word(cursor, reading) or fault
 
 
-def mistaken_word(cursor: Cursor, reading: Reading) -> Fault | None:
+def mistaken_word(cursor: Cursor, reading: Reading) -> ScriptProblem | None:
     """What the word before the cursor was mistaken for, if a value stands at the cursor."""
     if not cursor.index or cursor.now.kind not in _BEGINS_VALUE or cursor.now.value in _NO_VALUES:
         return None
@@ -606,12 +606,12 @@ def mistaken_word(cursor: Cursor, reading: Reading) -> Fault | None:
     if word.value == "IF":
         if cursor.ahead(-2).value == "END":
             return None
-        return Fault(word.at, Code.SYNTAX, "IF gives no value; write IIF(condition, value, otherwise)")
+        return ScriptProblem(word.at, Code.SYNTAX, "IF gives no value; write IIF(condition, value, otherwise)")
     if (most := reading.functions.get(word.text.lower(), (0, 0))[1]) != 0:
         shown = cursor.now.text.splitlines()[0]
         shown = shown if len(shown) <= _LONGEST_SHOWN and most == 1 else "…"
         name = str(word.value)
-        return Fault(word.at, Code.SYNTAX, f"{name} takes its values in parentheses: {name}({shown})")
+        return ScriptProblem(word.at, Code.SYNTAX, f"{name} takes its values in parentheses: {name}({shown})")
     for back in (1, 2):
         # MERGE PDF is read as the keyword MERGE first, and fails behind its second word.
         first = cursor.ahead(-back)
@@ -622,5 +622,5 @@ def mistaken_word(cursor: Cursor, reading: Reading) -> Fault | None:
         cursor.index += back
         phrase = foreign_phrase(words, reading.keywords)
         if len(phrase.split()) >= back:
-            return Fault(first.at, Code.UNKNOWN_STATEMENT, told_of(phrase))
+            return ScriptProblem(first.at, Code.UNKNOWN_STATEMENT, told_of(phrase))
     return None

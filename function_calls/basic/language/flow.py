@@ -139,7 +139,7 @@ class Flow:
 
 
 def label_name(cursor: Cursor) -> str:
-    """The name of a label at the cursor, in lower case; a number without zeros before it. Raises ScriptFault."""
+    """The name of a label at the cursor, in lower case; a number without zeros before it. Raises ScriptError."""
     token = cursor.now
     if token.kind is Kind.NUMBER and isinstance(token.value, int):
         cursor.index += 1

@@ -245,7 +245,7 @@ def _joined(shown: Sequence[str]) -> str:
 
 
 class Reads(Protocol):
-    """Reads what stands in a statement. All methods raise ScriptFault."""
+    """Reads what stands in a statement. All methods raise ScriptError."""
 
     def expression(self, cursor: Cursor) -> Expression:
         """The expression at the cursor, as long as it goes."""
@@ -280,7 +280,7 @@ class KeywordForms(Protocol):
         """Of the keywords: `SEND MAIL`."""
 
     def match(self, cursor: Cursor, read: Reads, *, inside: bool) -> MatchedForm | None:
-        """The keyword that begins at the cursor, or None. Raises ScriptFault where it begins and goes wrong."""
+        """The keyword that begins at the cursor, or None. Raises ScriptError where it begins and goes wrong."""
 
 
 class KeywordWords(NamedTuple):

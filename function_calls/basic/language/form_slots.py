@@ -6,7 +6,7 @@ from collections.abc import Callable, Container
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Protocol
 
-from function_calls.basic.codes import Code, ScriptFault
+from function_calls.basic.codes import Code, ScriptError
 from function_calls.basic.language.filter_texts import filter_text
 from function_calls.basic.language.form_parts import SlotKind
 from function_calls.basic.language.tokens import Cursor, Kind, Token
@@ -46,13 +46,13 @@ def condition_at(cursor: Cursor, read: ReadExpression) -> Expression:
     """The condition at the cursor, which then stands behind it: `["and", ["status", "=", "open"], ["or", …]]`, with
     `["not", …]` alike. The outermost is always "and" or "or"; IS NULL is `=` with NULL, the value of IN is a list or
     what gives one, that of BETWEEN a list of two. What compares nothing, such as a text that holds a condition, stays
-    the filter that it is. `read` gives the expression at a cursor. Raises ScriptFault."""
+    the filter that it is. `read` gives the expression at a cursor. Raises ScriptError."""
     found = _Reader(cursor, read).whole()
     if isinstance(found, _Bare):
         return filter_text(found.value)
     condition = found if _is_joined(found) else _list(found.at, "and", found)
     if _height(condition) > _HIGHEST:
-        raise ScriptFault(condition.at, Code.TOO_DEEP, _TOO_HIGH)
+        raise ScriptError(condition.at, Code.TOO_DEEP, _TOO_HIGH)
     return condition
 
 
@@ -232,7 +232,7 @@ def _compared(part: Expression | _Bare) -> Expression:
     value = part.value
     if isinstance(value, Name | Member) or (isinstance(value, Apply) and not value.arguments):
         return _list(value.at, _column(value), "=", Literal(value.at, True))
-    raise ScriptFault(value.at, Code.SYNTAX, _MEANT)
+    raise ScriptError(value.at, Code.SYNTAX, _MEANT)
 
 
 def _all(word: str, at: At, parts: list[Expression | _Bare]) -> Expression | _Bare:
@@ -277,7 +277,7 @@ def _name_of(expression: Expression) -> str:
         inside = ", ".join(map(_name_of, of.arguments))
         return f"{of.name}({inside})" if of.arguments else of.name
     else:
-        raise ScriptFault(expression.at, Code.SYNTAX, _MEANT)
+        raise ScriptError(expression.at, Code.SYNTAX, _MEANT)
     return ".".join(reversed(names))
 
 
@@ -297,7 +297,7 @@ _BEFORE_ASSIGNMENT = frozenset({"LET", "SET", "CONST", "THEN", "ELSE"})
 
 
 class Reads(Protocol):
-    """What reads the expressions in a statement; all raise ScriptFault."""
+    """What reads the expressions in a statement; all raise ScriptError."""
 
     def expression(self, cursor: Cursor) -> Expression:
         """The expression that begins here, as long as it goes."""
@@ -336,7 +336,7 @@ class Slots:
     """The same of conditions."""
 
     def value(self) -> Expression:
-        """An expression. Raises Absent where none begins, ScriptFault where one goes wrong behind its beginning."""
+        """An expression. Raises Absent where none begins, ScriptError where one goes wrong behind its beginning."""
         cursor, index = self.cursor, self.cursor.index
         if index in self.known:
             expression, cursor.index = self.known[index]
@@ -347,7 +347,7 @@ class Slots:
         opens = cursor.is_symbol("(", "[", "{", "#{")
         try:
             expression = self.read.expression(cursor)
-        except ScriptFault as error:
+        except ScriptError as error:
             # A bracket that is not closed is told where it stands, though it is read up to the end of the line.
             is_open = opens and cursor.index > index and (cursor.is_line_end or cursor.is_symbol(","))
             if error.fault.at > begin or error.fault.code is not Code.SYNTAX or is_open:
@@ -491,7 +491,7 @@ class Slots:
             return token.text
         text = self.read.text(token)
         if not isinstance(text, Literal):
-            raise ScriptFault(token.at, Code.SYNTAX, "a column's name cannot have `${}`")
+            raise ScriptError(token.at, Code.SYNTAX, "a column's name cannot have `${}`")
         return str(text.value)
 
     def _run(self) -> str:

@@ -261,7 +261,7 @@ class Forms:
         """The keyword that begins at the cursor, which then stands behind it; None where none does, with the cursor
         where it was. `inside`: within an expression, where it ends at what cannot belong to it. First words that are
         joined by `_` mean the same: `CREATE_TASK`.
-        Raises ScriptFault where a keyword begins and goes on in none of its forms."""
+        Raises ScriptError where a keyword begins and goes on in none of its forms."""
         token = cursor.now
         if token.kind is not Kind.WORD:
             return None

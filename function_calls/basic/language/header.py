@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn, cast
 
-from function_calls.basic.codes import Code, ScriptFault
+from function_calls.basic.codes import Code, ScriptError
 from function_calls.basic.language.form_slots import Reads
 from function_calls.basic.language.param_types import type_named
 from function_calls.basic.language.tokens import Cursor, Inner, Kind, Token
@@ -18,13 +18,13 @@ _CONSTANTS = {"TRUE": True, "FALSE": False, "NULL": None}
 
 
 def read_param(cursor: Cursor, read: Reads) -> Param:
-    """The PARAM at the cursor, which then stands at the end of its line. Raises ScriptFault with BAD_PARAM."""
+    """The PARAM at the cursor, which then stands at the end of its line. Raises ScriptError with BAD_PARAM."""
     return _ParamReader(cursor, read).param()
 
 
 def read_description(cursor: Cursor, read: Reads) -> tuple[str, At]:
     """The text of the DESCRIPTION at the cursor, and where the statement stands; empty where it has none. The cursor
-    then stands at the end of its line. Raises ScriptFault with BAD_PARAM."""
+    then stands at the end of its line. Raises ScriptError with BAD_PARAM."""
     at = cursor.take().at
     text = "" if cursor.is_line_end else _described(cursor)
     if not cursor.is_line_end:
@@ -175,7 +175,7 @@ class _ParamReader:
         if cursor.is_symbol("[", "{", "#{"):
             try:
                 return _Written(self._constant(self.read.operand(cursor)), "")
-            except ScriptFault as error:
+            except ScriptError as error:
                 if error.fault.code is Code.TOO_DEEP:
                     raise
                 raise self._fault(error.fault.message, error.fault.at) from None
@@ -190,7 +190,7 @@ class _ParamReader:
         return _Written(_plain(found, raw), raw)
 
     def _check_quotes(self, token: Token, behind: str) -> None:
-        """Raises ScriptFault for `Ann"`, which has lost its first quote and is read as words without quotes."""
+        """Raises ScriptError for `Ann"`, which has lost its first quote and is read as words without quotes."""
         if token.text.endswith('"') and token.text.count('"') == 1 and len(token.text) > 1:
             self._bad(f"a quote is missing before {token.text} behind {behind} of PARAM {self.name}", token.at)
 
@@ -205,15 +205,15 @@ class _ParamReader:
             value = self._constant(expression.operand)
             if isinstance(value, int | float):
                 return -value
-        raise ScriptFault(expression.at, Code.SYNTAX, f"PARAM {self.name} can only have values that are written out")
+        raise ScriptError(expression.at, Code.SYNTAX, f"PARAM {self.name} can only have values that are written out")
 
     def _bad(self, why: str, at: At | None = None) -> NoReturn:
         raise self._fault(why, at)
 
-    def _fault(self, why: str, at: At | None = None) -> ScriptFault:
+    def _fault(self, why: str, at: At | None = None) -> ScriptError:
         name = self.name or "city"
         right = f'write it like this: PARAM {name} AS string LIKE "an example" DESCRIPTION "what it is"'
-        return ScriptFault(at or self.cursor.now.at, Code.BAD_PARAM, f"{why}; {right}")
+        return ScriptError(at or self.cursor.now.at, Code.BAD_PARAM, f"{why}; {right}")
 
 
 def _plain(found: Sequence[Token], raw: str) -> JsonValue:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, NamedTuple
 from unicodedata import category, decimal, normalize
 
-from function_calls.basic.codes import Code, Fault
+from function_calls.basic.codes import Code, ScriptProblem
 from function_calls.basic.language.comments import FORBIDDEN, MEANT, QUOTES, begins_text, forbidden, out_of_place
 from function_calls.basic.language.quoted import Quoted, goes_on, goes_on_with_rows, parts_of, quoted
 from function_calls.basic.language.tokens import Inner, Kind, Token
@@ -22,7 +22,7 @@ class Scanned:
 
     def __init__(self, text: str, line: int, base: int) -> None:
         self.text = text
-        self.faults: list[Fault] = []
+        self.faults: list[ScriptProblem] = []
         self.tokens: list[Token] = []
         self.brackets: list[str] = []
         """Those that are open."""
@@ -59,7 +59,7 @@ class Scanned:
         """Something is wrong here. Of a line only the first fault counts."""
         if at.line not in self._faulty:
             self._faulty.add(at.line)
-            self.faults.append(Fault(at, code, message))
+            self.faults.append(ScriptProblem(at, code, message))
 
     def drop_forbidden(self) -> None:
         """Put a space where a character stands that no script may hold."""
@@ -218,7 +218,7 @@ _MOST_DIGITS = 300
 """More are no number that anybody counts with."""
 
 
-def tokens_of(text: str) -> tuple[list[Token], list[Fault]]:
+def tokens_of(text: str) -> tuple[list[Token], list[ScriptProblem]]:
     """The tokens of a script, the last one END, and what is wrong with its characters: one fault a line at the most.
 
     Never raises. A line with a fault keeps the tokens that can be made of it, with what the author must have meant,
@@ -234,7 +234,7 @@ def as_lines(text: str) -> str:
     return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
 
 
-def tokens_inside(inner: Inner) -> tuple[list[Token], list[Fault]]:
+def tokens_inside(inner: Inner) -> tuple[list[Token], list[ScriptProblem]]:
     """The same for what stands in `${…}`, with its places in the script."""
     made = Scanned(inner.source, inner.at.line, -inner.at.column)
     made.brackets.append("{")

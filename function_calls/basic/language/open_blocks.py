@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from types import MappingProxyType
 from typing import NamedTuple
 
-from function_calls.basic.codes import Code, Fault, ScriptFault
+from function_calls.basic.codes import Code, ScriptError, ScriptProblem
 from function_calls.basic.language.reading import Reading
 from function_calls.basic.language.scopes import is_assignment
 from function_calls.basic.language.tokens import Cursor, Kind, Token
@@ -182,7 +182,7 @@ class OpenBlocks:
         """A block of this kind begins with `token`, and lasts. Raises TooManyBlocks."""
         try:
             self._reading.enter(token.at)
-        except ScriptFault as error:
+        except ScriptError as error:
             # Values in the first lines of blocks are a level deeper, and have been told before.
             while self._reading.faults and self._reading.faults[-1].code is Code.TOO_DEEP:
                 self._reading.faults.pop()
@@ -398,7 +398,7 @@ _ENDS_OF: Mapping[str, tuple[str, ...]] = MappingProxyType(
 """A word behind the opener that makes it likely."""
 
 
-def mended(tokens: Sequence[Token], knows: Callable[[Token], bool]) -> tuple[list[Token], list[Fault]]:
+def mended(tokens: Sequence[Token], knows: Callable[[Token], bool]) -> tuple[list[Token], list[ScriptProblem]]:
     """The tokens with the right words, and a fault for each wrong one. `knows`: whether a word means something."""
     found = _Mending(tokens, knows)
     found.run()
@@ -410,7 +410,7 @@ class _Mending:
 
     def __init__(self, tokens: Sequence[Token], knows: Callable[[Token], bool]) -> None:
         self.tokens = list(tokens)
-        self.faults: list[Fault] = []
+        self.faults: list[ScriptProblem] = []
         self._knows = knows
         self._words = {token.value for token in tokens if token.kind is Kind.WORD}
 
@@ -473,7 +473,7 @@ class _Mending:
         message = f"there is no statement {written}; did you mean {shown}?"
         if word == "THEN":
             message = f"THEN is missing, where `{token.text}` stands; did you mean THEN?"
-        self.faults.append(Fault(first.at, Code.UNKNOWN_STATEMENT, message))
+        self.faults.append(ScriptProblem(first.at, Code.UNKNOWN_STATEMENT, message))
         self.tokens[index] = token._replace(text=word, value=word)
 
     def _fits(self, index: int, word: str) -> bool:

@@ -7,7 +7,7 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import NamedTuple, cast
 
-from function_calls.basic.codes import Code, Fault, ScriptFault
+from function_calls.basic.codes import Code, ScriptError, ScriptProblem
 from function_calls.basic.language.blocks import Blocks, with_nexts_of_their_own
 from function_calls.basic.language.comments import comments_above, name_above
 from function_calls.basic.language.expressions import Expressions
@@ -117,16 +117,16 @@ _GO_ON = frozenset(("ELSE", "ELSEIF", "WHILE", "CATCH", "FINALLY"))
 _OPENS = frozenset(("{", "#{"))
 
 
-def without_braces(tokens: Sequence[Token]) -> tuple[list[Token], list[Fault]]:
+def without_braces(tokens: Sequence[Token]) -> tuple[list[Token], list[ScriptProblem]]:
     """The tokens without such blocks, and a fault for each."""
     kept: list[Token] = []
-    faults: list[Fault] = []
+    faults: list[ScriptProblem] = []
     begins, index = True, 0
     while index < len(tokens):
         token = tokens[index]
         if begins and token.kind is Kind.WORD and token.value in _WRITTEN and (brace := _brace_of(tokens, index)):
             told = f"blocks do not stand in braces here; write {_WRITTEN[token.value]}, each part on lines of its own"
-            faults.append(Fault(token.at, Code.SYNTAX, told))
+            faults.append(ScriptProblem(token.at, Code.SYNTAX, told))
             index = _behind(tokens, brace)
             continue
         begins = token.kind is Kind.LINE
@@ -209,12 +209,12 @@ class Parsed(NamedTuple):
 
     script: Script
     """At least one unit, also of an empty file. With faults it is what could be understood."""
-    faults: tuple[Fault, ...]
+    faults: tuple[ScriptProblem, ...]
     """In the order of the script, none twice."""
 
 
 class Header(NamedTuple):
-    """What reads PARAM and DESCRIPTION; the cursor stands at these words. Both raise ScriptFault."""
+    """What reads PARAM and DESCRIPTION; the cursor stands at these words. Both raise ScriptError."""
 
     read_param: ReadParam
     read_description: ReadDescription
@@ -243,7 +243,7 @@ def parse(text: str, forms: KeywordForms, functions: Mapping[str, Arity], header
 
 def _mended(
     written: Sequence[Token], forms: KeywordForms, functions: Mapping[str, Arity]
-) -> tuple[Sequence[Token], Survey, list[Fault]]:
+) -> tuple[Sequence[Token], Survey, list[ScriptProblem]]:
     """The tokens with the words and blocks that were nearly right mended, their names, and what was wrong."""
     names = survey(written)
     tokens, faults = without_braces(written)
@@ -269,14 +269,14 @@ def _own_header() -> Header:
     return Header(cast("ReadParam", module.read_param), cast("ReadDescription", module.read_description))
 
 
-def _in_order(faults: Iterable[Fault]) -> tuple[Fault, ...]:
-    by_place: dict[tuple[At, Code], Fault] = {}
+def _in_order(faults: Iterable[ScriptProblem]) -> tuple[ScriptProblem, ...]:
+    by_place: dict[tuple[At, Code], ScriptProblem] = {}
     for fault in faults:
         by_place.setdefault((fault.at, fault.code), fault)
     found = sorted(by_place.values(), key=lambda fault: fault.at)
     if len(found) > _MOST_FAULTS:
         more = found[_MOST_FAULTS]
-        rest = Fault(
+        rest = ScriptProblem(
             more.at, more.code, f"{len(found) - _MOST_FAULTS} more faults stand from here on; mend those before"
         )
         return (*found[:_MOST_FAULTS], rest)
@@ -334,7 +334,7 @@ class _Units:
                 self._params.append(self._header.read_param(cursor, self._statements.read))
             else:
                 self._description, self._description_at = self._header.read_description(cursor, self._statements.read)
-        except ScriptFault as error:
+        except ScriptError as error:
             self._statements.blocks.skip_line(cursor)
             self._reading.failed(error.fault, token.at.line, cursor.now.at.line)
         self._statements.blocks.line_end(cursor, str(token.value))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 
-from function_calls.basic.codes import Code, Fault, ScriptFault
+from function_calls.basic.codes import Code, ScriptError, ScriptProblem
 from function_calls.basic.language.foreign import foreign_phrase, told_of
 from function_calls.basic.language.scopes import Survey
 from function_calls.basic.nodes import At, Expression, Literal
@@ -69,23 +69,23 @@ class Reading:
         """Lines whose characters are wrong. Nothing more is said of them: what is read there is not what was meant."""
         self.definitions: Mapping[str, int] = names.definitions
         self.variables = names.variables
-        self.faults: list[Fault] = []
+        self.faults: list[ScriptProblem] = []
         self.depth = 0
         self.nearest = Nearest()
 
     def fault(self, at: At, code: Code, message: str) -> None:
         """Remember a fault behind which reading goes on as if it were none."""
-        self.failed(Fault(at, code, message), at.line, at.line)
+        self.failed(ScriptProblem(at, code, message), at.line, at.line)
 
-    def failed(self, fault: Fault, first_line: int, last_line: int) -> None:
+    def failed(self, fault: ScriptProblem, first_line: int, last_line: int) -> None:
         """The same of a statement that goes from one of these lines to the other."""
         if not any(line in self._faulty_lines for line in range(first_line, last_line + 1)):
             self.faults.append(fault)
 
     def enter(self, at: At, levels: int = 1) -> None:
-        """Go deeper; whoever calls this takes as much off `depth` again. Raises ScriptFault where it is too deep."""
+        """Go deeper; whoever calls this takes as much off `depth` again. Raises ScriptError where it is too deep."""
         if self.depth + levels > MOST_NESTED:
-            raise ScriptFault(
+            raise ScriptError(
                 at,
                 Code.TOO_DEEP,
                 f"more than {MOST_NESTED} brackets or blocks stand within one another here; put parts of it into "
@@ -112,15 +112,15 @@ class Reading:
             return not self.definitions[name]
         return name in self.functions and not self.functions[name][0]
 
-    def no_function(self, at: At, name: str, arguments: Sequence[Expression] | None = None) -> Fault:
+    def no_function(self, at: At, name: str, arguments: Sequence[Expression] | None = None) -> ScriptProblem:
         """What is called here by `name` is not there. `arguments`: what it is given, where that was read."""
         if (phrase := foreign_phrase((name.upper(),), self.keywords)) and not self.knows(name):
-            return Fault(at, Code.UNKNOWN_FUNCTION, told_of(phrase))
+            return ScriptProblem(at, Code.UNKNOWN_FUNCTION, told_of(phrase))
         known = (*(one.upper() for one in (*self.functions, *self.definitions)), *self.keywords)
         hint = self.nearest.hint((name.upper(),), known)
         if "CALL" in self.keywords:
             hint += f"; to run a function of the bot write CALL {name}({_written(arguments)})"
-        return Fault(at, Code.UNKNOWN_FUNCTION, f"there is no function {name.upper()}{hint}")
+        return ScriptProblem(at, Code.UNKNOWN_FUNCTION, f"there is no function {name.upper()}{hint}")
 
     def check_call(self, at: At, name: str, count: int, arguments: Sequence[Expression] | None = None) -> None:
         """Remember a fault if `name` cannot be called with so many values."""

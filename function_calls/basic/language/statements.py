@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import NoReturn, cast
 
-from function_calls.basic.codes import Code, ScriptFault
+from function_calls.basic.codes import Code, ScriptError
 from function_calls.basic.language.blocks import Blocks, Selects, WithMaps
 from function_calls.basic.language.comments import plain
 from function_calls.basic.language.expressions import Expressions, before, better_told, mistaken_word, unknown_phrase
@@ -170,7 +170,7 @@ class Assignments:
 
 
 class Calls:
-    """Reads them. All methods raise ScriptFault where something cannot be understood."""
+    """Reads them. All methods raise ScriptError where something cannot be understood."""
 
     __slots__ = ("_read", "_reading", "_words")
 
@@ -184,7 +184,7 @@ class Calls:
         token, named = cursor.now, cursor.ahead()
         if named.kind is not Kind.WORD or not self._reading.knows(named.text.lower()):
             if named.kind is Kind.WORD and "CALL" not in self._words.first:
-                raise ScriptFault(*self._reading.no_function(named.at, named.text.lower())[:3])
+                raise ScriptError(*self._reading.no_function(named.at, named.text.lower())[:3])
             return False
         cursor.index += 1
         into.append(Evaluate(token.at, self.called(cursor)))
@@ -237,7 +237,7 @@ _MOST_BEGUN = 8
 
 
 class NoStatements:
-    """Tells it of one script. The methods that say what is wrong raise ScriptFault."""
+    """Tells it of one script. The methods that say what is wrong raise ScriptError."""
 
     __slots__ = ("_forms", "_reading")
 
@@ -246,7 +246,7 @@ class NoStatements:
         self._reading = reading
 
     def check_foreign(self, cursor: Cursor, words: list[str]) -> None:
-        """Raise ScriptFault if the statement at the cursor begins as one of another language."""
+        """Raise ScriptError if the statement at the cursor begins as one of another language."""
         if phrase := foreign_phrase(words, self._forms.names):
             self._reading.foreign.add(phrase)
             cursor.fail(told_of(phrase), Code.UNKNOWN_STATEMENT)
@@ -257,7 +257,7 @@ class NoStatements:
         return any(belongs_to(" ".join(words[:count])) in self._reading.foreign for count in (1, 2))
 
     def check_name(self, cursor: Cursor, token: Token) -> None:
-        """Refuse what nobody calls a variable. Raises ScriptFault."""
+        """Refuse what nobody calls a variable. Raises ScriptError."""
         if token.value in _NO_NAMES:
             cursor.fail(f"{token.value} is a word of the language and cannot receive a value; choose another name")
 
@@ -299,7 +299,7 @@ class NoStatements:
         if token.kind is Kind.WORD and token.value == "THEN":
             cursor.fail("THEN belongs to an IF, but none is before it on this line")
         if fault := mistaken_word(cursor, self._reading):
-            raise ScriptFault(*fault[:3])
+            raise ScriptError(*fault[:3])
         if phrase := unknown_phrase(cursor):
             first_word = phrase.split()[0]
             if begun := self._begun_with(first_word):
@@ -318,7 +318,7 @@ class NoStatements:
     def unknown(self, cursor: Cursor, token: Token, following: Token, language: Collection[str]) -> NoReturn:
         """No statement begins with this word. `language`: those with which one does."""
         if following.kind is Kind.SYMBOL and following.text == "(":
-            raise ScriptFault(*self._reading.no_function(token.at, token.text.lower())[:3])
+            raise ScriptError(*self._reading.no_function(token.at, token.text.lower())[:3])
         name = token.text if len(token.text) <= _LONGEST_SHOWN else f"{token.text[:_LONGEST_SHOWN]}…"
         if token.text.lower() in self._reading.variables or (
             following.kind is Kind.SYMBOL and following.text in _OPERATORS
@@ -441,7 +441,7 @@ class Statements:
             self._statement(cursor, into, is_inline)
             if not cursor.is_line_end and not self._is_over(cursor, token, is_inline):
                 self._told.more(cursor, token)
-        except ScriptFault as error:
+        except ScriptError as error:
             fault = better_told(cursor, error.fault, self._reading)
             self.blocks.skip_line(cursor)
             self._reading.failed(fault, token.at.line, cursor.now.at.line)
@@ -512,7 +512,7 @@ class Statements:
         begin = cursor.index
         try:
             return self._forms.match(cursor, self._read, inside=False)
-        except ScriptFault:
+        except ScriptError:
             reached, cursor.index = cursor.index, begin
             if len(words := words_at(cursor)) == 2 and cursor.ahead(2).kind is Kind.TEXT:
                 self._told.check_foreign(cursor, words)

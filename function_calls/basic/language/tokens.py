@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from enum import Enum, auto
 from typing import NamedTuple, NoReturn
 
-from function_calls.basic.codes import Code, ScriptFault
+from function_calls.basic.codes import Code, ScriptError
 from function_calls.basic.nodes import At
 from services.refs import JsonValue
 
@@ -98,7 +98,7 @@ class Cursor:
         return True
 
     def expect(self, symbol: str, after: str) -> Token:
-        """Pass this symbol. Raises ScriptFault, which names what it should stand behind."""
+        """Pass this symbol. Raises ScriptError, which names what it should stand behind."""
         if not self.is_symbol(symbol):
             self.fail(f"`{symbol}` is missing behind {after}, {self.found()}")
         return self.take()
@@ -118,9 +118,9 @@ class Cursor:
         return f"where `{_short(token.text)}` stands"
 
     def fail(self, message: str, code: Code = Code.SYNTAX, at: At | None = None) -> NoReturn:
-        """Raise ScriptFault here, or at that place. What is missing where the script ends, or before a block's text, is
+        """Raise ScriptError here, or at that place. What is missing where the script ends, or before a block's text, is
         told where its statement stands."""
-        raise ScriptFault(at or self._place(), code, message)
+        raise ScriptError(at or self._place(), code, message)
 
     def _place(self) -> At:
         token, before = self.tokens[self.index], self.tokens[self.index - 1]

@@ -15,11 +15,11 @@ from function_calls.basic.codes import Profile
 from function_calls.basic.compiler import BasicCompiler
 from function_calls.basic.library.compiled_tools import LibraryTool, ScriptPlace, WorkFolder, packed, tool_of
 from function_calls.basic.machine.program import Program
-from function_calls.schema.definition import fault
+from function_calls.schema.definition import problem_at
 from services.scripts.basic_tools import BasicTools
 from services.storage import Storage, StorageError
 from services.store.port import StoreError, Write
-from services.threads import Crew, Threads
+from services.threads import ThreadPool, Threads
 
 _AT_ONCE = 4
 """More of them would only keep the event loop from its turn."""
@@ -51,7 +51,7 @@ class Compiling:
         """`digest`: of the compiler."""
         self.compiler = compiler
         self._digest = digest
-        self.crew = Crew(_AT_ONCE)
+        self.crew = ThreadPool(_AT_ONCE)
 
     def prefix(self, profile: Profile) -> str:
         """What the hashes begin with of all that is compiled now."""
@@ -73,7 +73,7 @@ class Compiling:
         try:
             content = storage.read(place.path)
         except StorageError as error:
-            return Compiled(place, etag, file, findings=(fault(file, str(error)),), is_unread=True)
+            return Compiled(place, etag, file, findings=(problem_at(file, str(error)),), is_unread=True)
         content_hash = self._hash(place, profile, content)
         if content_hash == known:
             return Compiled(place, etag, file, content, content_hash, is_known=True)
@@ -123,7 +123,7 @@ class Files:
 class Writing:
     """Writes both. Belongs to one event loop."""
 
-    def __init__(self, work: WorkFolder, kept: BasicTools, crew: Crew) -> None:
+    def __init__(self, work: WorkFolder, kept: BasicTools, crew: ThreadPool) -> None:
         self._work = work
         self._kept = kept
         self._crew = crew
@@ -136,12 +136,12 @@ class Writing:
                 await self._crew.begin(partial(self._put, files))
         except OSError as error:
             folder = str(self._work.of(files[0].bot))
-            problems.append(fault(folder, f"cannot be written: {error.strerror}; {_SERVES}"))
+            problems.append(problem_at(folder, f"cannot be written: {error.strerror}; {_SERVES}"))
         try:
             await self._kept.commit(rows)
         except StoreError as error:
             _log.error("tools_not_stored", problem=str(error))
-            problems.append(fault("basic_tools", f"the tools could not be stored; {_SERVES}"))
+            problems.append(problem_at("basic_tools", f"the tools could not be stored; {_SERVES}"))
         return tuple(problems)
 
     def _put(self, files: Sequence[Files]) -> None:

@@ -25,7 +25,7 @@ from function_calls.basic.library.compiled_tools import (
 from function_calls.basic.library.compiling import Compiled, Compiling, Files, Programs, Writing, text_of
 from function_calls.basic.machine.program import Program
 from function_calls.declaration import told
-from function_calls.schema.definition import fault
+from function_calls.schema.definition import problem_at
 from services.clock import Clock
 from services.scripts.basic_tools import BasicTools, KeptTool
 from services.storage import Storage, StorageError, plain_etag
@@ -326,7 +326,9 @@ class ScriptLibrary:
                 if one.severity == "error":
                     yield replace(one, message=one.message + suffix)
         for path in self._running:
-            yield fault(self._storage().place(path), "it is still being read after some seconds, and serves when it is")
+            yield problem_at(
+                self._storage().place(path), "it is still being read after some seconds, and serves when it is"
+            )
 
     async def program(self, tool: LibraryTool) -> Program:
         """The program of one of `tools`. Raises ProgramLost."""
@@ -411,12 +413,12 @@ class ScriptLibrary:
         task = asyncio.create_task(self._shop.listing.run(storage.list))
         if not await self._is_done_soon([task], _PATIENT_SECONDS):
             task.cancel()
-            self._problems = (fault(self._where, "it does not say within seconds which scripts there are"),)
+            self._problems = (problem_at(self._where, "it does not say within seconds which scripts there are"),)
             return None
         try:
             listed = task.result()
         except StorageError as error:
-            self._problems = (fault(self._where, str(error)),)
+            self._problems = (problem_at(self._where, str(error)),)
             return None
         self._problems = tuple(one for one in self._problems if one.file != self._where)
         return listed
@@ -525,7 +527,7 @@ class ScriptLibrary:
             return await self._shop.compiling.compiled(storage, place, etag, self._profile, known)
         except Exception as error:  # noqa: BLE001 - a fault of the compiler, or a stranger's storage: the others go on
             _log.error("script_not_compiled", path=place.path, exc_info=error)
-            found = fault(place.path, f"it cannot be compiled, which is no fault of the script: {told(error)}")
+            found = problem_at(place.path, f"it cannot be compiled, which is no fault of the script: {told(error)}")
             return Compiled(place, etag, place.path, findings=(found,), is_unread=True)
 
     async def _is_done_soon(self, tasks: Collection[asyncio.Task[Any]], seconds: float) -> bool:

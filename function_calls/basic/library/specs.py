@@ -15,7 +15,7 @@ from function_calls.profile import ChatProfile
 from function_calls.schema.arguments import SchemaArguments
 from function_calls.schema.commands import KIND
 from function_calls.schema.definition import build_spec
-from function_calls.spec import BEGINS_CHATS, ArgumentFault, FunctionSpec, Handler, Touch
+from function_calls.spec import BEGINS_CHATS, ArgumentError, FunctionSpec, Handler, Touch
 from services.refs import Effect, JsonObject, JsonValue
 
 _KINDS: Mapping[str, str] = {
@@ -95,18 +95,18 @@ class ArgumentsLater:
         self._made: SchemaArguments | None = None
 
     def parse(self, raw: Mapping[str, Any]) -> Any:
-        """The arguments with defaults filled in. Raises ArgumentFault."""
+        """The arguments with defaults filled in. Raises ArgumentError."""
         if self._made is None:
             self._made = SchemaArguments(self._schema)
         try:
             return self._made.parse(raw)
-        except ArgumentFault as fault:
+        except ArgumentError as fault:
             kinds = {one.name: kind for one in self._parameters if (kind := kind_of(one))}
             named = {
                 name: {**schema, KIND: kinds[name]} if schema is not None and name in kinds else schema
                 for name, schema in fault.problems.items()
             }
-            raise ArgumentFault(named, fault.missing) from None
+            raise ArgumentError(named, fault.missing) from None
 
     def said(self, raw: Mapping[str, Any], profile: ChatProfile) -> Mapping[str, Any]:
         """See `ReadsPeople`."""

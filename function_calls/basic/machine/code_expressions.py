@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any, ClassVar, NamedTuple, TypeGuard
 
-from function_calls.basic.codes import Code, Fault, RunFault
+from function_calls.basic.codes import Code, RunError, ScriptProblem
 from function_calls.basic.functions import FUNCTIONS
 from function_calls.basic.language.filter_texts import is_id, is_of_author, nodes_in, parts_beside
 from function_calls.basic.language.scopes import SESSION_VARIABLES, Scope
@@ -101,7 +101,7 @@ Task = Expression | Emit | Spot
 class Found:
     """What is known of a procedure when its code is made."""
 
-    faults: list[Fault] = field(default_factory=list)
+    faults: list[ScriptProblem] = field(default_factory=list)
     keywords: set[str] = field(default_factory=set)
     calls: set[str] = field(default_factory=set)
     """The functions that it CALLs by a name that stands there."""
@@ -119,7 +119,7 @@ class ExpressionCode:
 
     def fault(self, at: At, code: Code, message: str) -> None:
         """Something is wrong here."""
-        self._found.faults.append(Fault(at, code, message))
+        self._found.faults.append(ScriptProblem(at, code, message))
 
     def expression(self, node: Expression) -> None:
         """Append what leaves the value on the stack."""
@@ -183,7 +183,7 @@ class ExpressionCode:
         try:
             if type(value) is int or type(value) is float:
                 value = settled(value)
-        except RunFault as fault:
+        except RunError as fault:
             self.fault(node.at, Code.SYNTAX, f"{fault.detail}; a number has at most 308 digits")
         return (Emit(node.at, "const", value),)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, ClassVar, NamedTuple
 
-from function_calls.basic.codes import Code, Fault, ScriptFault
+from function_calls.basic.codes import Code, ScriptError, ScriptProblem
 from function_calls.basic.language.filter_texts import is_of_author, parts_beside, parts_of
 from function_calls.basic.language.scopes import Scope, changed_by, clears_error, own_scope, root_of, top_scope
 from function_calls.basic.machine.code_expressions import Assembly, ExpressionCode, Found, Spot
@@ -86,7 +86,7 @@ _ALSO = {"do": "while", "while": "do"}
 class Jumps:
     """Collected while the code is made, settled when all of it is there."""
 
-    def __init__(self, assembly: Assembly, faults: list[Fault]) -> None:
+    def __init__(self, assembly: Assembly, faults: list[ScriptProblem]) -> None:
         self._assembly = assembly
         self._faults = faults
         self._labels: dict[str, _Place] = {}
@@ -119,7 +119,9 @@ class Jumps:
         first = self._labels.setdefault(label.name, _Place(label.at, spot, self._path, self.loops))
         if first.spot is not spot:
             self._faults.append(
-                Fault(label.at, Code.DUPLICATE_NAME, f"the label {label.name} stands in line {first.at.line} already")
+                ScriptProblem(
+                    label.at, Code.DUPLICATE_NAME, f"the label {label.name} stands in line {first.at.line} already"
+                )
             )
 
     def go(self, at: At, label: str, comes_back: bool) -> None:
@@ -163,13 +165,13 @@ class Jumps:
                 near = get_close_matches(going.label, list(self._labels), 1)
                 hint = f"; is {near[0]} meant?" if near else ""
                 message = f"there is no label {going.label} for {going.what} in this SUB, FUNCTION or script{hint}"
-                self._faults.append(Fault(going.at, Code.UNKNOWN_LABEL, message))
+                self._faults.append(ScriptProblem(going.at, Code.UNKNOWN_LABEL, message))
             elif place.path != going.path[: len(place.path)]:
                 message = (
                     f"{going.what} {going.label} goes into a block from outside: the label in line {place.at.line} "
                     "stands within an IF, a loop or a SELECT; put it behind or before that"
                 )
-                self._faults.append(Fault(going.at, Code.MISPLACED, message))
+                self._faults.append(ScriptProblem(going.at, Code.MISPLACED, message))
             else:
                 going.target.position = place.spot.position
                 going.loops.position = place.loops
@@ -188,7 +190,7 @@ class Jumps:
 
     def _misplaced(self, at: At, statement: str, what: str) -> None:
         of = "loop" if what == "loop" else what.upper()
-        self._faults.append(Fault(at, Code.MISPLACED, f"{statement} stands in no {of}"))
+        self._faults.append(ScriptProblem(at, Code.MISPLACED, f"{statement} stands in no {of}"))
 
 
 Body = Callable[[tuple[Statement, ...]], None]
@@ -545,11 +547,11 @@ class _Made:
 
 def program_of(unit: Unit, definitions: Sequence[Define]) -> Program:
     """The program of one unit of a file, with those of the file's SUBs and FUNCTIONs that it may come to. Raises
-    ScriptFault for the first of `faults_of`."""
+    ScriptError for the first of `faults_of`."""
     parts = _parts(unit, definitions)
     faults = _faults(parts, definitions)
     if faults:
-        raise ScriptFault(*faults[0][:3])
+        raise ScriptError(*faults[0][:3])
     wanted, reached = [""], dict[str, _Made]()
     while wanted:
         name = wanted.pop()
@@ -561,7 +563,7 @@ def program_of(unit: Unit, definitions: Sequence[Define]) -> Program:
     return made(procedures, keywords, [name for part in reached.values() for name in part.found.calls])
 
 
-def faults_of(unit: Unit, definitions: Sequence[Define]) -> list[Fault]:
+def faults_of(unit: Unit, definitions: Sequence[Define]) -> list[ScriptProblem]:
     """What is wrong with GOTO and labels, EXIT and CONTINUE, calls with too few or too many values and functions that
     do not exist, in the unit and in all definitions; in the order of the script."""
     return _faults(_parts(unit, definitions), definitions)
@@ -579,17 +581,19 @@ def _parts(unit: Unit, definitions: Sequence[Define]) -> dict[str, _Made]:
     return parts
 
 
-def _faults(parts: dict[str, _Made], definitions: Sequence[Define]) -> list[Fault]:
+def _faults(parts: dict[str, _Made], definitions: Sequence[Define]) -> list[ScriptProblem]:
     faults = [fault for part in parts.values() for fault in part.found.faults]
     lines: dict[str, int] = {}
     for definition in definitions:
         first = lines.setdefault(definition.name, definition.at.line)
         if first != definition.at.line:
             message = f"there is a SUB or FUNCTION {definition.name.upper()} in line {first} already"
-            faults.append(Fault(definition.at, Code.DUPLICATE_NAME, message))
+            faults.append(ScriptProblem(definition.at, Code.DUPLICATE_NAME, message))
         doubles = {name for name in definition.parameters if definition.parameters.count(name) > 1}
         faults += [
-            Fault(definition.at, Code.DUPLICATE_NAME, f"{definition.name.upper()} has two parameters {name.upper()}")
+            ScriptProblem(
+                definition.at, Code.DUPLICATE_NAME, f"{definition.name.upper()} has two parameters {name.upper()}"
+            )
             for name in sorted(doubles)
         ]
     return sorted(set(faults), key=lambda fault: fault.at)

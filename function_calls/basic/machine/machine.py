@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 import structlog
 
-from function_calls.basic.codes import CATCHABLE, RunCode, RunFault
+from function_calls.basic.codes import CATCHABLE, RunCode, RunError
 from function_calls.basic.machine.program import Program
 from function_calls.basic.machine.values_code import PLAIN, Frame, Loop, Running, WayBack, frame_of_json
 from function_calls.basic.measuring import DEEPEST
@@ -23,10 +23,10 @@ _SLACK = 1e-9
 
 
 def counting(first: JsonValue, last: JsonValue, step: JsonValue) -> Loop:
-    """A loop that has not begun. Raises RunFault for what is no number, and for STEP 0, which would never end."""
+    """A loop that has not begun. Raises RunError for what is no number, and for STEP 0, which would never end."""
     by = number_of(step)
     if not by:
-        raise RunFault(RunCode.BAD_VALUE, "FOR with STEP 0 would never end")
+        raise RunError(RunCode.BAD_VALUE, "FOR with STEP 0 would never end")
     return [number_of(first), _NOT_BEGUN, number_of(last), by]
 
 
@@ -108,7 +108,7 @@ def copied(value: JsonValue) -> JsonValue:
 def taken(value: object, deep: int = 0) -> JsonValue:
     """The value as a script may hold it, sharing nothing with what was given: lists and maps are copied, tuples become
     lists, keys texts; whole numbers beyond 64 bits become fractions; what is no number, or larger than any, is NULL;
-    half a character is shown as a replacement. Raises RunFault (MEMORY) for what is nested too deep, and Unfit for
+    half a character is shown as a replacement. Raises RunError (MEMORY) for what is nested too deep, and Unfit for
     what is no data at all."""
     if value is None or value is True or value is False:
         return value
@@ -117,7 +117,7 @@ def taken(value: object, deep: int = 0) -> JsonValue:
     if isinstance(value, int | float):
         return _number(value)
     if deep > DEEPEST:
-        raise RunFault(RunCode.MEMORY, f"lists and maps stand more than {DEEPEST} deep within one another")
+        raise RunError(RunCode.MEMORY, f"lists and maps stand more than {DEEPEST} deep within one another")
     if isinstance(value, list | tuple):
         return [taken(item, deep + 1) for item in value]
     if isinstance(value, Mapping):
@@ -209,7 +209,7 @@ def _cut(run: Running, frame: Frame, depth: JsonValue) -> None:
 def _call(run: Running, frame: Frame, operand: JsonValue) -> None:
     name, count = operand
     if len(run.frames) > run.limits.depth:
-        raise RunFault(RunCode.DEPTH, f"{name} calls itself, or others, more than {run.limits.depth} deep")
+        raise RunError(RunCode.DEPTH, f"{name} calls itself, or others, more than {run.limits.depth} deep")
     procedure = run.procedures[name]
     stack = frame.stack
     variables = dict(zip(procedure.parameters, stack[len(stack) - count :], strict=True))
@@ -233,7 +233,7 @@ def _stop(run: Running, frame: Frame, _: JsonValue) -> Event:
 def _gosub(run: Running, frame: Frame, operand: JsonValue) -> None:
     target, depth = operand
     if len(frame.ways_back) >= run.limits.depth:
-        raise RunFault(RunCode.DEPTH, f"GOSUB without RETURN, more than {run.limits.depth} deep")
+        raise RunError(RunCode.DEPTH, f"GOSUB without RETURN, more than {run.limits.depth} deep")
     frame.ways_back.append(WayBack(frame.position, [list(loop) for loop in frame.loops]))
     del frame.loops[depth:]
     frame.position = target
@@ -253,11 +253,11 @@ def _on_error(run: Running, frame: Frame, what: JsonValue) -> None:
 
 
 def _throw(run: Running, frame: Frame, _: JsonValue) -> None:
-    raise RunFault(RunCode.THROWN, shortened(text_of(frame.stack.pop())))
+    raise RunError(RunCode.THROWN, shortened(text_of(frame.stack.pop())))
 
 
 def _assert(run: Running, frame: Frame, _: JsonValue) -> None:
-    raise RunFault(RunCode.ASSERTION, shortened(text_of(frame.stack.pop())))
+    raise RunError(RunCode.ASSERTION, shortened(text_of(frame.stack.pop())))
 
 
 def _want(run: Running, frame: Frame, _: JsonValue) -> Event:
@@ -323,7 +323,7 @@ class Machine:
         self._program = program
         self._steps = 0
         self._waits = False
-        self._fault: RunFault | None = None
+        self._fault: RunError | None = None
         self._over: Event | None = None
         self._run = Running(program.procedures, {} if top is None else top, world, limits)
         self._run.frames.append(Frame(program.procedures[""], self._run.top))
@@ -371,7 +371,7 @@ class Machine:
         if self._waits and self._fault is None and self._over is None:
             self._answer(value)
 
-    def fail(self, fault: RunFault) -> None:
+    def fail(self, fault: RunError) -> None:
         """Let the statement at which the run stands fail, which ON ERROR of the script may hold, with the next `go`. So
         fails a keyword, and so ends a run whose time is over."""
         self._fault = self._fault or fault
@@ -399,7 +399,7 @@ class Machine:
                 if self._fault is not None:
                     self._raise_fault()
                 event = wanted(run.frames[-1]) if self._waits else self._steps_until(stop)
-            except RunFault as fault:
+            except RunError as fault:
                 if not self._recovered(fault):
                     return self._failed(fault)
                 continue
@@ -407,7 +407,7 @@ class Machine:
                 self._waits = True
             if isinstance(event, Paused) and self._steps >= run.limits.steps:
                 return self._failed(
-                    RunFault(RunCode.STEPS, f"it took more than {run.limits.steps:,} steps; does a loop never end?")
+                    RunError(RunCode.STEPS, f"it took more than {run.limits.steps:,} steps; does a loop never end?")
                 )
             return event
 
@@ -480,7 +480,7 @@ class Machine:
         else:
             memory.made_inside(result)
 
-    def _recovered(self, fault: RunFault) -> bool:
+    def _recovered(self, fault: RunError) -> bool:
         """Go on where ON ERROR says, if it does. What has been said in a SUB or FUNCTION ends with it; where nothing
         has been said, the caller's word holds."""
         run = self._run
@@ -511,7 +511,7 @@ class Machine:
         frame.position, loops = frame.procedure.behind(_last(frame))
         del frame.loops[loops:]
 
-    def _failed(self, fault: RunFault) -> Failed:
+    def _failed(self, fault: RunError) -> Failed:
         frame = self._run.frames[-1]
         return Failed(fault.code, shortened(fault.detail), frame.procedure.place(_last(frame)))
 
@@ -526,7 +526,7 @@ class Machine:
             for name, value in arguments.items():
                 self._run.top[name.lower()] = argument = taken(value)
                 self._run.memory.made_inside(argument)
-        except RunFault as fault:
+        except RunError as fault:
             self._fault = fault
         except Exception as error:  # noqa: BLE001 - as in `go`: it ends this run
             self._over = self._broken(error)
@@ -541,7 +541,7 @@ class Machine:
             frame.position += 1
             self._waits = False
             self._run.memory.made_inside(answer)
-        except RunFault as fault:
+        except RunError as fault:
             self._fault = fault
         except Exception as error:  # noqa: BLE001 - as in `go`: it ends this run
             self._over = self._broken(error)
@@ -552,7 +552,7 @@ class Machine:
         run.frames.extend(frame_of_json(frame, procedures[frame["procedure"]], run.top) for frame in state["frames"])
         if state["fault"] is not None:
             code, detail = state["fault"]
-            self._fault = RunFault(RunCode(code), str(detail))
+            self._fault = RunError(RunCode(code), str(detail))
         number, message = state["error"]
         run.error = LastError(int(number), str(message))
         self._run, self._steps, self._waits = run, int(state["steps"]), bool(state["waits"])

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from function_calls.basic.codes import RunCode, RunFault
+from function_calls.basic.codes import RunCode, RunError
 from function_calls.basic.functions import FUNCTIONS
 from function_calls.basic.machine.program import Procedure
 from function_calls.basic.measuring import DEEPEST, check_count, check_length, shallow_size
@@ -124,7 +124,7 @@ class Memory:
         return self._above
 
     def made(self, value: JsonValue) -> None:
-        """`value` is new, and the run holds it now: a text, or a list or map whose items it had before. Raises RunFault
+        """`value` is new, and the run holds it now: a text, or a list or map whose items it had before. Raises RunError
         (MEMORY)."""
         size = shallow_size(value)
         self.work += size >> _BYTES_COPIED
@@ -133,25 +133,25 @@ class Memory:
             self._measure_all()
 
     def made_inside(self, value: JsonValue) -> None:
-        """`value` is new, the run holds it now, and nobody knows what is in it. Raises RunFault (MEMORY)."""
+        """`value` is new, the run holds it now, and nobody knows what is in it. Raises RunError (MEMORY)."""
         if type(value) is list or type(value) is dict:
             self._walk(value)
         elif type(value) is str:
             self.made(value)
 
     def put(self, value: JsonValue, deep: int = 1) -> None:
-        """`value` stands in another one now, `deep` levels below its top. Raises RunFault (MEMORY)."""
+        """`value` stands in another one now, `deep` levels below its top. Raises RunError (MEMORY)."""
         if type(value) is list or type(value) is dict:
             self._walk(value)
             deep += _depth(value)
         elif type(value) is str:
             self.held += len(value)
         if deep > DEEPEST:
-            raise RunFault(RunCode.MEMORY, f"lists and maps stand more than {DEEPEST} deep within one another")
+            raise RunError(RunCode.MEMORY, f"lists and maps stand more than {DEEPEST} deep within one another")
 
     def looked_at(self, values: Sequence[JsonValue]) -> None:
         """All that stands in `values` is looked at once, and where there are both a list or map and a long text, maybe
-        the text for each of the items. Raises RunFault (STEPS) for what cannot be done within any steps."""
+        the text for each of the items. Raises RunError (STEPS) for what cannot be done within any steps."""
         characters = items = 0
         for value in values:
             kind = type(value)
@@ -163,7 +163,7 @@ class Memory:
         if items and characters > _LONG_TEXT:
             self.work += items * characters >> _PAIRS_TRIED
             if self.work > self._most_steps:
-                raise RunFault(RunCode.STEPS, "so long a text and so many items are too much for one step")
+                raise RunError(RunCode.STEPS, "so long a text and so many items are too much for one step")
 
     def ordered(self, values: Sequence[JsonValue]) -> None:
         """All items of the lists in `values`, however deep, are put into an order: n·log n steps for n of them."""
@@ -175,13 +175,13 @@ class Memory:
         self.work += (len(text) >> _CHARACTERS_TRIED if type(text) is str else 0) + (keys >> _ITEMS_LOOKED_AT)
 
     def compared(self, value: JsonValue) -> None:
-        """`value` is walked to its last item, if it has any. Raises RunFault (MEMORY) where there is no end to that."""
+        """`value` is walked to its last item, if it has any. Raises RunError (MEMORY) where there is no end to that."""
         if type(value) is list or type(value) is dict:
             self.work += size_of(value, self._limit) >> _BYTES_WALKED
 
     def check_stop(self, values: int) -> None:
         """The run is about to stop with so many values, and may be stored: it may hold no more than it may. Raises
-        RunFault (MEMORY)."""
+        RunError (MEMORY)."""
         if self.held * values > self._limit:
             self._measure_all()
 
@@ -205,8 +205,8 @@ class Memory:
         # With hardly any room left, measuring must not come at every step.
         self._above = max(self._limit, total + (self._limit >> 3))
 
-    def _full(self) -> RunFault:
-        return RunFault(
+    def _full(self) -> RunError:
+        return RunError(
             RunCode.MEMORY, f"what the script keeps in its variables is larger than {_amount(self._limit)} in all"
         )
 
@@ -535,7 +535,7 @@ def _found(of: JsonValue, is_index: bool, key: JsonValue) -> JsonValue:
         return member(of, key)
     try:
         return item(of, key)
-    except RunFault as fault:
+    except RunError as fault:
         if fault.code is RunCode.NO_SUCH_INDEX and type(of) is list:
             return None
         raise
@@ -554,7 +554,7 @@ def _dim(run: Running, stack: Stack, _: JsonValue) -> None:
     """A list of so many NULLs."""
     size = whole_of(stack[-1], "the size behind DIM")
     if size < 0:
-        raise RunFault(RunCode.BAD_VALUE, f"DIM makes a list of {size} items; the fewest are 0")
+        raise RunError(RunCode.BAD_VALUE, f"DIM makes a list of {size} items; the fewest are 0")
     check_count(size, "the list of DIM")
     stack[-1] = [None] * size
     run.memory.made_inside(stack[-1])
@@ -604,7 +604,7 @@ def is_for_rows(operation: str) -> bool:
 
 
 def changes_of(values: Mapping[str, JsonValue], world: World) -> Callable[[JsonObject], JsonObject]:
-    """What gives a row its new fields. Raises RunFault where it is called: for what cannot be reckoned, and where all
+    """What gives a row its new fields. Raises RunError where it is called: for what cannot be reckoned, and where all
     rows together take too long."""
     run = Running({}, {}, world, Limits(steps=MOST_STEPS))
     steps = 0
@@ -655,5 +655,5 @@ def _reckoned(
         steps += 1 + run.memory.work
         run.memory.work = 0
         if steps > most_steps:
-            raise RunFault(RunCode.STEPS, "UPDATE reckons too much; take a part of the rows, with WHERE")
+            raise RunError(RunCode.STEPS, "UPDATE reckons too much; take a part of the rows, with WHERE")
     return stack[-1], steps

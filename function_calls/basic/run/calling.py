@@ -9,7 +9,7 @@ from enum import StrEnum
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
-from function_calls.basic.codes import RunCode, RunFault
+from function_calls.basic.codes import RunCode, RunError
 from function_calls.basic.keywords import Asks, Grants, ScriptRun, Value
 from function_calls.basic.run.session import HeldUpWithin, count_up
 from function_calls.call import Call
@@ -19,7 +19,7 @@ from function_calls.questions.waiting_runs import unknown_end
 from function_calls.schema.commands import arguments_of, fault_text, plan_for, value_of
 from function_calls.spec import (
     ApprovalQuestion,
-    ArgumentFault,
+    ArgumentError,
     ArgumentQuestion,
     ConfirmQuestion,
     FunctionError,
@@ -93,13 +93,13 @@ class Meant(NamedTuple):
 
 def function_called(run: ScriptRun, text: str) -> Meant:
     """The function that a script names, by its name or by a command word of it, as far as its caller may call it here
-    and the script may call it at all. Raises RunFault."""
+    and the script may call it at all. Raises RunError."""
     functions = [one for one in run.call.functions() if not one.begins_chats]
     found = _meant(functions, text)
     if found is None:
-        raise RunFault(RunCode.NO_SUCH_THING, _unknown(run, functions, tool_name(text)))
+        raise RunError(RunCode.NO_SUCH_THING, _unknown(run, functions, tool_name(text)))
     if not may_call(found.spec, run.grants):
-        raise RunFault(RunCode.NOT_ALLOWED, run.call.say("basic.call.not_granted", name=found.spec.name))
+        raise RunError(RunCode.NOT_ALLOWED, run.call.say("basic.call.not_granted", name=found.spec.name))
     return found
 
 
@@ -126,19 +126,19 @@ def _unknown(run: ScriptRun, functions: Sequence[FunctionSpec], name: str) -> st
 
 
 def arguments_of_call(run: ScriptRun, meant: Meant, given: Sequence[Value] | Mapping[str, Value]) -> JsonObject:
-    """The arguments of a call. A single text behind a command word is read as people type it there. Raises RunFault."""
+    """The arguments of a call. A single text behind a command word is read as people type it there. Raises RunError."""
     spec = meant.spec
     if meant.by_command and not isinstance(given, Mapping) and len(given) == 1 and isinstance(given[0], str):
         try:
             return arguments_of(plan_for(spec), given[0])
-        except ArgumentFault as fault:
-            raise RunFault(RunCode.BAD_VALUE, fault_text(spec, fault, run.call.profile.texts)) from None
+        except ArgumentError as fault:
+            raise RunError(RunCode.BAD_VALUE, fault_text(spec, fault, run.call.profile.texts)) from None
     return named_arguments(run, spec, given)
 
 
 def named_arguments(run: ScriptRun, spec: FunctionSpec, given: Sequence[Value] | Mapping[str, Value]) -> JsonObject:
     """The arguments of a call by their names: a map has them already, and so has a map that is the only value, unless
-    the first parameter is one; others fill the parameters in order. What is NULL is left out. Raises RunFault."""
+    the first parameter is one; others fill the parameters in order. What is NULL is left out. Raises RunError."""
     properties: Mapping[str, JsonObject] = spec.parameters["properties"]
     first = next(iter(properties.values()), {})
     if isinstance(given, Mapping):
@@ -147,7 +147,7 @@ def named_arguments(run: ScriptRun, spec: FunctionSpec, given: Sequence[Value] |
         named = _by_name(properties, given[0])
     elif len(given) > len(properties):
         text = run.call.say("basic.call.too_many", name=spec.name, most=len(properties), count=len(given))
-        raise RunFault(RunCode.BAD_VALUE, text)
+        raise RunError(RunCode.BAD_VALUE, text)
     else:
         named = dict(zip(properties, given, strict=False))
     return {name: value for name, value in named.items() if value is not None}
@@ -161,7 +161,7 @@ def _by_name(properties: Mapping[str, JsonObject], given: Mapping[str, Value]) -
 
 async def call_function(run: ScriptRun, name: str, given: Sequence[Value] | Mapping[str, Value]) -> Value | Asks:
     """What the function of that name gives for these values, in order or by their names; or the question that it asks
-    first. Raises RunFault and HeldUpWithin."""
+    first. Raises RunError and HeldUpWithin."""
     asked = _Asked.of(run)
     run.kept.pop(_ASKED, None)
     if asked.waits is not None:
@@ -202,14 +202,14 @@ async def end_within(call: Call, resumed: Resumed) -> FunctionResult:
 
 async def _goes_on(run: ScriptRun, waits: JsonObject) -> FunctionResult:
     """The result of the run that has asked something, with the answer; where it may not go on, it comes to its end.
-    Raises RunFault."""
+    Raises RunError."""
     name = waits["function"]
     spec = next((one for one in run.call.functions() if one.name == name), None)
     if spec is not None and waits["edition"] != spec.fingerprint:
-        raise RunFault(RunCode.UNAVAILABLE, run.call.say("questions.changed", name=name))
+        raise RunError(RunCode.UNAVAILABLE, run.call.say("questions.changed", name=name))
     if spec is not None and not may_call(spec, run.grants):
         await _ended(run, waits)
-        raise RunFault(RunCode.NOT_ALLOWED, run.call.say("basic.call.not_granted", name=name))
+        raise RunError(RunCode.NOT_ALLOWED, run.call.say("basic.call.not_granted", name=name))
     return await _given(run.call, waits, run.answer or "", "answered")
 
 
@@ -244,13 +244,13 @@ class _Asked:
         return cls({}) if kept is None else cls(*kept)
 
     def answered(self, run: ScriptRun, spec: FunctionSpec) -> _Asked:
-        """The same with the answer to the last question. Raises RunFault for a no."""
+        """The same with the answer to the last question. Raises RunError for a no."""
         answer = run.answer or ""
         if self.field:
             value = value_of(spec.parameters["properties"][self.field], answer)
             return replace(self, given={**self.given, self.field: value}, field="")
         if read_yes_or_no(answer, run.call.profile.texts).kind is not Answered.YES:
-            raise RunFault(RunCode.NOT_ALLOWED, run.call.say("questions.dropped"))
+            raise RunError(RunCode.NOT_ALLOWED, run.call.say("questions.dropped"))
         return replace(self, is_confirmed=True)
 
     def keep(self, run: ScriptRun, field: str = "", waits: JsonObject | None = None) -> None:
@@ -279,7 +279,7 @@ def _held_up(run: ScriptRun, called: str, result: FunctionResult, question: Ques
                 raise HeldUpWithin(question)
     # The answer to a question that was passed on leads to the function that asked it, not to this script.
     key = "asks_itself" if isinstance(question, InputQuestion) else "needs_yes"
-    raise RunFault(RunCode.NOT_ALLOWED, run.call.say(f"basic.call.{key}", name=called))
+    raise RunError(RunCode.NOT_ALLOWED, run.call.say(f"basic.call.{key}", name=called))
 
 
 def _waits(spec: FunctionSpec, question: InputQuestion) -> JsonObject:
@@ -310,10 +310,10 @@ def _value(run: ScriptRun, result: FunctionResult) -> Value:
     return result.data
 
 
-def _fault(run: ScriptRun, error: FunctionError, *, of_script: bool) -> RunFault:
+def _fault(run: ScriptRun, error: FunctionError, *, of_script: bool) -> RunError:
     if error.code is ErrorCode.UNKNOWN_OUTCOME:
         # Whatever the script makes of it: people have to hear that nobody knows.
         run.say(Message(error.text))
     if of_script:
         run.kept[STOPPED_WITHIN] = error.text
-    return RunFault(_CODES.get(error.code, RunCode.FAILED), error.text)
+    return RunError(_CODES.get(error.code, RunCode.FAILED), error.text)

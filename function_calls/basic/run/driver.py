@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Generator, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from function_calls.basic.codes import RunCode, RunFault
+from function_calls.basic.codes import RunCode, RunError
 from function_calls.basic.keywords import Asks, ScriptRun, Value
 from function_calls.basic.machine.code_statements import UNWORDED_ASSERTION
 from function_calls.basic.machine.machine import Ended, Failed, Machine, Paused, Wants
@@ -192,14 +192,14 @@ class Driver:
         self.spent = spent or Spent()
         self._settings_gave = given or {}
         self._steps = _FIRST_STEPS
-        self._fault: RunFault | None = None
+        self._fault: RunError | None = None
         self._unpaused_seconds = 0.0
 
     async def run(self) -> Stop:
         """Go on until the run ends or asks. Raises what a keyword raises that it should not."""
         while True:
             if self.spent.cpu_seconds > self._most_cpu_seconds:
-                self._machine.fail(RunFault(RunCode.TIME, f"it reckoned for more than {self._most_cpu_seconds:g} s"))
+                self._machine.fail(RunError(RunCode.TIME, f"it reckoned for more than {self._most_cpu_seconds:g} s"))
             if self._unpaused_seconds >= _STRETCH_SECONDS:
                 self._unpaused_seconds = 0.0
                 await self._line.turn(self.spent.cpu_seconds, self._pause)
@@ -269,7 +269,7 @@ class Driver:
         self._script.at = wants.at
         try:
             given = await self._given(self._keyword(wants), wants)
-        except RunFault as fault:
+        except RunError as fault:
             self._settled()
             self._fault = fault
             self._machine.fail(fault)
@@ -294,11 +294,11 @@ class Driver:
         await self._script.call.threads.run(self._machine.give, given)
 
     def _keyword(self, wants: Wants) -> BoundKeyword:
-        """What is wanted. Raises RunFault where the operator has taken it away since the script was compiled."""
+        """What is wanted. Raises RunError where the operator has taken it away since the script was compiled."""
         keyword = self._table.find(wants.keyword)
         if keyword is None:
             text = self._script.call.say("basic.no_keyword", keyword=wants.keyword)
-            raise RunFault(RunCode.UNAVAILABLE, text)
+            raise RunError(RunCode.UNAVAILABLE, text)
         return keyword
 
     async def _given(self, keyword: BoundKeyword, wants: Wants) -> Value | Asks:
@@ -311,7 +311,7 @@ class Driver:
         try:
             given = await work
         except ToolError as error:
-            raise RunFault(RunCode.FAILED, own_words(error, script.call.profile.texts)) from None
+            raise RunError(RunCode.FAILED, own_words(error, script.call.profile.texts)) from None
         finally:
             self._take(work.seconds + script.thread_seconds)
             if work.has_waited:

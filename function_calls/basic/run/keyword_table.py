@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any, get_type_hints
 
-from function_calls.basic.codes import RunFault
+from function_calls.basic.codes import RunError
 from function_calls.basic.keywords import (
     Asks,
     KeywordDeclaration,
@@ -218,8 +218,8 @@ def _handler(function: Callable[..., Any], bound: Mapping[str, object], hide: Ca
     async def handle(script: ScriptRun, arguments: Mapping[str, Value]) -> Value | Asks:
         try:
             given: Value | Asks = await run(script, **arguments)
-        except RunFault as fault:
-            raise RunFault(fault.code, hide(fault.detail)) from None
+        except RunError as fault:
+            raise RunError(fault.code, hide(fault.detail)) from None
         except ToolError as error:
             error.text = hide(error.text)
             raise

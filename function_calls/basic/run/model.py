@@ -54,7 +54,7 @@ class ModelOfScripts:
         self._clock = clock
 
     async def ask(self, run: ScriptRun, prompt: str, about: str = "") -> str:
-        """The model's words to `prompt`, which is told what `about` says as information. Raises RunFault: UNAVAILABLE
+        """The model's words to `prompt`, which is told what `about` says as information. Raises RunError: UNAVAILABLE
         where there is no model, it is down, or its share of the day is used up."""
         if not prompt.strip():
             raise worded(run, RunCode.BAD_VALUE, "model.nothing")
@@ -62,12 +62,12 @@ class ModelOfScripts:
         return await self._answer(run, _ASKED.format(language=run.call.profile.texts.language), told)
 
     async def rewrite(self, run: ScriptRun, text: str) -> str:
-        """`text` in better words. Raises RunFault as `ask` does."""
+        """`text` in better words. Raises RunError as `ask` does."""
         return await self.ask(run, _REWRITE, text) if text.strip() else text
 
     async def extract(self, run: ScriptRun, text: str, fields: Sequence[str]) -> JsonObject:
         """What `text` says, as a flat map: of these fields where some are given, else of those that fit the text. What
-        the text does not say is not in it. Sets `run.outside`. Raises RunFault as `ask` does, and UNAVAILABLE where
+        the text does not say is not in it. Sets `run.outside`. Raises RunError as `ask` does, and UNAVAILABLE where
         what the model gives is no such map."""
         if not text.strip():
             return {}

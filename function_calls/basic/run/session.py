@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Protocol
 
-from function_calls.basic.codes import RunCode, RunFault
+from function_calls.basic.codes import RunCode, RunError
 from function_calls.basic.keywords import ScriptRun, Value
 from function_calls.call import Call
 from function_calls.context import MessageContext
@@ -119,7 +119,7 @@ class ScriptWeb(Protocol):
 
     async def delete(self, run: ScriptRun, url: str) -> JsonObject:
         """What the server at `url` answered to DELETE. Checks the address and the run's rights as GET does, sends the
-        run's headers, and sets `run.outside`. Raises RunFault."""
+        run's headers, and sets `run.outside`. Raises RunError."""
 
 
 class ScriptModel(Protocol):
@@ -128,7 +128,7 @@ class ScriptModel(Protocol):
     async def extract(self, run: ScriptRun, text: str, fields: Sequence[str]) -> JsonObject:
         """What `text` says, as a flat map: of these fields where some are given, else of those that fit the text. What
         the text does not say is not in it. The chat's share of the day pays, and `run.outside` is set. Raises
-        RunFault (UNAVAILABLE) where there is no model or it gives nothing usable."""
+        RunError (UNAVAILABLE) where there is no model or it gives nothing usable."""
 
 
 class EndOfRun(Exception):
@@ -153,9 +153,9 @@ def count_up(run: ScriptRun, what: str, most: int, key: str) -> int:
     return count
 
 
-def worded(run: ScriptRun, code: RunCode, key: str, **values: object) -> RunFault:
+def worded(run: ScriptRun, code: RunCode, key: str, **values: object) -> RunError:
     """The fault with the sentence `basic.<key>` of `config/texts/`, to be raised."""
-    return RunFault(code, run.call.say(f"basic.{key}", **values))
+    return RunError(code, run.call.say(f"basic.{key}", **values))
 
 
 SUGGESTIONS = "suggestions"
@@ -177,13 +177,13 @@ class SaidSoFar:
         self.messages: list[Message] = []
 
     def say(self, message: Message) -> None:
-        """Add a message. Raises RunFault where that would be too much."""
+        """Add a message. Raises RunError where that would be too much."""
         chars = self.chars + len(message.text)
         if chars > self._most_chars:
-            raise RunFault(RunCode.OUTPUT, f"it says more than {self._most_chars} characters")
+            raise RunError(RunCode.OUTPUT, f"it says more than {self._most_chars} characters")
         if message != Message(message.text):
             if self.count >= MOST_MESSAGES:
-                raise RunFault(RunCode.OUTPUT, f"it says more than {MOST_MESSAGES} messages one by one")
+                raise RunError(RunCode.OUTPUT, f"it says more than {MOST_MESSAGES} messages one by one")
             self.count += 1
         self.chars = chars
         self.messages.append(message)

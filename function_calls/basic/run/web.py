@@ -15,14 +15,14 @@ from urllib.parse import unquote, urlencode, urlsplit
 import orjson
 
 from config.sections.basic import BasicWebSettings, host_fits
-from function_calls.basic.codes import RunCode, RunFault
+from function_calls.basic.codes import RunCode, RunError
 from function_calls.basic.keywords import ScriptRun, Value
 from function_calls.basic.run.session import count_up, worded
 from function_calls.basic.values import text_of
 from services.clock import Clock
 from services.patterns import visible
 from services.refs import ErrorCode, JsonValue
-from services.sandbox.workspace import Problem, Workspace, WorkspaceFault, Workspaces
+from services.sandbox.workspace import Problem, Workspace, WorkspaceError, Workspaces
 from services.web.addresses import host_of
 from services.web.content import data_in, media_type_in
 from services.web.http import MayAsk, Method, WebAnswer, WebClient, WebError, WebLimits
@@ -132,11 +132,11 @@ class WebOfScripts:
         self._settings = settings
 
     async def get(self, run: ScriptRun, url: str) -> Value:
-        """What is at `url`: JSON as a value, all else as text. Raises RunFault."""
+        """What is at `url`: JSON as a value, all else as text. Raises RunError."""
         return self._value(run, url, await self.fetch(run, url), is_change=False)
 
     async def fetch(self, run: ScriptRun, url: str, most_bytes: int | None = None) -> WebAnswer:
-        """What is at `url`, as it came. Raises RunFault."""
+        """What is at `url`, as it came. Raises RunError."""
         settings = self._settings
         may_ask = _hosts(settings.get_from)
         most = settings.answer_kilobytes * 1000 if most_bytes is None else most_bytes
@@ -144,7 +144,7 @@ class WebOfScripts:
 
     async def send(self, run: ScriptRun, method: _Change, url: str, data: Value) -> Value:
         """What the server at `url` answers to `data`: a map or list goes as JSON, or as a form where the run's headers
-        say so, a text as it is, NULL as nothing. Raises RunFault; with UNKNOWN_OUTCOME nobody knows whether it
+        say so, a text as it is, NULL as nothing. Raises RunError; with UNKNOWN_OUTCOME nobody knows whether it
         arrived."""
         settings = self._settings
         body, may_ask = self._body(run, data), _hosts(settings.post_to)
@@ -153,11 +153,11 @@ class WebOfScripts:
         return self._value(run, url, answer, is_change=True)
 
     async def delete(self, run: ScriptRun, url: str) -> Value:
-        """What the server at `url` answers to DELETE. Raises RunFault as `send` does."""
+        """What the server at `url` answers to DELETE. Raises RunError as `send` does."""
         return await self.send(run, "DELETE", url, None)
 
     def set_header(self, run: ScriptRun, name: str, value: str) -> None:
-        """Let the run's requests bear this header; an empty value takes it away. Raises RunFault."""
+        """Let the run's requests bear this header; an empty value takes it away. Raises RunError."""
         name, value = name.strip(), value.strip()
         if not _NAME.match(name):
             raise worded(run, RunCode.BAD_VALUE, "web.header_name")
@@ -195,7 +195,7 @@ class WebOfScripts:
             raise _fault(run, error, url, setting, is_change=method != "GET") from None
 
     def _checked(self, run: ScriptRun, url: str) -> str:
-        """The address as it is asked; the request is counted. Raises RunFault for what is no address of the web, and
+        """The address as it is asked; the request is counted. Raises RunError for what is no address of the web, and
         where the run has made enough."""
         url = _with_spaces_encoded(url.strip())
         if not re.match(r"https?://", url, re.IGNORECASE):
@@ -217,7 +217,7 @@ class WebOfScripts:
         return min(self._settings.timeout_seconds, left)
 
     def _body(self, run: ScriptRun, data: Value) -> _Body:
-        """Raises RunFault for what cannot be sent."""
+        """Raises RunError for what cannot be sent."""
         try:
             body = _encoded(data, _headers(run).get("content-type", ""))
         except ValueError:
@@ -238,7 +238,7 @@ def _hosts(patterns: tuple[str, ...]) -> MayAsk:
 
 
 def _headers(run: ScriptRun) -> Mapping[str, str]:
-    """What goes with a request. Raises RunFault where the run has asked something since it set a header: a request
+    """What goes with a request. Raises RunError where the run has asked something since it set a header: a request
     without it would be another one."""
     headers = _set_headers(run)
     names: list[str] = run.kept.get(_HEADER_NAMES, [])
@@ -275,10 +275,10 @@ def _is_json(text: str) -> bool:
     return True
 
 
-def _fault(run: ScriptRun, error: WebError, url: str, setting: str, *, is_change: bool) -> RunFault:
+def _fault(run: ScriptRun, error: WebError, url: str, setting: str, *, is_change: bool) -> RunError:
     """`error` as a fault of the script."""
     if is_change and error.is_unknown:
-        return RunFault(RunCode.UNKNOWN_OUTCOME, str(error))
+        return RunError(RunCode.UNKNOWN_OUTCOME, str(error))
     host = error.barred or _host(run, url)
     if error.barred:
         return worded(run, RunCode.NOT_ALLOWED, "web.barred", host=host, setting=setting)
@@ -324,11 +324,11 @@ class Loaded:
 
 
 async def in_folder(run: ScriptRun, workspaces: Workspaces, path: str, work: Callable[[Workspace], Result]) -> Result:
-    """What `work` gives on the chat's folder, done in a thread; `path` is what a fault speaks of. Raises RunFault."""
+    """What `work` gives on the chat's folder, done in a thread; `path` is what a fault speaks of. Raises RunError."""
     count_up(run, "files.done", MOST_DONE, "files.too_many")
     try:
         return await run.call.threads.run(work, workspaces.of(run.context.chat))
-    except WorkspaceFault as fault:
+    except WorkspaceError as fault:
         raise _files_fault(run, fault, path) from None
     except OSError:
         raise worded(run, RunCode.UNAVAILABLE, "files.out_of_order") from None
@@ -336,12 +336,12 @@ async def in_folder(run: ScriptRun, workspaces: Workspaces, path: str, work: Cal
 
 async def loaded(run: ScriptRun, workspaces: Workspaces, file: Value) -> Loaded:
     """The file that a script means: one of the chat's folder by its path, a `data:` address, a text of several lines as
-    it stands, or a map with `name` and such an address as `url`. Raises RunFault."""
+    it stands, or a map with `name` and such an address as `url`. Raises RunError."""
     name = ""
     if isinstance(file, dict):
         name, file = str(file.get("name") or ""), file.get("url") or file.get("name")
     if not isinstance(file, str) or not file.strip():
-        raise RunFault(RunCode.WRONG_TYPE, 'a file is named by a text, such as "report.csv"')
+        raise RunError(RunCode.WRONG_TYPE, 'a file is named by a text, such as "report.csv"')
     if file.startswith("data:"):
         content, media_type = data_in(file), media_type_in(file)
         if content is None:
@@ -380,13 +380,13 @@ def name_in(url: str) -> str:
 
 
 def text_in(run: ScriptRun, content: bytes, path: str) -> str:
-    """A file as text. Raises RunFault where it is none."""
+    """A file as text. Raises RunError where it is none."""
     if b"\0" in content:
-        raise _files_fault(run, WorkspaceFault(Problem.NOT_TEXT), path)
+        raise _files_fault(run, WorkspaceError(Problem.NOT_TEXT), path)
     return content.decode("utf-8-sig", "replace")
 
 
-def _files_fault(run: ScriptRun, fault: WorkspaceFault, path: str) -> RunFault:
+def _files_fault(run: ScriptRun, fault: WorkspaceError, path: str) -> RunError:
     code = RunCode.BAD_VALUE
     if fault.problem in _NOT_THERE:
         code = RunCode.NO_SUCH_THING
@@ -394,4 +394,4 @@ def _files_fault(run: ScriptRun, fault: WorkspaceFault, path: str) -> RunFault:
         code = RunCode.NOT_ALLOWED
     # What is taken for a file may be an address of the web, with a key in it.
     shown = host_of(path) if "://" in path else path
-    return RunFault(code, run.call.say(f"files.problem.{fault.problem}", path=visible(shown)[:200], **fault.values))
+    return RunError(code, run.call.say(f"files.problem.{fault.problem}", path=visible(shown)[:200], **fault.values))

@@ -11,7 +11,7 @@ import psycopg
 from psycopg.rows import dict_row
 
 from services.clock import Clock
-from services.retry import Retry, RetryPolicy, Verdict
+from services.retry import Retry, RetryDecision, RetryPolicy
 from services.store.port import Row, StoreError
 from services.store.postgres.connections import adapt, address_of, passes, place_of
 from services.store.reader import ReaderError
@@ -70,9 +70,9 @@ class PostgresReader:
         return rows
 
 
-def _judge(error: psycopg.Error) -> Verdict:
+def _judge(error: psycopg.Error) -> RetryDecision:
     """Without a code the connection itself failed."""
-    return Verdict(passes(error) or (isinstance(error, psycopg.OperationalError) and error.sqlstate is None))
+    return RetryDecision(passes(error) or (isinstance(error, psycopg.OperationalError) and error.sqlstate is None))
 
 
 _Row = dict[str, Any]

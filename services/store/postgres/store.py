@@ -13,7 +13,7 @@ import structlog
 from psycopg.pq import TransactionStatus
 
 from services.clock import Clock
-from services.retry import Retry, RetryPolicy, Verdict
+from services.retry import Retry, RetryDecision, RetryPolicy
 from services.store.port import Conflict, Query, Row, StoreBroken, StoreError, StoreFenced, StoreHealth, Write
 from services.store.postgres.connections import (
     address_of,
@@ -405,9 +405,9 @@ async def _connected(connect: Callable[[], psycopg.Connection[Any]], url: str, c
     """The first connection. A server that starts together with this process gets a moment. Raises StoreError."""
     log = structlog.get_logger("store")
 
-    def judge(error: psycopg.OperationalError) -> Verdict:
+    def judge(error: psycopg.OperationalError) -> RetryDecision:
         log.warning("store_waits_for_database", problem=str(error))
-        return Verdict(True)
+        return RetryDecision(True)
 
     try:
         return await Retry(clock, _START).run(

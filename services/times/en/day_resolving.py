@@ -6,7 +6,7 @@ from datetime import date, datetime, time, timedelta
 
 from services.times.words.holidays import LENGTHS, day_of, nth_weekday
 from services.times.words.parts import Part, Span, month_span, unit_span, weekend_span, without, year_span
-from services.times.words.readings import Grain, Trouble, days_in_month
+from services.times.words.readings import Grain, TimeProblem, days_in_month
 
 _DAY = timedelta(days=1)
 _DAY_BEGINS = 4
@@ -18,7 +18,7 @@ class NoSuchDay(ValueError):
     """The calendar has no such day."""
 
 
-Found = tuple[Span, Trouble | None]
+Found = tuple[Span, TimeProblem | None]
 
 
 def day_of_part(part: Part, today: date, hour: int = 12) -> Found | None:
@@ -126,7 +126,7 @@ def _in_month(part: Part, today: date) -> Found:
         swapped = _date(year, day, month, today)
         if swapped.isoweekday() == weekday:
             return _one(swapped), None
-    return span, Trouble.AMBIGUOUS
+    return span, TimeProblem.AMBIGUOUS
 
 
 def _date(year: int | None, month: int, day: int, today: date) -> date:
@@ -148,7 +148,7 @@ def _within(part: Part, span: Span, today: date) -> Found:
             inner = _in_month(without(part, "span"), today)
             if inner[0].start <= span.start < inner[0].end or span.start <= inner[0].start < span.end:
                 return inner
-            return inner[0], Trouble.AMBIGUOUS
+            return inner[0], TimeProblem.AMBIGUOUS
         whole = without(part, "span")
         whole["year"] = span.start.year
         return _in_month(whole, today)
@@ -160,13 +160,13 @@ def _within(part: Part, span: Span, today: date) -> Found:
     if days == 1:
         if span.start.isoweekday() == weekday:
             return span, None
-        return span, Trouble.AMBIGUOUS
+        return span, TimeProblem.AMBIGUOUS
     return _one(span.start + (weekday - span.start.isoweekday()) % 7 * _DAY), None
 
 
 def _day_within(day: int, span: Span, today: date) -> Found:
     if span.grain == Grain.DAY and (span.end - span.start).days == 1:
-        return span, None if span.start.day == day else Trouble.AMBIGUOUS
+        return span, None if span.start.day == day else TimeProblem.AMBIGUOUS
     start = span.start
     for _ in range(2):
         if not 1 <= day <= days_in_month(start.year, start.month):

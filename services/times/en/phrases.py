@@ -15,7 +15,7 @@ from services.times.en.recurrences import days_at, deadline_parts, range_parts, 
 from services.times.en.resolving import resolve
 from services.times.words.lexicon import VAGUE
 from services.times.words.parts import Inner, Moment, Part, Parts, Spot, joined
-from services.times.words.readings import Found, Grain, Length, Reading, Trouble, nothing
+from services.times.words.readings import Found, Grain, Length, Reading, TimeProblem, nothing
 from services.times.words.tokens import END, NUMBER, ORDINAL, SIGN, WORD, Line
 
 _LINKS = frozenset(
@@ -201,10 +201,10 @@ class English:
         moment = Moment.at(now, day_first=self._day_first)
         bare = " ".join(text.lower().split()).strip(".!? ")
         if bare in VAGUE:
-            return nothing(moment.wall, Trouble.VAGUE)
+            return nothing(moment.wall, TimeProblem.VAGUE)
         if _DATE.fullmatch(bare) and not _exists(bare):
             # Else it would be a month and what follows it.
-            return nothing(moment.wall, Trouble.NO_SUCH)
+            return nothing(moment.wall, TimeProblem.NO_SUCH)
         line = Line(text)
         start, end = 0, line.size
         while start < end and line.kinds[start] == SIGN and line.words[start] in _EDGES:

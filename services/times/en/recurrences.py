@@ -11,7 +11,7 @@ from services.times.en.durations import Amount, amount_at, unit_at
 from services.times.recurrence import Unit
 from services.times.words.lexicon import ORDINALS, PLURAL_WEEKDAYS, PORTIONS, REPEATING, WEEKDAYS
 from services.times.words.parts import Part, Parts, Spot, without
-from services.times.words.readings import Grain, Repeats, Trouble
+from services.times.words.readings import Grain, Repeats, TimeProblem
 from services.times.words.tokens import NUMBER, ORDINAL, Line
 
 FoundParts = Iterator[tuple[Part, int]]
@@ -58,9 +58,9 @@ def _so_often(line: Line, index: int, today: date) -> FoundParts:
         if word == "once":
             yield from _every(line, after + 1, today)
         elif unit_at(line, after + 1) is not None and _is_more(line, index):
-            yield Part(repeats=Repeats(), trouble=Trouble.VAGUE), after + 2
+            yield Part(repeats=Repeats(), trouble=TimeProblem.VAGUE), after + 2
     elif line.words[after] in REPEATING and _is_more(line, index):
-        yield Part(repeats=Repeats(), trouble=Trouble.VAGUE), after + 1
+        yield Part(repeats=Repeats(), trouble=TimeProblem.VAGUE), after + 1
 
 
 def _is_more(line: Line, index: int) -> bool:
@@ -338,7 +338,7 @@ def _except(spot: Spot, at: int) -> Parts:
     if line.words[at] in ("public", "bank", "school", "national"):
         at += 1
     if line.words[at] in ("holidays", "holiday"):
-        yield Part(trouble=Trouble.SEVERAL), at + 1
+        yield Part(trouble=TimeProblem.SEVERAL), at + 1
         return
     named = [(part["weekdays"], end) for part, end in weekdays_at(line, at)]
     named += [((part["weekday"],), end) for part, end in dates_at(line, at, today) if "weekday" in part]

@@ -22,7 +22,7 @@ from services.times.words.parts import (
     time_within,
     without,
 )
-from services.times.words.readings import Grain, Kind, Reading, Repeats, Trouble, nothing
+from services.times.words.readings import Grain, Kind, Reading, Repeats, TimeProblem, nothing
 
 Resolve: TypeAlias = Callable[[Part, Moment], Reading | None]
 _DAY = timedelta(days=1)
@@ -47,7 +47,7 @@ def clock_range(left: Part, right: Part, moment: Moment, resolve: Resolve) -> Re
     if first is None or last is None:
         return None
     if not (first.exists and last.exists):
-        return nothing(moment.wall, Trouble.NO_SUCH)
+        return nothing(moment.wall, TimeProblem.NO_SUCH)
     if not ("portion" in left and last.half):
         first = _in_half_of(first, last)
     begin_part: Part = {**without(right, *_OF_CLOCKS), **without(left, *_OF_CLOCKS), "clocks": (first,)}
@@ -368,7 +368,7 @@ def resolve(part: Part, moment: Moment) -> Reading | None:
     try:
         reading = _resolved(part, there)
     except NoSuchDay:
-        return nothing(moment.wall, Trouble.NO_SUCH)
+        return nothing(moment.wall, TimeProblem.NO_SUCH)
     return reading if reading is None or zone is None else _as_seen_from(reading, zone, moment)
 
 
@@ -383,7 +383,7 @@ def _as_seen_from(reading: Reading, zone: tzinfo, moment: Moment) -> Reading:
 def _resolved(part: Part, moment: Moment) -> Reading | None:
     clocks = part.get("clocks", ())
     if not all(clock.exists for clock in clocks):
-        return nothing(moment.wall, Trouble.NO_SUCH)
+        return nothing(moment.wall, TimeProblem.NO_SUCH)
     if "trouble" in part:
         return nothing(moment.wall, part["trouble"])
     if not part.keys().isdisjoint(("repeats", "weekdays", "days")):
@@ -397,7 +397,7 @@ def _resolved(part: Part, moment: Moment) -> Reading | None:
     if "at" in part:
         return None if part.keys() - {"grain", "at"} else instant(part["at"], part["grain"], has_clock=True)
     if len(clocks) > 1:
-        return nothing(moment.wall, Trouble.SEVERAL)
+        return nothing(moment.wall, TimeProblem.SEVERAL)
     return _single(part, clocks[0] if clocks else None, moment)
 
 
@@ -420,7 +420,7 @@ def _without_day(part: Part, clock: Clock | None, moment: Moment) -> Reading | N
 
 
 def _resolving_on_days(
-    part: Part, span: Span, trouble: Trouble | None, clock: Clock | None, moment: Moment
+    part: Part, span: Span, trouble: TimeProblem | None, clock: Clock | None, moment: Moment
 ) -> Reading | None:
     portion = part.get("portion")
     if clock is not None:
@@ -465,7 +465,7 @@ def _from_now(part: Part, clock: Clock | None, moment: Moment) -> Reading | None
     if "weekday" in part:
         day += (part["weekday"] - day.isoweekday()) % 7 * _DAY
         if grain == Grain.DAY and day != wall.date():
-            return nothing(moment.wall, Trouble.AMBIGUOUS)
+            return nothing(moment.wall, TimeProblem.AMBIGUOUS)
     if clock is not None or "portion" in part:
         if length.seconds:
             return None

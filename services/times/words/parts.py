@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import TypeAlias, TypedDict
 
 from services.times.words.lexicon import SEASONS
-from services.times.words.readings import Grain, Kind, Length, Reading, Repeats, Trouble, shifted
+from services.times.words.readings import Grain, Kind, Length, Reading, Repeats, TimeProblem, shifted
 from services.times.words.tokens import Line
 
 
@@ -96,7 +96,7 @@ class Part(TypedDict, total=False):
     until: Part
     first: Part
     count: int
-    trouble: Trouble
+    trouble: TimeProblem
     deadline: bool
     """It was said as the latest moment (`by Friday`)."""
 

@@ -15,7 +15,7 @@ _DAYS_AHEAD = 366 * 9
 """Among so many days even the 29th of February comes."""
 
 
-class Trouble(StrEnum):
+class TimeProblem(StrEnum):
     """Why a time that was understood cannot be a rule."""
 
     PAST = "past"
@@ -32,7 +32,7 @@ class Trouble(StrEnum):
 class UnclearTime(ValueError):
     """A reading stands for no rule; `trouble` says why."""
 
-    def __init__(self, trouble: Trouble) -> None:
+    def __init__(self, trouble: TimeProblem) -> None:
         super().__init__(trouble.value)
         self.trouble = trouble
 
@@ -73,7 +73,7 @@ def repeating_rule(repeats: Repeats, now: datetime, default_time: time) -> Rule:
 def _when(repeats: Repeats, now: datetime, default_time: time) -> Calendar | Every:
     if repeats.unit is None and not (repeats.window or repeats.weekdays or repeats.first):
         if not 0 < repeats.seconds <= _MOST_SECONDS:
-            raise UnclearTime(Trouble.NO_SUCH)
+            raise UnclearTime(TimeProblem.NO_SUCH)
         return Every(repeats.seconds, now.astimezone(UTC))
     if repeats.unit is None:
         clock = _clock_of_elapsed(repeats)
@@ -92,7 +92,7 @@ def _clock(times: tuple[time, ...]) -> str:
     wanted = {(one.hour, one.minute) for one in times}
     hours, minutes = sorted({hour for hour, _ in wanted}), sorted({minute for _, minute in wanted})
     if len(wanted) != len(hours) * len(minutes):
-        raise UnclearTime(Trouble.SEVERAL)
+        raise UnclearTime(TimeProblem.SEVERAL)
     return f"{_listed(minutes)} {_listed(hours)}"
 
 
@@ -101,15 +101,15 @@ def _clock_of_elapsed(repeats: Repeats) -> str:
     begin, end = repeats.window or (time(0), time(23, 59))
     step, rest = divmod(repeats.seconds, 60)
     if rest or not step:
-        raise UnclearTime(Trouble.SEVERAL)
+        raise UnclearTime(TimeProblem.SEVERAL)
     first, last = begin.hour * 60 + begin.minute, end.hour * 60 + end.minute
     if repeats.window is None and 24 * 60 % step:
-        raise UnclearTime(Trouble.SEVERAL)
+        raise UnclearTime(TimeProblem.SEVERAL)
     if step < 60 and 60 % step == 0 and last % 60 == first % 60:
         last -= 1  # the hour of the end would have but one of its minutes, which no expression can say
     at = range(first, last + 1, step)
     if not at:
-        raise UnclearTime(Trouble.SEVERAL)
+        raise UnclearTime(TimeProblem.SEVERAL)
     return _clock(tuple(time(*divmod(minute, 60)) for minute in at))
 
 
@@ -143,9 +143,9 @@ class _Days:
         if repeats.unit is Unit.YEAR and not months:
             months = (anchor.month,)
         if days and weekdays:  # cron takes either of them, not both
-            raise UnclearTime(Trouble.SEVERAL)
+            raise UnclearTime(TimeProblem.SEVERAL)
         if months and days and not any(_exists(month, day) for month in months for day in days):
-            raise UnclearTime(Trouble.NO_SUCH)
+            raise UnclearTime(TimeProblem.NO_SUCH)
         whole = Repeats(repeats.unit, weekdays=weekdays, nth=repeats.nth, days=days, months=months)
         day = ",".join("L" if one < 0 else str(one) for one in days) or "*"
         return cls(day, _listed(months) or "*", _weekdays(whole), whole)
@@ -157,7 +157,7 @@ class _Days:
             if self._holds(day):
                 return day
             day += timedelta(days=1)
-        raise UnclearTime(Trouble.NO_SUCH)
+        raise UnclearTime(TimeProblem.NO_SUCH)
 
     def _holds(self, day: date) -> bool:
         last = (day + timedelta(days=1)).day == 1
@@ -285,7 +285,7 @@ class Reading:
     last day of "end of the month", the moment after "by"."""
     default: time | None = None
     """The usual time of day for what was said without one: 09:00 in "tomorrow morning"."""
-    trouble: Trouble | None = None
+    trouble: TimeProblem | None = None
     """Why no rule can be made of it, where that is known already."""
 
     def moment(self, default_time: time) -> datetime:
@@ -329,7 +329,7 @@ class Reading:
             for later in (today, full_hour):
                 if here < later < self.end:
                     return later
-        raise UnclearTime(Trouble.PAST)
+        raise UnclearTime(TimeProblem.PAST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,7 +341,7 @@ class Found:
     end: int
 
 
-def nothing(wall: datetime, trouble: Trouble) -> Reading:
+def nothing(wall: datetime, trouble: TimeProblem) -> Reading:
     """What was understood, but stands for no time."""
     return Reading(Kind.INSTANT, wall, wall, Grain.SECOND, trouble=trouble)
 

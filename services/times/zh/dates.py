@@ -20,7 +20,7 @@ from services.times.words.holidays import (
     orthodox_easter,
     winter_solstice,
 )
-from services.times.words.readings import Trouble, days_in_month
+from services.times.words.readings import TimeProblem, days_in_month
 from services.times.zh.days import (
     Days,
     day_of_month_at,
@@ -174,9 +174,9 @@ class Feast:
     """In days."""
 
     @property
-    def trouble(self) -> Trouble | None:
+    def trouble(self) -> TimeProblem | None:
         """Why no one rule can hold all of them."""
-        return None if self.fixed or self.weekday else Trouble.SEVERAL
+        return None if self.fixed or self.weekday else TimeProblem.SEVERAL
 
     def next_from(self, today: date) -> date | None:
         """The next one, today included."""

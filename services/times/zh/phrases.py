@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import date, datetime, timedelta
 
 from services.patterns import lazy_pattern
-from services.times.words.readings import Grain, Length, Repeats, Trouble, shifted
+from services.times.words.readings import Grain, Length, Repeats, TimeProblem, shifted
 from services.times.zh.clocks import Amount, amount_at, clock_at, part_at
 from services.times.zh.dates import date_at
 from services.times.zh.days import Days, monday_of, one_day, relative_day_at, safe_day, week_at, weekday_at
@@ -169,7 +169,7 @@ class PhraseReader:
         """Which way the length goes, by what stands behind it."""
         way = _WAY.match(self._text, end)
         if amount.is_vague:
-            phrase.trouble = Trouble.VAGUE
+            phrase.trouble = TimeProblem.VAGUE
         if way is None and not is_ahead:
             phrase.lasts = amount
             return end
@@ -299,7 +299,7 @@ class PhraseReader:
             return now.end()
         vague = _VAGUE.match(self._text, at)
         if vague:
-            phrase.trouble = Trouble.VAGUE
+            phrase.trouble = TimeProblem.VAGUE
             return vague.end()
         return None
 

@@ -9,7 +9,7 @@ from datetime import datetime, time, timedelta, tzinfo
 
 from services.patterns import lazy_pattern
 from services.times.recurrence import Unit
-from services.times.words.readings import Found, Grain, Kind, Reading, Repeats, Trouble
+from services.times.words.readings import Found, Grain, Kind, Reading, Repeats, TimeProblem
 from services.times.zh.clocks import Clock, clock_at
 from services.times.zh.dates import feast_letters
 from services.times.zh.days import WEEK, Days, weekday_number
@@ -210,7 +210,7 @@ def is_a_time(text: str, start: int, end: int, reading: Reading) -> bool:
     said, before = text[start:end], text[max(0, start - 8) : start]
     if reading.kind is Kind.DURATION:
         return _is_reminded_next(text, end)
-    if reading.trouble is Trouble.VAGUE and reading.kind is Kind.INSTANT:
+    if reading.trouble is TimeProblem.VAGUE and reading.kind is Kind.INSTANT:
         return _is_reminded_next(text, end) or _REMINDED_BEFORE.search(before) is not None
     if reading.kind is Kind.INSTANT and reading.length is None and not reading.has_clock:
         return False
@@ -295,10 +295,10 @@ def _less(reading: Reading, left_out: re.Match[str]) -> Reading:
     days = _weekdays_of(left_out["before"] or left_out["behind"])
     is_by_weekday = repeats is not None and (repeats.unit is Unit.DAY or repeats.weekdays) and repeats.step == 1
     if repeats is None or not days or not is_by_weekday or repeats.days or repeats.nth:
-        return replace(reading, trouble=reading.trouble or Trouble.SEVERAL)
+        return replace(reading, trouble=reading.trouble or TimeProblem.SEVERAL)
     left = tuple(day for day in repeats.weekdays or range(1, 8) if day not in days)
     if not left:
-        return replace(reading, trouble=Trouble.NO_SUCH)
+        return replace(reading, trouble=TimeProblem.NO_SUCH)
     return replace(reading, repeats=replace(repeats, unit=Unit.WEEK, weekdays=left))
 
 

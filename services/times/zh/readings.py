@@ -7,7 +7,7 @@ from datetime import date, datetime, time, timedelta, tzinfo
 
 from services.times.recurrence import Unit
 from services.times.words.parts import is_likely
-from services.times.words.readings import Grain, Kind, Length, Reading, Repeats, Trouble, shifted
+from services.times.words.readings import Grain, Kind, Length, Reading, Repeats, TimeProblem, shifted
 from services.times.zh.clocks import Amount, Clock, DayPart, waking_hour
 from services.times.zh.days import Days, one_day
 
@@ -36,7 +36,7 @@ class Phrase:
     count: int | None = None
     run: str = ""
     """The unit that `count` was counted in."""
-    trouble: Trouble | None = None
+    trouble: TimeProblem | None = None
     is_onward: bool = False
     end: int = 0
 
@@ -88,7 +88,7 @@ def reading_of(phrase: Phrase, moment: Moment) -> Reading | None:
     Raises OverflowError outside of the years 1 to 9999."""
     trouble = phrase.trouble
     if not all(clock.exists for clock in phrase.clocks) or (phrase.days and not phrase.days.exists):
-        trouble = Trouble.NO_SUCH
+        trouble = TimeProblem.NO_SUCH
     if phrase.part and phrase.part.name == "noon" and not phrase.clocks:
         phrase.clocks = [_NOON]
     if phrase.repeats is not None or (phrase.count and phrase.run):
@@ -204,7 +204,7 @@ def _after_a_while(phrase: Phrase, ahead: Amount, moment: Moment) -> Reading:
     if not (phrase.clocks or phrase.part or phrase.days):
         return Reading(Kind.INSTANT, there, _grain_after(there, ahead.grain), ahead.grain, length=length)
     if length.seconds and not (length.days or length.months):
-        return Reading(Kind.INSTANT, there, there, ahead.grain, trouble=Trouble.NO_SUCH)
+        return Reading(Kind.INSTANT, there, there, ahead.grain, trouble=TimeProblem.NO_SUCH)
     day = shifted(moment.wall, Length(length.months, length.days)).date()
     return _on_a_day(replace(phrase, ahead=None, days=phrase.days or one_day(day)), moment)
 

@@ -8,13 +8,13 @@ from datetime import date, time
 
 from services.patterns import lazy_pattern
 from services.times.recurrence import Unit
-from services.times.words.readings import Repeats, Trouble
+from services.times.words.readings import Repeats, TimeProblem
 from services.times.zh.clocks import Amount, amount_at
 from services.times.zh.dates import date_at, feast_at
 from services.times.zh.days import WEEK, weekday_number
 from services.times.zh.letters import DAY, MONTH, whole
 
-Said = tuple[Repeats, Trouble | None, int]
+Said = tuple[Repeats, TimeProblem | None, int]
 """What was said to repeat, why it can be no rule, and where it ends."""
 
 _PART_FOLLOWS = r"(?=(?!早晚)大?(?:清?早|晚|上午|下午|中午|傍晚|凌晨|半夜|深夜|夜|朝(?![代廷])))"
@@ -59,17 +59,17 @@ def repeats_at(text: str, at: int, today: date) -> Said | None:
         if found is not None:
             repeats, trouble, end = found
             if repeats.weekdays and _TIMES.match(text, end):  # 每周三次 is no Wednesday
-                return repeats, Trouble.VAGUE, _end_of(_TIMES, text, end)
+                return repeats, TimeProblem.VAGUE, _end_of(_TIMES, text, end)
             if _TIMES_EACH.match(text, end) and not _ONCE_EACH.match(text, end):
                 return (
                     None
                     if trouble is None and repeats.weekdays
-                    else (repeats, Trouble.VAGUE, _end_of(_TIMES_EACH, text, end))
+                    else (repeats, TimeProblem.VAGUE, _end_of(_TIMES_EACH, text, end))
                 )
             return repeats, trouble, _end_of(_ONCE_EACH, text, end)
     in_one = _IN_ONE.match(text, at)
     if in_one is not None:
-        return Repeats(Unit.DAY), Trouble.VAGUE, in_one.end()
+        return Repeats(Unit.DAY), TimeProblem.VAGUE, in_one.end()
     return _every_so_long_at(text, at, today)
 
 
@@ -168,7 +168,7 @@ def _days_of_month(text: str, at: int, repeats: Repeats) -> Said | None:
         return None
     end = match.end()
     if match["odd"]:
-        return repeats, Trouble.SEVERAL, end
+        return repeats, TimeProblem.SEVERAL, end
     if match["nth"] or match["last"]:
         nth = whole(match["nth"]) if match["nth"] else -1
         return replace(repeats, weekdays=(weekday_number(match["weekday"]),), nth=nth), None, end
@@ -181,7 +181,7 @@ def _days_of_month(text: str, at: int, repeats: Repeats) -> Said | None:
         signed, end = signed or bool(more["sign"]), more.end()
     if not signed:
         return None
-    trouble = None if all(1 <= day <= 31 for day in days) else Trouble.NO_SUCH
+    trouble = None if all(1 <= day <= 31 for day in days) else TimeProblem.NO_SUCH
     return replace(repeats, days=tuple(sorted(set(days)))), trouble, end
 
 
@@ -198,7 +198,7 @@ def _yearly_at(text: str, at: int, today: date) -> Said | None:
     lunar = re.compile(r"农历|阴历|旧历|正月|腊月|冬月|[一二三四五六七八九十]+月[初廿]").match(text, start)
     dated = date_at(text, start, today)
     if lunar and dated:
-        return repeats, Trouble.SEVERAL, dated[1]
+        return repeats, TimeProblem.SEVERAL, dated[1]
     if month and 1 <= whole(month["month"]) <= 12:
         repeats = replace(repeats, months=(whole(month["month"]),))
         said = _days_of_month(text, month.end(), repeats)
@@ -245,9 +245,9 @@ def _every_so_long_at(text: str, at: int, today: date) -> Said | None:
     return _on_its_days(text, end, repeats, trouble) if repeats else None
 
 
-def _every(amount: Amount, *, skips: bool) -> tuple[Repeats | None, Trouble | None]:
+def _every(amount: Amount, *, skips: bool) -> tuple[Repeats | None, TimeProblem | None]:
     length = amount.length
-    trouble = Trouble.VAGUE if amount.is_vague else None
+    trouble = TimeProblem.VAGUE if amount.is_vague else None
     if bool(length.months) + bool(length.days) + bool(length.seconds) != 1:
         return None, None
     if length.seconds:
@@ -259,11 +259,11 @@ def _every(amount: Amount, *, skips: bool) -> tuple[Repeats | None, Trouble | No
         unit, step = Unit.WEEK, length.days // 7
     if skips and amount.unit != "half":
         # 每隔两天 is every third day to some and every second one to others.
-        trouble, step = (trouble, 2) if step == 1 else (Trouble.AMBIGUOUS, step + 1)
+        trouble, step = (trouble, 2) if step == 1 else (TimeProblem.AMBIGUOUS, step + 1)
     return Repeats(unit, step=step), trouble
 
 
-def _on_its_days(text: str, at: int, repeats: Repeats, trouble: Trouble | None = None) -> Said:
+def _on_its_days(text: str, at: int, repeats: Repeats, trouble: TimeProblem | None = None) -> Said:
     """With the days that stand behind: 每两周的周五, 隔月1号."""
     end = _end_of(re.compile(r"\s*的?\s*"), text, at)
     if repeats.unit is Unit.WEEK:

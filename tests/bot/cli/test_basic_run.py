@@ -175,7 +175,7 @@ def test_nothing_is_reached_without_being_allowed(capsys: pytest.CaptureFixture[
     own = tmp_path / "own.py"
     own.write_text(
         "from function_calls.declaration import tool_function\nfrom function_calls.context import MessageContext\n"
-        '@tool_function(name="own")\ndef own(ctx: MessageContext) -> str:\n    """Does it."""\n    return "done"\n'
+        '@tool_function(name="own")\ndef own(context: MessageContext) -> str:\n    """Does it."""\n    return "done"\n'
     )
     settings = a_settings_file(tmp_path, f"sources: {{python: ['{own}']}}\n")
     file = a_script(tmp_path, 'DESCRIPTION "Calls"\nTALK CALL("own")\n', "calls")

@@ -130,7 +130,7 @@ class Nothing(BaseModel, frozen=True, extra="forbid"):
 
 
 @tool_function(effect="once")
-async def announce(ctx: MessageContext, args: Nothing) -> FunctionResult:
+async def announce(context: MessageContext, args: Nothing) -> FunctionResult:
     \"\"\"Tell another chat.\"\"\"
     return FunctionResult(messages=(Message("told"), Message("news for all", to=ChatRef("web", "main", "family"))))
 """

@@ -11,7 +11,7 @@ from ruamel.yaml import YAML
 
 from bot.registration.functions import at_their_places
 from config.yaml_document import read_yaml
-from function_calls.schema.definition import fault
+from function_calls.schema.definition import problem_at
 from tests.bot.cli.running import a_settings_file, command
 from tests.bot.cli.running import without_a_model as without_a_model
 from tests.conftest import REPOSITORY
@@ -31,8 +31,8 @@ def test_every_finding_is_a_line_with_its_place_and_code(capsys: pytest.CaptureF
         "from function_calls.declaration import tool_function\n"
         "from function_calls.context import MessageContext\n"
         "@tool_function()\n"
-        "async def greet(ctx: MessageContext) -> str:\n"
-        "    return ctx.text\n"
+        "async def greet(context: MessageContext) -> str:\n"
+        "    return context.text\n"
     )
     doubtful = a_settings_file(tmp_path, f"functions: {{gret: {{}}}}\nsources: {{python: [{function}]}}\n")
     printed = command(capsys, "check", bad, doubtful)
@@ -89,7 +89,7 @@ def test_warnings_alone_are_no_failure(capsys: pytest.CaptureFixture[str], tmp_p
         "from function_calls.declaration import tool_function\n"
         "from function_calls.context import MessageContext\n"
         "@tool_function(name='plain')\n"
-        "async def plain(ctx: MessageContext) -> str:\n"
+        "async def plain(context: MessageContext) -> str:\n"
         "    return ''\n"
     )
     printed = command(capsys, "check", a_settings_file(tmp_path, f"sources: {{python: [{plain}]}}\n"))
@@ -105,7 +105,7 @@ def test_a_function_that_cannot_be_used_is_an_error_at_its_file(
         "from function_calls.declaration import tool_function\n"
         "from function_calls.context import MessageContext\n"
         "@tool_function(name='calculate', description='Again')\n"
-        "async def again(ctx: MessageContext) -> str:\n"
+        "async def again(context: MessageContext) -> str:\n"
         "    return ''\n"
     )
     printed = command(capsys, "check", a_settings_file(tmp_path, f"sources: {{python: [{double}]}}\n"))
@@ -127,5 +127,5 @@ def test_the_schema_is_valid_and_admits_the_shipped_settings(capsys: pytest.Capt
 def test_a_fault_of_a_server_of_tools_stands_at_its_place_in_the_settings() -> None:
     text = "mcp:\n  servers:\n    - {name: one, command: [python3]}\n    - {name: two, command: [python3]}\n"
     document = read_yaml(text, "bot.yaml")
-    [placed] = at_their_places([fault("mcp.servers.two", "it cannot be reached")], document)
+    [placed] = at_their_places([problem_at("mcp.servers.two", "it cannot be reached")], document)
     assert str(placed).startswith("bot.yaml:4:7 functions.unusable")

@@ -37,14 +37,14 @@ def a_bot_that_ran(home: Path) -> None:
         clock = VirtualClock()
 
         @tool_function(commands=("nap",))
-        async def nap(ctx: MessageContext, args: Nap) -> str:
+        async def nap(context: MessageContext, args: Nap) -> str:
             """Take some time."""
             asyncio.get_running_loop().call_soon(asyncio.ensure_future, clock.advance(args.seconds))
             await clock.sleep(args.seconds)
             return "rested"
 
         @tool_function(commands=("break",))
-        async def fall_apart(ctx: MessageContext) -> str:
+        async def fall_apart(context: MessageContext) -> str:
             """Fail."""
             raise RuntimeError("broken")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from function_calls.basic.codes import RunCode, RunFault
+from function_calls.basic.codes import RunCode, RunError
 from function_calls.basic.functions import FUNCTIONS
 from function_calls.basic.values import OPERATORS, negated
 from function_calls.basic.world import World
@@ -24,7 +24,7 @@ def refused(name: str, *arguments: Any, world: World | None = None) -> tuple[Run
     """Why the function refuses."""
     try:
         given = call(name, *arguments, world=world)
-    except RunFault as fault:
+    except RunError as fault:
         return fault.code, fault.detail
     raise AssertionError(f"{name} gave {given!r:.80}")
 

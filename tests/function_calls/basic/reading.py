@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 
-from function_calls.basic.codes import Code, ScriptFault
+from function_calls.basic.codes import Code, ScriptError
 from function_calls.basic.language.form_parts import Reads
 from function_calls.basic.language.parser import Arity, Header, Parsed, parse
 from function_calls.basic.language.tokens import Cursor, Inner, Kind
@@ -96,7 +96,7 @@ def read_param(cursor: Cursor, read: Reads) -> Param:
     """PARAM name AS type, and whatever follows."""
     at = cursor.take().at
     if cursor.now.kind is not Kind.WORD:
-        raise ScriptFault(cursor.now.at, Code.BAD_PARAM, "PARAM has no name")
+        raise ScriptError(cursor.now.at, Code.BAD_PARAM, "PARAM has no name")
     name = cursor.take().text
     kind = str(cursor.take().text) if cursor.words("AS") else ""
     rest: dict[str, object] = {}

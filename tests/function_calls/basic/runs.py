@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from function_calls.basic.codes import RunCode, RunFault
+from function_calls.basic.codes import RunCode, RunError
 from function_calls.basic.machine.machine import Ended, Event, Failed, Machine, Paused, Wants
 from function_calls.basic.machine.program import Program
 from function_calls.basic.world import Limits
@@ -31,7 +31,7 @@ class Ran:
 def by_order(number: int, wants: Wants) -> Any:
     """What the host has for the keyword that is wanted as the n-th one, the same each time."""
     if wants.keyword == "FAIL":
-        raise RunFault(RunCode.UNAVAILABLE, "it is not there")
+        raise RunError(RunCode.UNAVAILABLE, "it is not there")
     return Random(number).choice((None, True, number, 1.5, "text", [1, "two", {"x": 3}], {"x": [1, 2], "Y": "z"}))
 
 
@@ -67,5 +67,5 @@ def run_through(
         wanted.append((event.keyword, event.arguments))
         try:
             machine.give(answer(len(wanted), event))
-        except RunFault as fault:
+        except RunError as fault:
             machine.fail(fault)

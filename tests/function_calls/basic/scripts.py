@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from function_calls.basic.codes import RunCode, RunFault
+from function_calls.basic.codes import RunCode, RunError
 from function_calls.basic.functions import ARITIES
 from function_calls.basic.language.forms import Forms, form_of
 from function_calls.basic.language.parser import parse
@@ -59,7 +59,7 @@ class Heard:
 
 
 def run(text: str, *answers: Any, limits: Limits | None = None, **arguments: Any) -> Heard:
-    """Run a script; its keywords other than TALK and PRINT are given `answers` in order, a RunFault by failing."""
+    """Run a script; its keywords other than TALK and PRINT are given `answers` in order, a RunError by failing."""
     machine = Machine(program(text), arguments, FixedWorld(), limits or Limits())
     waiting = iter(answers)
     texts: list[Any] = []
@@ -69,7 +69,7 @@ def run(text: str, *answers: Any, limits: Limits | None = None, **arguments: Any
             answer = None if event.keyword in ("TALK", "PRINT") else next(waiting)
             if event.keyword in ("TALK", "PRINT"):
                 texts.append(event.arguments["text"])
-            if isinstance(answer, RunFault):
+            if isinstance(answer, RunError):
                 machine.fail(answer)
             else:
                 machine.give(answer)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from function_calls.basic.codes import Fault, RunCode, ScriptFault
+from function_calls.basic.codes import RunCode, ScriptError, ScriptProblem
 from function_calls.basic.machine.code_statements import faults_of, program_of
 from function_calls.basic.machine.machine import Ended, Failed
 from function_calls.basic.machine.program import Program
@@ -23,12 +23,12 @@ FEW = Limits(steps=400, memory_bytes=20_000, depth=4)
 ARGUMENTS = {"p": [1, {"x": "y"}], "Username": "Mia"}
 
 
-def a_program(seed: int) -> Program | list[Fault]:
+def a_program(seed: int) -> Program | list[ScriptProblem]:
     """A script by chance, or what is wrong with it."""
     unit, definitions = Trees(Random(seed)).script()
     faults = faults_of(unit, definitions)
     if faults:
-        with pytest.raises(ScriptFault):
+        with pytest.raises(ScriptError):
             program_of(unit, definitions)
         return faults
     return program_of(unit, definitions)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from function_calls.basic.codes import Code, Fault
+from function_calls.basic.codes import Code, ScriptProblem
 from function_calls.basic.compiler import lints_of
 from function_calls.basic.nodes import (
     Apply,
@@ -44,7 +44,7 @@ def lints(text: str) -> list[tuple[int, Code]]:
     return [(one.at.line, one.code) for one in found]
 
 
-def lint(text: str) -> Fault:
+def lint(text: str) -> ScriptProblem:
     found = lints_of(small_script(text))
     assert len(found) == 1, found
     return found[0]

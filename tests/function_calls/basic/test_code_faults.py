@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from function_calls.basic.codes import Code, ScriptFault
+from function_calls.basic.codes import Code, ScriptError
 from function_calls.basic.machine.code_statements import faults_of, program_of
 from function_calls.basic.nodes import (
     Apply,
@@ -79,7 +79,7 @@ def test_what_cannot_run_is_refused_with_its_place(statements: tuple[Statement, 
     faults = faults_of(a_unit(*statements), [work])
     assert [(fault.code, fault.at) for fault in faults] == [(code, HERE)]
     assert words in faults[0].message
-    with pytest.raises(ScriptFault):
+    with pytest.raises(ScriptError):
         program_of(a_unit(*statements), [work])
 
 

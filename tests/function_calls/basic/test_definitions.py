@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from function_calls.basic.codes import Code, Fault, Profile
+from function_calls.basic.codes import Code, Profile, ScriptProblem
 from function_calls.basic.compiler import ParamDecl, ToolDefinition, definitions_of
 from function_calls.basic.language.param_types import type_names
 from function_calls.basic.nodes import At
@@ -21,7 +21,7 @@ from function_calls.schema.arguments import SchemaArguments
 from function_calls.schema.definition import schema_arguments
 from function_calls.schema.model_schema import told
 from function_calls.schema.schema import imported
-from function_calls.spec import ArgumentFault
+from function_calls.spec import ArgumentError
 from services.llm.encoding import strict_schema
 from tests.function_calls.basic.small_reader import small_script
 
@@ -30,7 +30,9 @@ STRICT, EXTENDED = Profile.STRICT, Profile.EXTENDED
 HEAD = 'DESCRIPTION "Does a thing"\n'
 
 
-def read(text: str, name: str = "a_tool.bas", profile: Profile = EXTENDED) -> tuple[list[ToolDefinition], list[Fault]]:
+def read(
+    text: str, name: str = "a_tool.bas", profile: Profile = EXTENDED
+) -> tuple[list[ToolDefinition], list[ScriptProblem]]:
     return definitions_of(small_script(text), name, profile, source_file=name)
 
 
@@ -51,7 +53,7 @@ def faults(text: str, profile: Profile = EXTENDED, name: str = "a_tool.bas") -> 
     return [(one.at.line, one.code, one.severity) for one in read(text, name, profile)[1]]
 
 
-def fault(text: str, profile: Profile = EXTENDED, name: str = "a_tool.bas") -> Fault:
+def fault(text: str, profile: Profile = EXTENDED, name: str = "a_tool.bas") -> ScriptProblem:
     found = read(text, name, profile)[1]
     assert len(found) == 1, found
     return found[0]
@@ -149,7 +151,7 @@ def test_arguments_are_held_to_the_type(kind: str, good: list[Any], bad: list[An
     for value in good:
         arguments.parse({"it": value})
     for value in bad:
-        with pytest.raises(ArgumentFault):
+        with pytest.raises(ArgumentError):
             arguments.parse({"it": value})
 
 

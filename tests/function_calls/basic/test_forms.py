@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from function_calls.basic.codes import Code, ScriptFault
+from function_calls.basic.codes import Code, ScriptError
 from function_calls.basic.language.form_parts import usage_of
 from function_calls.basic.language.forms import BadForm, Form, Forms, Matched, form_of
 from function_calls.basic.language.tokens import Cursor, Kind
@@ -61,8 +61,8 @@ def read(source: str) -> str:
     return shown(found.want) + (f" -> {shown(found.into)}" if found.into else "")
 
 
-def fault(source: str, *, inside: bool = False) -> ScriptFault:
-    with pytest.raises(ScriptFault) as raised:
+def fault(source: str, *, inside: bool = False) -> ScriptError:
+    with pytest.raises(ScriptError) as raised:
         matched(source, inside=inside)
     return raised.value
 
@@ -459,7 +459,7 @@ def test_whatever_stands_there_only_a_script_fault_is_raised(words: list[str], f
     cursor = Cursor(small_tokens(" ".join([*form_of(form).lead, *words])))
     try:
         found = FORMS.match(cursor, SmallExpressions(FORMS), inside=inside)
-    except ScriptFault as error:
+    except ScriptError as error:
         assert error.fault.message  # noqa: PT017 - both ends are good
         return
     if found is None:

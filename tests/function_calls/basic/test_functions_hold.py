@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from function_calls.basic.codes import RunFault
+from function_calls.basic.codes import RunError
 from function_calls.basic.functions import FUNCTIONS, LanguageFunction
 from function_calls.basic.measuring import LARGEST, size_of
 from tests.fakes.basic_world import FixedWorld
@@ -51,7 +51,7 @@ def test_a_function_gives_a_value_or_a_fault_of_ours(function: LanguageFunction,
     before = repr(arguments)
     try:
         given_back = function.run(FixedWorld(language=data.draw(st.sampled_from(["en", "zh", "xx", ""]))), arguments)
-    except RunFault:
+    except RunError:
         pass
     else:
         assert size_of(given_back, LARGEST * 2) <= LARGEST * 2

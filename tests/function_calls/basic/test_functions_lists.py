@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from function_calls.basic.codes import RunCode, RunFault
+from function_calls.basic.codes import RunCode, RunError
 from tests.fakes.basic_world import FixedWorld
 from tests.function_calls.basic.calls import call, refused
 
@@ -144,9 +144,9 @@ def test_amounts_of_a_sheet_are_read_as_people_write_them(name: str, total: floa
 
 @pytest.mark.parametrize("name", ["sum", "avg", "min", "max"])
 def test_a_column_that_no_row_has_is_no_column_of_nothing(name: str) -> None:
-    with pytest.raises(RunFault, match="no row has a column 'pricse'; there are: price"):
+    with pytest.raises(RunError, match="no row has a column 'pricse'; there are: price"):
         call(name, PRICES, "pricse")
-    with pytest.raises(RunFault, match="in the column 'price'"):
+    with pytest.raises(RunError, match="in the column 'price'"):
         call("sum", [*PRICES, {"price": "free"}], "price")
 
 

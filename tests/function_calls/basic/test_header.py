@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from function_calls.basic.codes import Code, Fault, ScriptFault
+from function_calls.basic.codes import Code, ScriptError, ScriptProblem
 from function_calls.basic.language.header import read_description, read_param
 from function_calls.basic.language.tokens import Cursor, Kind
 from function_calls.basic.nodes import At, Param
@@ -20,8 +20,8 @@ def param(source: str) -> Param:
     return read
 
 
-def fault(source: str) -> Fault:
-    with pytest.raises(ScriptFault) as raised:
+def fault(source: str) -> ScriptProblem:
+    with pytest.raises(ScriptError) as raised:
         param(source)
     return raised.value.fault
 
@@ -148,7 +148,7 @@ def test_a_description_is_one_line_of_text() -> None:
 )
 def test_a_wrong_param_is_told_its_place_and_the_right_form(source: str, column: int, told: str) -> None:
     cursor = Cursor(small_tokens(source))
-    with pytest.raises(ScriptFault) as raised:
+    with pytest.raises(ScriptError) as raised:
         read_param(cursor, SmallExpressions())
     found = raised.value.fault
     assert (found.code, found.at) == (Code.BAD_PARAM, At(1, column))
@@ -180,7 +180,7 @@ def test_a_description_of_its_own_is_read_with_its_place(source: str, text: str)
 
 
 def test_what_stands_behind_a_description_is_a_fault() -> None:
-    with pytest.raises(ScriptFault) as raised:
+    with pytest.raises(ScriptError) as raised:
         read_description(Cursor(small_tokens('DESCRIPTION "a" LIKE 5')), SmallExpressions())
     assert (raised.value.fault.at, raised.value.fault.code) == (At(1, 17), Code.BAD_PARAM)
 
@@ -219,7 +219,7 @@ def test_whatever_a_header_holds_only_a_script_fault_is_raised(tokens: list[str]
             assert read_param(cursor, SmallExpressions()).name
         else:
             read_description(cursor, SmallExpressions())
-    except ScriptFault as error:
+    except ScriptError as error:
         assert error.fault.message  # noqa: PT017 - both ends are good
         return
     assert cursor.is_line_end

@@ -10,7 +10,7 @@ import orjson
 import pytest
 from structlog.testing import capture_logs
 
-from function_calls.basic.codes import RunCode, RunFault
+from function_calls.basic.codes import RunCode, RunError
 from function_calls.basic.machine.machine import Ended, Failed, Machine, Paused, StaleState, Wants
 from function_calls.basic.machine.program import BadProgram, Program
 from function_calls.basic.nodes import At
@@ -50,7 +50,7 @@ def test_a_run_goes_on_where_it_was_in_another_process() -> None:
         assert machine.go(1000) == event
         asked.append(event.arguments["url"])
         if event.arguments["url"] == "b3":
-            machine.fail(RunFault(RunCode.UNAVAILABLE, "gone"))
+            machine.fail(RunError(RunCode.UNAVAILABLE, "gone"))
         else:
             machine.give(event.arguments["url"].upper())
     assert asked == ["a2", "b2", "a3", "b3", "a3", "b3"]
@@ -168,7 +168,7 @@ def test_what_is_no_data_ends_the_run_and_is_logged_without_its_content() -> Non
 def test_a_run_can_be_failed_between_its_steps_and_stays_failed() -> None:
     machine = a_machine(program("WHILE TRUE\nWEND"))
     assert machine.go(10) == Paused()
-    machine.fail(RunFault(RunCode.TIME, "too long"))
+    machine.fail(RunError(RunCode.TIME, "too long"))
     machine = resumed(machine, program("WHILE TRUE\nWEND"))
     event = machine.go(10)
     assert isinstance(event, Failed)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from function_calls.basic.codes import CATCHABLE, RunCode, RunFault
+from function_calls.basic.codes import CATCHABLE, RunCode, RunError
 from function_calls.basic.machine.machine import Failed
 from function_calls.basic.world import Limits
 from tests.function_calls.basic.scripts import run, value_of
 
-GONE = RunFault(RunCode.UNAVAILABLE, "the page does not answer")
+GONE = RunError(RunCode.UNAVAILABLE, "the page does not answer")
 
 
 def test_an_error_ends_the_run_and_says_where_and_why() -> None:
@@ -207,7 +207,7 @@ def test_a_script_may_have_a_variable_that_is_called_error() -> None:
 
 @pytest.mark.parametrize("code", sorted(set(RunCode) - CATCHABLE))
 def test_a_limit_ends_the_run_whatever_the_script_says(code: RunCode) -> None:
-    assert run('ON ERROR RESUME NEXT\nx = GET "a"\nRETURN 1', RunFault(code, "enough")).code is code
+    assert run('ON ERROR RESUME NEXT\nx = GET "a"\nRETURN 1', RunError(code, "enough")).code is code
 
 
 def test_a_script_that_fails_forever_still_ends() -> None:

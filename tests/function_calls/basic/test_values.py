@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from function_calls.basic.codes import RunCode, RunFault
+from function_calls.basic.codes import RunCode, RunError
 from function_calls.basic.measuring import DEEPEST, LARGEST, MOST_ITEMS
 from function_calls.basic.values import (
     OPERATORS,
@@ -34,7 +34,7 @@ LONG = "x" * (LARGEST - 10)
 
 
 def code_of(operator: str, left: Any, right: Any) -> RunCode:
-    with pytest.raises(RunFault) as fault:
+    with pytest.raises(RunError) as fault:
         OPERATORS[operator](left, right)
     return fault.value.code
 
@@ -280,7 +280,7 @@ def test_texts_that_write_numbers_are_numbers(text: Any, number: float) -> None:
     "text", ["", " ", "abc", "1,23", "12a", "1_000", "inf", "nan", "0x10", "e5", ".", "-", "1e999", "--1", "9" * 101]
 )
 def test_other_texts_are_none(text: str) -> None:
-    with pytest.raises(RunFault) as fault:
+    with pytest.raises(RunError) as fault:
         number_of(text)
     assert fault.value.code is RunCode.WRONG_TYPE
 
@@ -319,7 +319,7 @@ def test_items_are_counted_from_0() -> None:
 
 @pytest.mark.parametrize("index", [-1, 2, 0.5, 1e300])
 def test_an_index_beyond_the_list_is_named(index: float) -> None:
-    with pytest.raises(RunFault, match="no item") as fault:
+    with pytest.raises(RunError, match="no item") as fault:
         item(["a", "b"], index)
     assert fault.value.code is RunCode.NO_SUCH_INDEX
 
@@ -336,7 +336,7 @@ def test_nothing_is_changed_where_it_stands() -> None:
 
 
 def test_a_list_does_not_grow_to_whatever_index_is_named() -> None:
-    with pytest.raises(RunFault) as fault:
+    with pytest.raises(RunError) as fault:
         set_item([], 10**12, 1)
     assert fault.value.code is RunCode.MEMORY
 
@@ -346,7 +346,7 @@ def test_for_each_goes_over_items_keys_and_characters() -> None:
     assert items_of({"a": 1}) == ["a"]
     assert items_of("ab") == ["a", "b"]
     assert items_of(None) == []
-    with pytest.raises(RunFault, match="FOR EACH"):
+    with pytest.raises(RunError, match="FOR EACH"):
         items_of(5)
 
 
@@ -368,7 +368,7 @@ def test_sizes_count_what_is_shared_as_often_as_it_stands() -> None:
         doubled = [doubled, doubled]
     before = time.process_time()
     assert size_of(doubled, LARGEST) >= LARGEST
-    with pytest.raises(RunFault):
+    with pytest.raises(RunError):
         text_of(doubled)
     assert time.process_time() - before < 2
 
@@ -379,7 +379,7 @@ def test_what_is_nested_without_end_is_refused_and_never_recursed_into() -> None
     for _ in range(50_000):
         deep, other = [deep], [other]
     for refuse in (size_of, text_of, taken_in):
-        with pytest.raises(RunFault, match=f"{DEEPEST} deep"):
+        with pytest.raises(RunError, match=f"{DEEPEST} deep"):
             refuse(deep)
     assert OPERATORS["="](deep, other) is True
     assert OPERATORS["="](deep, [other]) is False
@@ -390,7 +390,7 @@ def test_values_from_outside_are_settled() -> None:
     fine = {"a": [1, "b"]}
     assert taken_in(fine) is fine
     for number in (math.inf, math.nan, 10**400):
-        with pytest.raises(RunFault):
+        with pytest.raises(RunError):
             taken_in([number])
 
 
@@ -411,7 +411,7 @@ def test_an_operator_gives_a_value_or_a_fault_of_ours(operator: str, left: Any, 
     try:
         result = OPERATORS[operator](left, right)
         text_of(result)
-    except RunFault:
+    except RunError:
         pass
     else:
         assert type(result) is not float or math.isfinite(result)
@@ -430,5 +430,5 @@ def test_members_give_a_value_or_a_fault_of_ours(of: Any, index: Any, value: Any
         lambda: negated(of),
         lambda: taken_in(of),
     ):
-        with suppress(RunFault):
+        with suppress(RunError):
             use()

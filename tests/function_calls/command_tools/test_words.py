@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from function_calls.command_tools.words import (
     BadTemplate,
     Misfit,
-    WordFault,
+    WordError,
     argv_of,
     known_variables,
     template_of,
@@ -54,29 +54,29 @@ def test_any_text_is_a_template_or_says_how_to_write_one(text: str) -> None:
 
 @pytest.mark.parametrize("value", ["-rf", "--output=/etc/passwd", "-"])
 def test_a_value_is_no_option_unless_the_command_says_so(value: str) -> None:
-    with pytest.raises(WordFault) as caught:
+    with pytest.raises(WordError) as caught:
         argv("grep", "${a}", a=value)
     assert (caught.value.name, caught.value.why) == ("a", Misfit.OPTION)
     assert argv("grep", "--", "${a}", end=2, a=value) == ("grep", "--", value)
     assert argv("grep", "--for=${a}", a=value) == ("grep", f"--for={value}")
     assert argv("grep", "${a}", end=0, a=value) == ("grep", value)
-    with pytest.raises(WordFault):
+    with pytest.raises(WordError):
         argv("grep", "${a}", "--", "x", end=3, a=value)
 
 
 def test_what_a_value_leaves_in_front_of_a_dash_is_an_option_too() -> None:
-    with pytest.raises(WordFault):
+    with pytest.raises(WordError):
         argv("grep", "${a}-v", a="")
-    with pytest.raises(WordFault):
+    with pytest.raises(WordError):
         argv("grep", "${a...}", a=["x", "-v"])
-    with pytest.raises(WordFault):
+    with pytest.raises(WordError):
         argv("head", "${n}", n=-5)
 
 
 def test_a_value_that_is_two_dashes_ends_no_options() -> None:
-    with pytest.raises(WordFault):
+    with pytest.raises(WordError):
         argv("grep", "x${a}", "${b}", a="--", b="-v")
-    with pytest.raises(WordFault):
+    with pytest.raises(WordError):
         argv("grep", "${a}", "${b}", a="--", b="-v")
 
 
@@ -92,14 +92,14 @@ def test_a_value_that_is_two_dashes_ends_no_options() -> None:
     ],
 )
 def test_what_no_word_can_hold_is_refused(value: Any, why: Misfit) -> None:
-    with pytest.raises(WordFault) as caught:
+    with pytest.raises(WordError) as caught:
         argv("echo", "${a}", a=value)
     assert caught.value.why is why
 
 
 @pytest.mark.requirement("C12")
 def test_a_variable_that_there_is_not_is_never_left_as_it_is_written() -> None:
-    with pytest.raises(WordFault):
+    with pytest.raises(WordError):
         argv("echo", "${nobody}")
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from config.sections.basic import BasicWebSettings
 from config.sections.processes import FilesSettings
-from function_calls.basic.codes import RunCode, RunFault
+from function_calls.basic.codes import RunCode, RunError
 from function_calls.basic.keyword_modules import files as keywords
 from function_calls.basic.run.web import WebOfScripts
 from services.clock import VirtualClock
@@ -29,8 +29,8 @@ def files(tmp_path: Path) -> Workspaces:
     return Workspaces(tmp_path / "chats", FilesSettings(most_files=20, file_kilobytes=600))
 
 
-async def fault_of(work: Any) -> RunFault:
-    with pytest.raises(RunFault) as caught:
+async def fault_of(work: Any) -> RunError:
+    with pytest.raises(RunError) as caught:
         await work
     return caught.value
 

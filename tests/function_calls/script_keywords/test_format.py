@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from function_calls.basic.codes import RunCode, RunFault
+from function_calls.basic.codes import RunCode, RunError
 from function_calls.basic.keyword_modules import talk as format_keyword
 from services.clock import Clock, VirtualClock
 from tests.fakes.script_runs import a_run
@@ -32,6 +32,6 @@ async def test_a_value_is_given_as_its_pattern_wants_it(say: Saying, statement: 
 
 
 async def test_what_has_no_pattern_is_refused(say: Saying) -> None:
-    with pytest.raises(RunFault) as fault:
+    with pytest.raises(RunError) as fault:
         await say(a_run(), 'FORMAT order AS "0.00"', order={"id": 7})
     assert fault.value.code is RunCode.WRONG_TYPE

@@ -9,7 +9,7 @@ import pytest
 from bot.testing import a_group
 from config.sections.basic import BasicWebSettings
 from config.sections.mail import MailSettings
-from function_calls.basic.codes import RunFault
+from function_calls.basic.codes import RunError
 from function_calls.basic.keyword_modules import calls, files, mail, web
 from function_calls.basic.language.tokens import Cursor
 from function_calls.basic.nodes import Literal
@@ -102,12 +102,12 @@ def test_a_script_is_as_strong_as_the_strongest_of_its_keywords(table: KeywordTa
 
 
 @tool_function(name="haiku", commands=("haiku",), effect="read")
-async def haiku(ctx: MessageContext, *, model: ModelOfScripts, port: ScriptModel, call: Call) -> FunctionResult:
+async def haiku(context: MessageContext, *, model: ModelOfScripts, port: ScriptModel, call: Call) -> FunctionResult:
     """Ask the model as a script does."""
     assert port is model
     try:
-        return FunctionResult.say(await model.ask(a_run(ctx, call=call), "Write a haiku"))
-    except RunFault as fault:
+        return FunctionResult.say(await model.ask(a_run(context, call=call), "Write a haiku"))
+    except RunError as fault:
         return FunctionResult.fail(ErrorCode.FAILED, fault.detail)
 
 
@@ -130,12 +130,12 @@ async def test_the_chat_pays_as_well() -> None:
 
 
 @tool_function(name="reach", commands=("reach",), effect="read")
-async def reach(ctx: MessageContext, *, web: WebOfScripts, port: ScriptWeb, call: Call) -> FunctionResult:
+async def reach(context: MessageContext, *, web: WebOfScripts, port: ScriptWeb, call: Call) -> FunctionResult:
     """Ask this machine as a script does."""
     assert port is web
     try:
-        return FunctionResult.say(str(await web.get(a_run(ctx, call=call), "http://127.0.0.1:8080/")))
-    except RunFault as fault:
+        return FunctionResult.say(str(await web.get(a_run(context, call=call), "http://127.0.0.1:8080/")))
+    except RunError as fault:
         return FunctionResult.fail(ErrorCode.FAILED, f"{fault.code}: {fault.detail}")
 
 

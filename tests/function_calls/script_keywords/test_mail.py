@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from config.sections.mail import MailSettings
-from function_calls.basic.codes import RunCode, RunFault
+from function_calls.basic.codes import RunCode, RunError
 from function_calls.basic.keyword_modules import mail as keywords
 from function_calls.basic.keywords import ScriptRun, Value, keyword_declaration
 from services.clock import VirtualClock
@@ -38,8 +38,8 @@ class Post:
         await keywords.mail_block(run or a_run(), to, letter, mailer=self.mailer, clock=self.clock)
 
 
-async def fault_of(work: Any) -> RunFault:
-    with pytest.raises(RunFault) as caught:
+async def fault_of(work: Any) -> RunError:
+    with pytest.raises(RunError) as caught:
         await work
     return caught.value
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from bot.testing import a_group
-from function_calls.basic.codes import RunFault
+from function_calls.basic.codes import RunError
 from function_calls.basic.keyword_modules.calls import use_mcp
 from function_calls.basic.keywords import Asks, Grants, Value
 from function_calls.call import Call
@@ -25,7 +25,7 @@ def a_script(arguments: Value, *, server: Value = "time", tool: Value = "now", g
         run = a_run(context, call=call, grants=grants)
         try:
             value = await use_mcp(run, server, tool, arguments)
-        except RunFault as fault:
+        except RunError as fault:
             return FunctionResult.fail(ErrorCode.FAILED, f"{fault.code}: {fault.detail}")
         assert not isinstance(value, Asks)
         return FunctionResult.say(f"{value} outside={run.outside}")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from function_calls.basic.codes import RunCode, RunFault
+from function_calls.basic.codes import RunCode, RunError
 from function_calls.basic.keyword_modules import memory
 from function_calls.basic.keywords import Grants, ScriptRun
 from services.clock import VirtualClock
@@ -173,21 +173,21 @@ async def test_what_cannot_be_kept_is_said_plainly_and_changes_nothing(
     say: Saying, statement: str, code: RunCode, words: str
 ) -> None:
     await say(a_run(), 'SET BOT MEMORY "k", "old"')
-    with pytest.raises(RunFault, match=words) as raised:
+    with pytest.raises(RunError, match=words) as raised:
         await say(a_run(), statement, long="x" * 201, large="x" * 64_001, list=[1])
     assert raised.value.code is code
     assert await say(a_run(), 'GET BOT MEMORY "k"') == "old"
 
 
 async def test_faults_are_said_in_the_chats_language(say: Saying) -> None:
-    with pytest.raises(RunFault, match="我不明白“soon”"):
+    with pytest.raises(RunError, match="我不明白“soon”"):
         await say(a_run(language="zh"), 'REMEMBER "k", 1, "soon"')
 
 
 async def test_an_owner_has_room_for_so_much_and_others_are_not_touched(say: Saying) -> None:
     for number in range(62):
         await say(a_run(), f'SET BOT MEMORY "k{number}", v', v="x" * 63_990)
-    with pytest.raises(RunFault, match="4 MB"):
+    with pytest.raises(RunError, match="4 MB"):
         await say(a_run(), 'SET BOT MEMORY "one more", v', v="x" * 63_990)
     await say(a_run(), 'SET BOT MEMORY "k0", v', v="y" * 63_990)
     await say(a_run(), 'SET CHAT MEMORY "k", v', v="x" * 63_990)

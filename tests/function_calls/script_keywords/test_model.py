@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from function_calls.basic.codes import RunCode, RunFault
+from function_calls.basic.codes import RunCode, RunError
 from function_calls.basic.keyword_modules import web as keywords
 from function_calls.basic.run.model import MOST_CHARS, MOST_REQUESTS, ModelOfScripts
 from function_calls.context import MessageContext
@@ -38,8 +38,8 @@ class Writer:
         return self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
 
 
-async def fault_of(work: Any) -> RunFault:
-    with pytest.raises(RunFault) as caught:
+async def fault_of(work: Any) -> RunError:
+    with pytest.raises(RunError) as caught:
         await work
     return caught.value
 

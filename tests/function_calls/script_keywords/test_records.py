@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from function_calls.basic.codes import RunCode, RunFault
+from function_calls.basic.codes import RunCode, RunError
 from function_calls.basic.keyword_modules import records, tables
 from function_calls.basic.run.session import ScriptFiles, ScriptModel, ScriptWeb
 from services.clock import Clock, VirtualClock
@@ -109,14 +109,14 @@ async def test_amounts_of_a_sheet_are_read_as_people_write_them(say: Saying) -> 
 @pytest.mark.parametrize("how", ["SUM", "AVG"])
 async def test_a_total_of_what_is_no_number_names_the_row_and_the_column(say: Saying, how: str) -> None:
     rows = [*PRICES, {"what": "secret-canary", "price": "free-canary"}]
-    with pytest.raises(RunFault) as caught:
+    with pytest.raises(RunError) as caught:
         await say(a_run(), f'AGGREGATE "{how}", rows, "price"', rows=rows)
     assert caught.value.detail == "In row 4, the column price has a text instead of a number."
 
 
 @pytest.mark.parametrize("how", ["SUM", "AVG", "MIN", "MAX", "COUNT"])
 async def test_a_total_of_a_column_that_no_row_has_names_those_that_there_are(say: Saying, how: str) -> None:
-    with pytest.raises(RunFault) as caught:
+    with pytest.raises(RunError) as caught:
         await say(a_run(), f'AGGREGATE "{how}", prices, "pricse"', prices=PRICES)
     assert caught.value.detail == "No row has a column pricse; there are: what, price."
 
@@ -221,7 +221,7 @@ async def test_rows_are_turned_into_columns(say: Saying) -> None:
 )
 async def test_what_cannot_be_done_is_said_plainly(say: Saying, statement: str, code: RunCode, words: str) -> None:
     long = [{"x": 1, "n": number} for number in range(300)]
-    with pytest.raises(RunFault, match=words) as raised:
+    with pytest.raises(RunError, match=words) as raised:
         await done(say, statement, long=long, text="{{x}}" * 5000)
     assert raised.value.code is code
 
@@ -239,7 +239,7 @@ MANY_ROWS: list[Any] = [{"a": f"g{number}", "b": f"c{number % 190}", "n": number
     ],
 )
 async def test_what_would_make_too_much_is_refused_before_it_is_made(say: Saying, statement: str) -> None:
-    with pytest.raises(RunFault, match="too many values") as raised:
+    with pytest.raises(RunError, match="too many values") as raised:
         await done(say, statement, many=MANY_ROWS)
     assert raised.value.code is RunCode.MEMORY
 

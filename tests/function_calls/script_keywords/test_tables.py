@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from function_calls.basic.codes import RunCode, RunFault
+from function_calls.basic.codes import RunCode, RunError
 from function_calls.basic.keyword_modules import tables
 from function_calls.basic.keywords import Grants, ScriptRun
 from function_calls.basic.run.session import ScriptFiles, ScriptModel, ScriptWeb
@@ -222,7 +222,7 @@ async def test_rows_are_changed_in_every_form(say: Saying, statement: str, count
 )
 async def test_an_id_that_is_not_known_never_means_all_rows(say: Saying, statement: str) -> None:
     await fill(say)
-    with pytest.raises(RunFault, match="nothing was changed"):
+    with pytest.raises(RunError, match="nothing was changed"):
         await say(a_run(), statement, changes={"age": 5})
     assert [row["age"] for row in await say(a_run(), 'FIND "people"')] == [31, 29, 40]
 
@@ -300,7 +300,7 @@ async def test_a_file_beside_the_script_is_a_table_too(say: Saying) -> None:
 )
 async def test_what_cannot_be_done_is_said_plainly(say: Saying, statement: str, code: RunCode, words: str) -> None:
     await fill(say)
-    with pytest.raises(RunFault, match=words) as raised:
+    with pytest.raises(RunError, match=words) as raised:
         await say(a_run(), statement, large="x" * 16_000)
     assert raised.value.code is code
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from config.texts import Texts
-from function_calls.basic.codes import RunCode, RunFault
+from function_calls.basic.codes import RunCode, RunError
 from function_calls.basic.keyword_modules.calls import wait
 from function_calls.basic.keyword_modules.talk import (
     cancel,
@@ -108,7 +108,7 @@ async def test_talk_to_this_chat_is_for_all(name: str) -> None:
 )
 async def test_other_chats_and_strangers_are_refused_in_words(name: str, code: RunCode, words: str) -> None:
     heard = Heard()
-    with pytest.raises(RunFault) as fault:
+    with pytest.raises(RunError) as fault:
         await talk_to(a_run(heard=heard), name, "hi", members=members("Bob A", "Bob B"))
     assert (fault.value.code, fault.value.detail) == (code, words)
     assert heard.messages == []
@@ -131,7 +131,7 @@ async def test_an_answer_that_does_not_fit_is_asked_for_three_times_more(kind: s
     for asked in (1, 2, 3):
         again = await hearing("nope", asked=asked, kind=kind)
         assert again == Asks(EN.say("basic.hear.email"))
-    with pytest.raises(RunFault) as fault:
+    with pytest.raises(RunError) as fault:
         await hearing("nope", asked=4, kind=kind)
     assert (fault.value.code, fault.value.detail) == (RunCode.BAD_VALUE, EN.say("basic.hear.gave_up"))
 
@@ -153,7 +153,7 @@ async def test_yes_and_no_are_offered() -> None:
 
 @pytest.mark.parametrize("choices", [[None], [], [[]], [[str(number) for number in range(201)]]])
 async def test_choices_that_are_none_are_the_authors_fault(choices: list[Any]) -> None:
-    with pytest.raises(RunFault) as fault:
+    with pytest.raises(RunError) as fault:
         await hearing(None, choices=choices)
     assert (fault.value.code, fault.value.detail) == (RunCode.BAD_VALUE, EN.say("basic.hear.no_choices"))
 
@@ -179,7 +179,7 @@ async def test_wait_goes_on_after_so_many_seconds() -> None:
     ("seconds", "words"), [(301, "0 to 300 seconds"), (-1, "0 to 300 seconds"), (40, "29 seconds"), ("x", "x")]
 )
 async def test_a_wait_that_is_too_long_is_refused(seconds: Any, words: str) -> None:
-    with pytest.raises(RunFault) as fault:
+    with pytest.raises(RunError) as fault:
         await wait(a_run(), seconds, clock=VirtualClock())
     assert words in fault.value.detail or fault.value.code is RunCode.WRONG_TYPE
 

@@ -10,7 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from config.sections.basic import BasicSettings, BasicWebSettings, host_fits
-from function_calls.basic.codes import CATCHABLE, RunCode, RunFault
+from function_calls.basic.codes import CATCHABLE, RunCode, RunError
 from function_calls.basic.keyword_modules import web as keywords
 from function_calls.basic.keywords import ScriptRun, Value, keyword_declaration
 from function_calls.basic.run.web import WebOfScripts
@@ -33,8 +33,8 @@ async def get(page: Page, run: ScriptRun | None = None) -> Value:
         return await keywords.get(run or a_run(), server.url("/"), web=a_web())
 
 
-async def fault_of(work: Any) -> RunFault:
-    with pytest.raises(RunFault) as caught:
+async def fault_of(work: Any) -> RunError:
+    with pytest.raises(RunError) as caught:
         await work
     return caught.value
 

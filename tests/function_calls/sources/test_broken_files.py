@@ -38,9 +38,9 @@ from tests.function_calls.sources.watching import (
         ("class P:\n    def __getattr__(self, name): raise RuntimeError\np = P()\n", 1, "it gives no function"),
         ("tools = 5\n", 1, "it gives no function"),
         (
-            "def tools(ctx):\n    return []\n",
+            "def tools(context):\n    return []\n",
             1,
-            "it must not need parameters (ctx); if it is meant",
+            "it must not need parameters (context); if it is meant",
         ),
         (
             "\nasync def tools():\n    return []\n",
@@ -85,13 +85,13 @@ async def test_a_wrong_definition_is_named_with_the_line_of_its_handler_and_its_
         tmp_path,
         "own.py",
         marked("greet")
-        + "@tool_function(rolles='admin')\nasync def wrong(ctx: MessageContext) -> str:\n    return ''\n"
+        + "@tool_function(rolles='admin')\nasync def wrong(context: MessageContext) -> str:\n    return ''\n"
         + """
 class Odd:
     pass
 
 @tool_function(description='Has an odd model.')
-async def odd(ctx: MessageContext, args: Odd) -> str:
+async def odd(context: MessageContext, args: Odd) -> str:
     return ''
 
 def act(args):
@@ -139,9 +139,7 @@ async def test_a_file_of_a_package_that_looks_for_its_neighbour_is_told_how(tmp_
 
 
 async def test_the_traceback_of_a_run_shows_the_lines_of_the_file(tmp_path: Path) -> None:
-    text = (
-        "@tool_function(description='Breaks.')\ndef act(ctx: MessageContext) -> str:\n    raise KeyError(1)  # here\n"
-    )
+    text = "@tool_function(description='Breaks.')\ndef act(c: MessageContext) -> str:\n    raise KeyError(1)  # here\n"
     write(tmp_path, "own.py", HEAD + text)
     [spec] = (await given_by(tmp_path)).specs
     shown: list[str] = []

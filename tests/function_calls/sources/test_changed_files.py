@@ -146,7 +146,7 @@ async def test_a_change_of_a_module_beside_a_file_imports_those_again_that_use_i
         after = await files.change()
         assert [await said_by(spec) for spec in after.specs] == ["new", "Hi"]
         assert after.specs[1] is before.specs[1]
-        assert after.specs[0].version != before.specs[0].version
+        assert after.specs[0].origin.version != before.specs[0].origin.version
         write(tmp_path, "config.py", "WORD = \n")
         broken = await files.change()
         assert [await said_by(spec) for spec in broken.specs] == ["new", "Hi"]
@@ -192,7 +192,7 @@ async def test_what_a_package_keeps_beside_its_files_does_not_import_it_again(tm
 async def test_what_was_replaced_can_be_collected(tmp_path: Path) -> None:
     text = (
         "class Who(BaseModel):\n    name: str = ''\n"
-        "@tool_function()\nasync def own(ctx: MessageContext, args: Who) -> Who:\n    return args\n"
+        "@tool_function()\nasync def own(context: MessageContext, args: Who) -> Who:\n    return args\n"
     )
     write(tmp_path, "own.py", HEAD + text)
     async with watched(tmp_path) as files:
@@ -312,7 +312,7 @@ async def test_nothing_of_a_daemon_holds_on_to_what_was_replaced(tmp_path: Path)
     text = (
         "class Who(BaseModel):\n    name: str = 'x'\n"
         "@tool_function(commands=['own'])\n"
-        "async def own(ctx: MessageContext, args: Who) -> str:\n    return args.name\n"
+        "async def own(context: MessageContext, args: Who) -> str:\n    return args.name\n"
     )
     write(tmp_path, "own.py", HEAD + text)
     changes = ToldChanges()

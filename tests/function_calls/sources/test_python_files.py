@@ -44,7 +44,7 @@ async def test_models_of_a_file_with_postponed_annotations_are_understood(tmp_pa
         "from __future__ import annotations\n" + HEAD + "class Kind(BaseModel):\n    of: str\n"
         "class Who(BaseModel):\n    name: str\n    kinds: list[Kind] = []\n"
         "@tool_function(description='Greets.')\n"
-        "async def greet(ctx: MessageContext, args: Who) -> str:\n    return f'Hi {args.name}'\n",
+        "async def greet(context: MessageContext, args: Who) -> str:\n    return f'Hi {args.name}'\n",
     )
     [spec] = (await given_by(tmp_path)).specs
     assert await said_by(spec, name="Bo") == "Hi Bo"

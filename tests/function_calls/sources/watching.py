@@ -29,7 +29,7 @@ def marked(name: str, says: str = "Hi", **options: str) -> str:
     given = "".join(f", {key}={value!r}" for key, value in options.items())
     return (
         f"{HEAD}@tool_function(description='Does {name}.'{given})\n"
-        f"async def {name}(ctx: MessageContext) -> str:\n    return {says!r}\n"
+        f"async def {name}(context: MessageContext) -> str:\n    return {says!r}\n"
     )
 
 

@@ -30,12 +30,12 @@ class Quote(BaseModel):
     scope="group",
     cost_center="logistics",
 )
-async def quote(ctx: MessageContext, args: Parcel) -> Quote:
+async def quote(context: MessageContext, args: Parcel) -> Quote:
     """Look it up."""
     return Quote(price=4.5 if args.speed == "normal" else 9)
 
 
 @tool_function(effect="once", confirm="Send {number}?", sensitive=("number",))
-async def parcel_send(ctx: MessageContext, args: Parcel) -> FunctionResult:
+async def parcel_send(context: MessageContext, args: Parcel) -> FunctionResult:
     """Send a parcel."""
     return FunctionResult.say(f"{args.number} is on its way.")

@@ -14,7 +14,7 @@ from config.sections.models import FailoverSettings
 from services.clock import Deadlines, VirtualClock
 from services.llm.failover import Breaker, Failover
 from services.llm.model import ModelAnswer, ModelError, ModelMessage, ModelRequest
-from services.refs import ErrorCode, Trouble
+from services.refs import ErrorCode, ModelProblem
 
 SETTINGS = FailoverSettings(
     first_answer_seconds=10,
@@ -96,7 +96,7 @@ class World:
     def counts(self) -> list[int]:
         return [len(model.asked) for model in self.models]
 
-    def troubles(self) -> list[Trouble | None]:
+    def troubles(self) -> list[ModelProblem | None]:
         return [state.trouble for state in self.failover.states()]
 
 
@@ -224,7 +224,7 @@ async def test_when_all_are_left_alone_the_failure_comes_at_once_and_says_when_t
     world = World(Model("a", [BAD_KEY]), Model("b", [DOWN]))
     for _ in range(3):
         error = await world.error()
-    assert (world.counts(), error.trouble, error.retry_after_seconds) == ([1, 2], Trouble.OUTAGE, 15)
+    assert (world.counts(), error.trouble, error.retry_after_seconds) == ([1, 2], ModelProblem.OUTAGE, 15)
 
 
 async def test_an_answer_that_cannot_be_used_is_no_reason_to_leave_a_model_alone() -> None:
@@ -264,14 +264,14 @@ async def test_closing_closes_every_model_and_the_probe_is_the_first_ones() -> N
 
 _EVENTS = st.one_of(
     st.just("answered"),
-    st.sampled_from([Trouble.OUTAGE, Trouble.BUSY, Trouble.KEY]),
+    st.sampled_from([ModelProblem.OUTAGE, ModelProblem.BUSY, ModelProblem.KEY]),
     st.integers(min_value=1, max_value=1000),
 )
 
 
 @given(st.lists(_EVENTS, max_size=40))
 def test_a_breaker_never_pauses_longer_than_allowed_and_always_lets_a_trial_through_afterwards(
-    events: list[str | Trouble | int],
+    events: list[str | ModelProblem | int],
 ) -> None:
     async def run() -> None:
         clock = VirtualClock()
@@ -289,7 +289,7 @@ def test_a_breaker_never_pauses_longer_than_allowed_and_always_lets_a_trial_thro
                 breaker.answered()
                 assert breaker.lets_through()
             else:
-                breaker.failed(Trouble(event), trial=trial)
+                breaker.failed(ModelProblem(event), trial=trial)
                 assert not (trial and breaker.lets_through())
         await clock.advance(SETTINGS.longest_wait_seconds)
         assert breaker.lets_through()

@@ -18,7 +18,7 @@ from function_calls.schema.definition import DefinitionError
 from services.clock import Deadlines, SystemClock
 from services.llm.model import ModelError, ModelMessage, ModelRequest
 from services.llm.protocols.own_provider import OwnProvider
-from services.refs import ErrorCode, Trouble
+from services.refs import ErrorCode, ModelProblem
 from tests.fakes.functions import CITY, Recorder
 from tests.services.llm.wire import a_body, a_tool_call
 
@@ -59,17 +59,19 @@ async def test_a_function_of_ones_own_picks_functions_like_any_model(whole: bool
 @pytest.mark.parametrize(
     ("returned", "code", "trouble"),
     [
-        (RuntimeError("sk-secret"), ErrorCode.PROVIDER_ERROR, Trouble.OUTAGE),
-        (SystemExit(3), ErrorCode.PROVIDER_ERROR, Trouble.OUTAGE),
-        (ModelError(ErrorCode.PROVIDER_ERROR, "spent", status=402), ErrorCode.PROVIDER_ERROR, Trouble.QUOTA),
-        ({"choices": []}, ErrorCode.EMPTY_RESPONSE, Trouble.ANSWER),
-        ({"error": {"message": "no", "code": 401}}, ErrorCode.PROVIDER_ERROR, Trouble.KEY),
-        (None, ErrorCode.MALFORMED_BY_PROVIDER, Trouble.ANSWER),
-        ({"content": object()}, ErrorCode.MALFORMED_BY_PROVIDER, Trouble.ANSWER),
+        (RuntimeError("sk-secret"), ErrorCode.PROVIDER_ERROR, ModelProblem.OUTAGE),
+        (SystemExit(3), ErrorCode.PROVIDER_ERROR, ModelProblem.OUTAGE),
+        (ModelError(ErrorCode.PROVIDER_ERROR, "spent", status=402), ErrorCode.PROVIDER_ERROR, ModelProblem.QUOTA),
+        ({"choices": []}, ErrorCode.EMPTY_RESPONSE, ModelProblem.ANSWER),
+        ({"error": {"message": "no", "code": 401}}, ErrorCode.PROVIDER_ERROR, ModelProblem.KEY),
+        (None, ErrorCode.MALFORMED_BY_PROVIDER, ModelProblem.ANSWER),
+        ({"content": object()}, ErrorCode.MALFORMED_BY_PROVIDER, ModelProblem.ANSWER),
     ],
     ids=["raises", "ends the process", "says what is wrong", "empty", "error", "nothing", "no JSON"],
 )
-async def test_whatever_it_does_wrong_is_an_error_of_a_model(returned: Any, code: ErrorCode, trouble: Trouble) -> None:
+async def test_whatever_it_does_wrong_is_an_error_of_a_model(
+    returned: Any, code: ErrorCode, trouble: ModelProblem
+) -> None:
     with pytest.raises(ModelError) as caught:
         await OwnProvider("ours", Provider(returned).call_with_functions).complete(HELLO)
     assert (caught.value.code, caught.value.trouble) == (code, trouble)

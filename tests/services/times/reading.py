@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, time
 from zoneinfo import ZoneInfo
 
-from services.times import Reading, Times, Trouble, UnclearTime
+from services.times import Reading, TimeProblem, Times, UnclearTime
 from services.times.recurrence import Calendar, Every, Once, Rule
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -52,7 +52,7 @@ def stretch(text: str, now: datetime = NOW) -> str:
     return f"{reading.start:%m-%d %H:%M} to {reading.end:%m-%d %H:%M}"
 
 
-def trouble(text: str, now: datetime = NOW) -> Trouble | None:
+def trouble(text: str, now: datetime = NOW) -> TimeProblem | None:
     """Why there is no rule."""
     try:
         rule(text, now)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.times import Kind, Reading, Times, Trouble, UnclearTime
+from services.times import Kind, Reading, TimeProblem, Times, UnclearTime
 from services.times.recurrence import Calendar, Every, Once, Rule, Unit
 from services.times.zh.reader import Chinese
 
@@ -318,23 +318,23 @@ def test_a_length_alone_is_a_duration() -> None:
 @pytest.mark.parametrize(
     ("text", "trouble"),
     [
-        ("昨天下午3点", Trouble.PAST),
-        ("2月30号", Trouble.NO_SUCH),
-        ("25点", Trouble.NO_SUCH),
-        ("改天", Trouble.VAGUE),
-        ("过一会儿", Trouble.VAGUE),
-        ("两三天后", Trouble.VAGUE),
-        ("每天两次", Trouble.VAGUE),
-        ("每周三次", Trouble.VAGUE),
-        ("一天三次", Trouble.VAGUE),
-        ("除了节假日每天9点", Trouble.SEVERAL),
-        ("每周六9点，周六除外", Trouble.NO_SUCH),
-        ("每隔两天", Trouble.AMBIGUOUS),
-        ("每年春节", Trouble.SEVERAL),
-        ("每年农历八月十五", Trouble.SEVERAL),
+        ("昨天下午3点", TimeProblem.PAST),
+        ("2月30号", TimeProblem.NO_SUCH),
+        ("25点", TimeProblem.NO_SUCH),
+        ("改天", TimeProblem.VAGUE),
+        ("过一会儿", TimeProblem.VAGUE),
+        ("两三天后", TimeProblem.VAGUE),
+        ("每天两次", TimeProblem.VAGUE),
+        ("每周三次", TimeProblem.VAGUE),
+        ("一天三次", TimeProblem.VAGUE),
+        ("除了节假日每天9点", TimeProblem.SEVERAL),
+        ("每周六9点，周六除外", TimeProblem.NO_SUCH),
+        ("每隔两天", TimeProblem.AMBIGUOUS),
+        ("每年春节", TimeProblem.SEVERAL),
+        ("每年农历八月十五", TimeProblem.SEVERAL),
     ],
 )
-def test_what_cannot_be_kept_says_why(text: str, trouble: Trouble) -> None:
+def test_what_cannot_be_kept_says_why(text: str, trouble: TimeProblem) -> None:
     with pytest.raises(UnclearTime) as refused:
         rule(text)
     assert refused.value.trouble is trouble

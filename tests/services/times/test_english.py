@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from services.times import Kind, Times, Trouble
+from services.times import Kind, TimeProblem, Times
 from services.times.en.phrases import English
 from services.times.recurrence import Every
 from tests.services.times.reading import NOW, TIMES, read, rule, stretch, trouble, wall
@@ -209,12 +209,12 @@ def test_a_reading_says_what_was_named(text: str, kind: Kind) -> None:
 def test_a_stretch_that_has_begun_is_used_while_it_lasts() -> None:
     assert wall("today") == "2026-03-04 18:00"
     assert wall("this week") == "2026-03-04 18:00"
-    assert trouble("today", NOW.replace(hour=23, minute=20)) is Trouble.PAST
+    assert trouble("today", NOW.replace(hour=23, minute=20)) is TimeProblem.PAST
 
 
 @pytest.mark.parametrize("text", ["yesterday", "2 hours ago", "last Friday", "1 May 1990", "today at 9am"])
 def test_what_is_over_is_past(text: str) -> None:
-    assert trouble(text) is Trouble.PAST
+    assert trouble(text) is TimeProblem.PAST
 
 
 @pytest.mark.parametrize(
@@ -231,23 +231,23 @@ def test_what_is_over_is_past(text: str) -> None:
     ],
 )
 def test_what_no_calendar_and_no_clock_shows_is_said_so(text: str) -> None:
-    assert trouble(text) is Trouble.NO_SUCH
+    assert trouble(text) is TimeProblem.NO_SUCH
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("Tuesday, 10 January 2030", Trouble.AMBIGUOUS),  # a Thursday
-        ("soon", Trouble.VAGUE),
-        ("twice a day", Trouble.VAGUE),
-        ("three times a week", Trouble.VAGUE),
-        ("twice daily", Trouble.VAGUE),
-        ("every day at 9 except public holidays", Trouble.SEVERAL),
-        ("every Friday except Friday at 9", Trouble.NO_SUCH),
-        ("tomorrow at 8 and 10", Trouble.SEVERAL),
+        ("Tuesday, 10 January 2030", TimeProblem.AMBIGUOUS),  # a Thursday
+        ("soon", TimeProblem.VAGUE),
+        ("twice a day", TimeProblem.VAGUE),
+        ("three times a week", TimeProblem.VAGUE),
+        ("twice daily", TimeProblem.VAGUE),
+        ("every day at 9 except public holidays", TimeProblem.SEVERAL),
+        ("every Friday except Friday at 9", TimeProblem.NO_SUCH),
+        ("tomorrow at 8 and 10", TimeProblem.SEVERAL),
     ],
 )
-def test_what_cannot_be_known_is_asked(text: str, expected: Trouble) -> None:
+def test_what_cannot_be_known_is_asked(text: str, expected: TimeProblem) -> None:
     assert trouble(text) is expected
 
 

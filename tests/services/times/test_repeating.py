@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime
 import pytest
 from cronsim import CronSim
 
-from services.times import Trouble
+from services.times import TimeProblem
 from services.times.recurrence import Calendar, Every, Unit
 from tests.services.times.reading import NOW, TIMES, cron, rule, seconds, trouble
 
@@ -100,13 +100,13 @@ def test_the_beginning_of_what_repeats_is_kept() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("every day at 8:00 and 20:30", Trouble.SEVERAL),
-        ("every Friday the 13th", Trouble.SEVERAL),  # cron would take any Friday, and any 13th
-        ("every 30 February", Trouble.NO_SUCH),
-        ("three times a day", Trouble.VAGUE),
+        ("every day at 8:00 and 20:30", TimeProblem.SEVERAL),
+        ("every Friday the 13th", TimeProblem.SEVERAL),  # cron would take any Friday, and any 13th
+        ("every 30 February", TimeProblem.NO_SUCH),
+        ("three times a day", TimeProblem.VAGUE),
     ],
 )
-def test_what_one_rule_cannot_say_is_said_so(text: str, expected: Trouble) -> None:
+def test_what_one_rule_cannot_say_is_said_so(text: str, expected: TimeProblem) -> None:
     assert trouble(text) is expected
 
 

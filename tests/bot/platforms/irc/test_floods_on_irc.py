@@ -27,7 +27,7 @@ class Lines(BaseModel, frozen=True):
 
 
 @tool_function(commands=("lines",), effect="read")
-async def lines(ctx: MessageContext, args: Lines) -> FunctionResult:
+async def lines(context: MessageContext, args: Lines) -> FunctionResult:
     """Say many lines."""
     return FunctionResult.say("\\n".join(f"line {number}" for number in range(args.count)))
 '''

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.platforms.irc.inbound import Inbound
-from bot.platforms.irc.registration import Refused, Registration, joins
+from bot.platforms.irc.registration import Registration, RegistrationError, joins
 from bot.platforms.irc.session import Receipts
 from bot.platforms.irc.state import Features, State, WantedChannels
 from bot.platforms.irc.wire import parse
@@ -240,7 +240,7 @@ def test_with_a_certificate_the_account_may_be_left_to_the_server() -> None:
 )
 def test_what_will_not_pass_soon_is_told_apart(lines: list[str]) -> None:
     registration = Registration(settings(sasl={"mechanism": "plain", "account": "a", "password": "p"}))
-    with pytest.raises(Refused):
+    with pytest.raises(RegistrationError):
         told(registration, *lines)
 
 
@@ -276,7 +276,7 @@ async def test_no_order_of_lines_breaks_what_follows_them(
         assert line is not None
         for context in inbound.contexts(line, state):
             assert context.chat.native
-        with suppress(Refused):
+        with suppress(RegistrationError):
             registration.take(line)
         state.follow(line)
         channels.follow(line, state)
