@@ -62,6 +62,9 @@ class Runs(Protocol):
     async def invoke(self, request: CallRequest) -> FunctionResult:
         """The result of the requested run; never an exception of a handler."""
 
+    def now(self) -> datetime:
+        """The current time, in UTC."""
+
     def callable_by(self, request: CallRequest) -> Sequence[FunctionSpec]:
         """The functions that the run of `request` may call, in registration order."""
 
@@ -98,6 +101,17 @@ class Call:
     def threads(self) -> Threads:
         """Thread pool for blocking work: `await call.threads.run(f, …)`."""
         return self._runs.threads
+
+    @property
+    def path(self) -> Path:
+        """How the run was started: command, model, timer, another function, …"""
+        return self._request.path
+
+    @property
+    def now(self) -> datetime:
+        """The current time in the chat's time zone. `MessageContext.sent_at` may be long before it, since a run can
+        wait for an answer or an approval."""
+        return self._runs.now().astimezone(self.profile.timezone)
 
     @property
     def asked_at(self) -> datetime | None:

@@ -7,6 +7,7 @@ import difflib
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 import structlog
@@ -115,6 +116,10 @@ class Invoker:
         allowed = approved.digest if approved is not None and turn.memory.approved is None else ""
         result = await self._run(request, run, profile, allowed)
         return await self._with_its_question(result, request, spec, profile)
+
+    def now(self) -> datetime:
+        """The current time, in UTC."""
+        return self._clock.now()
 
     def callable_by(self, request: CallRequest) -> Sequence[FunctionSpec]:
         """The functions that the run of `request` may call, in registration order."""

@@ -49,8 +49,8 @@ class FunctionCallRouter:
         self._llm.prepare(functions)
 
     def dispatch(self, context: MessageContext, turn: Turn) -> Awaitable[TurnOutcome]:
-        """The outcome of the turn. Falsy when nothing handled the message and nothing was done: then
-        `run_chat_fallback` answers it."""
+        """The outcome of the turn. Its kind is FALLBACK, and it is false, if nothing handled the message and nothing
+        was done: `run_chat_fallback` then answers it."""
         if context.kind is Kind.EXPIRY:
             # Nobody said anything that a filter could judge.
             return self._routed(context, turn)

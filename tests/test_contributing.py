@@ -10,6 +10,7 @@ from types import ModuleType
 import pytest
 
 from function_calls.loading.python_functions import specs_of
+from services.calc.dice import Dice
 from tests.fakes.builders import a_call, a_message
 
 GUIDE = Path(__file__).parent.parent / "CONTRIBUTING.md"
@@ -26,7 +27,7 @@ def example() -> ModuleType:
 
 @pytest.mark.requirement("D8", "D42")
 async def test_the_guides_function_is_loaded_and_runs(example: ModuleType) -> None:
-    [spec] = specs_of(example, {Random: Random(7)})
+    [spec] = specs_of(example, {Dice: Dice(Random(7))})
     assert (spec.name, spec.description, spec.command.words) == ("roll", "Roll a die.", ("roll",))
     result = await spec.handler(a_message(), spec.arguments.parse({"sides": 2}), a_call())
     assert result.reply in ("1", "2")

@@ -104,7 +104,7 @@ def _signature(function: Callable[..., Any], where: str) -> _Signature:
     positional = [one for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
     problems: list[str] = []
     if not positional or hints.get(positional[0].name) is not MessageContext:
-        problems.append("the first parameter must be the MessageContext")
+        problems.append("the first parameter must be annotated with MessageContext")
     if len(positional) > 2:
         problems.append("only the context and the arguments are positional; put `*` before services")
     model = hints.get(positional[1].name) if len(positional) > 1 else NoArguments

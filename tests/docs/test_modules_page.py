@@ -55,7 +55,7 @@ async def answers(settings: dict[str, Any], *lines: str) -> list[str]:
 async def test_the_files_of_the_page_serve(tmp_path: Path) -> None:
     settings = {"sources": {"python": [str(written(tmp_path))]}}
     assert await answers(settings, "/parcel X7", "/visit 7", "/visit 9", "/price tea") == [
-        "OutboundMessage X7 is on its way, Ann.",
+        "Parcel X7 is on its way, Ann.",
         "The shop opens at 8.",
         "See you at 9. Thank you!",
         "3 euros",
@@ -118,7 +118,7 @@ async def test_the_package_of_the_page_announces_its_functions(tmp_path: Path) -
     # An installed module has one name, its own.
     kitchen.write_text(kitchen.read_text().replace('"kitchen:weigh"', '"acme_tools.kitchen:weigh"'))
     settings = {"sources": {"entry_points": True}}
-    assert await answers(settings, "/parcel X7", "/ounces 100") == ["OutboundMessage X7 is on its way, Ann.", "3.5 oz"]
+    assert await answers(settings, "/parcel X7", "/ounces 100") == ["Parcel X7 is on its way, Ann.", "3.5 oz"]
 
 
 async def test_a_change_counts_as_the_page_says(tmp_path: Path) -> None:
@@ -126,10 +126,10 @@ async def test_a_change_counts_as_the_page_says(tmp_path: Path) -> None:
     good = file.read_text()
     async with a_group(changes=changes, settings={"sources": {"python": [str(tmp_path)]}}) as group:
         for text, said in (
-            (good.replace("is on its way", "is here"), "OutboundMessage X7 is here, Ann."),
-            (good + "import sys\nsys.exit()\n", "OutboundMessage X7 is here, Ann."),
-            (good.replace("def parcel", "def (parcel"), "OutboundMessage X7 is here, Ann."),
-            (good, "OutboundMessage X7 is on its way, Ann."),
+            (good.replace("is on its way", "is here"), "Parcel X7 is here, Ann."),
+            (good + "import sys\nsys.exit()\n", "Parcel X7 is here, Ann."),
+            (good.replace("def parcel", "def (parcel"), "Parcel X7 is here, Ann."),
+            (good, "Parcel X7 is on its way, Ann."),
         ):
             told = asyncio.Event()
             group.daemon.functions.on_change(told.set)

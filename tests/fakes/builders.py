@@ -89,6 +89,9 @@ class _NoOtherFunctions:
     async def invoke(self, request: CallRequest) -> FunctionResult:
         raise AssertionError(f"the handler called {request.name!r} with {request.arguments!r}: not expected here")
 
+    def now(self) -> datetime:
+        return datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
+
     def callable_by(self, request: CallRequest) -> Sequence[FunctionSpec]:
         return ()
 

@@ -401,7 +401,7 @@ async def unmarked(context: MessageContext) -> None: ...
 @pytest.mark.parametrize(
     ("function", "problem"),
     [
-        (no_context, "the first parameter must be the MessageContext"),
+        (no_context, "the first parameter must be annotated with MessageContext"),
         (no_model, "must be annotated with a pydantic model or a dataclass"),
         (too_many, "only the context and the arguments are positional"),
         (untyped_service, "parameter 'service' needs a type"),

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 import pytest
 
+from function_calls.call import Path
 from function_calls.filters.call import CallFilter, Invocation, Proceed
 from function_calls.spec import FunctionResult
 from services.refs import ErrorCode
@@ -49,6 +51,24 @@ async def test_a_functions_own_filters_stand_inside_those_for_all_and_around_it_
     events.clear()
     await routing.invoke("plain")
     assert events == ["global before plain", "second before plain", "second after plain", "global after plain"]
+
+
+async def test_a_filter_knows_how_and_when_a_run_began_in_the_time_zone_of_the_chat() -> None:
+    seen: list[tuple[str, Path, datetime]] = []
+
+    async def note(invocation: Invocation, proceed: Proceed) -> FunctionResult:
+        seen.append((invocation.spec.name, invocation.call.path, invocation.call.now))
+        return await proceed(invocation)
+
+    async def does(context: Any, arguments: Any, call: Any) -> FunctionResult:
+        result: FunctionResult = await call.invoke("inner", {})
+        return result
+
+    routing = Routing(Recorder("outer", does=does), Recorder("inner"), filters=[note])
+    now = routing.clock.now()
+    await routing.invoke("outer")
+    assert seen == [("outer", Path.COMMAND, now), ("inner", Path.NESTED, now)]
+    assert str(seen[0][2].tzinfo) == "Europe/Oslo"
 
 
 async def test_a_filter_may_answer_instead_of_the_function() -> None:

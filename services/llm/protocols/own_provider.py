@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 from collections.abc import Awaitable, Callable
-from typing import Any, cast
+from typing import cast
 
 import orjson
 
@@ -37,8 +37,7 @@ class OwnProvider:
         tools = orjson.loads(encode_tools(request.offer)) if request.offer is not None and offers else []
         try:
             async with asyncio.timeout(request.timeout_seconds):
-                returned = await self._call(messages, tools)
-            body = orjson.dumps(_completion(returned, self._model))
+                body = orjson.dumps(self._completion(await self._returned(messages, tools)))
         except ModelError:
             raise
         except TimeoutError:
@@ -51,6 +50,24 @@ class OwnProvider:
             text = f"{self.name} failed: {type(error).__name__}: {error}"
             raise ModelError(ErrorCode.PROVIDER_ERROR, text, retryable=True) from error
         return read_body(200, {}, body)
+
+    async def _returned(self, messages: list[JsonObject], tools: list[JsonObject]) -> object:
+        pending = self._call(messages, tools)
+        if not isinstance(pending, Awaitable):
+            raise ModelError(ErrorCode.MALFORMED_BY_PROVIDER, f"{self.name} has to be an `async def`")
+        return await pending
+
+    def _completion(self, returned: object) -> JsonObject:
+        """A whole completion made from the function's return value. Raises ModelError for any other type."""
+        if isinstance(returned, str):
+            returned = {"role": "assistant", "content": returned}
+        if not isinstance(returned, dict):
+            wrong = f"{self.name} returned a {type(returned).__name__}"
+            text = f"{wrong}: return a text, or a message or a completion as a dict"
+            raise ModelError(ErrorCode.MALFORMED_BY_PROVIDER, text)
+        if "choices" not in returned and "error" not in returned:
+            returned = {"choices": [{"message": returned, "finish_reason": ""}]}
+        return {"model": self._model, **returned}
 
     async def probe(self) -> str:
         """One line that says that the function answers. Raises ModelError when it does not."""
@@ -73,14 +90,3 @@ def load_function(path: str) -> CallWithFunctions:
     if found is None:
         raise ValueError(f"{path}: the module has no function {name!r}")
     return cast(CallWithFunctions, found)
-
-
-def _completion(returned: Any, model: str) -> Any:
-    """What was returned, as a whole completion; what is no answer stays as it is, for the reader to refuse."""
-    if isinstance(returned, str):
-        returned = {"role": "assistant", "content": returned}
-    if not isinstance(returned, dict):
-        return returned
-    if "choices" not in returned and "error" not in returned:
-        returned = {"choices": [{"message": returned, "finish_reason": ""}]}
-    return {"model": model, **returned}

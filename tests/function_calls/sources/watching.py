@@ -74,6 +74,14 @@ class Watched:
         self.changes.tell()
         return await self.next()
 
+    async def change_to(self, expected: list[str]) -> Snapshot:
+        """The first snapshot after a change whose faults have these places. Where a source begins to watch another file
+        it looks at once, and may publish what it sees in the middle of the change."""
+        snapshot = await self.change()
+        while places(snapshot) != expected:
+            snapshot = await self.next()
+        return snapshot
+
 
 @asynccontextmanager
 async def watched(*paths: Path, clock: VirtualClock | None = None) -> AsyncIterator[Watched]:

@@ -16,7 +16,7 @@ from config.settings import Settings
 from config.texts import Texts
 from function_calls.schema.definition import DefinitionError
 from services.clock import Deadlines, SystemClock
-from services.llm.model import ModelError, ModelMessage, ModelRequest
+from services.llm.model import ModelAnswer, ModelError, ModelMessage, ModelRequest
 from services.llm.protocols.own_provider import OwnProvider
 from services.refs import ErrorCode, ModelProblem
 from tests.fakes.functions import CITY, Recorder
@@ -75,6 +75,24 @@ async def test_whatever_it_does_wrong_is_an_error_of_a_model(
     with pytest.raises(ModelError) as caught:
         await OwnProvider("ours", Provider(returned).call_with_functions).complete(HELLO)
     assert (caught.value.code, caught.value.trouble) == (code, trouble)
+
+
+async def test_a_value_of_the_wrong_type_is_named_with_what_to_return() -> None:
+    async def gives_an_answer(messages: Any, tools: Any) -> Any:
+        return ModelAnswer("Hi")
+
+    def gives_at_once(messages: Any, tools: Any) -> Any:
+        return "Hi"
+
+    said = []
+    for function in (gives_an_answer, gives_at_once):
+        with pytest.raises(ModelError) as caught:
+            await OwnProvider("ours", function).complete(HELLO)
+        said.append(str(caught.value))
+    assert said == [
+        "ours returned a ModelAnswer: return a text, or a message or a completion as a dict",
+        "ours has to be an `async def`",
+    ]
 
 
 async def test_one_that_hangs_is_left_at_the_deadline() -> None:
