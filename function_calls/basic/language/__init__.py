@@ -1,4 +1,4 @@
-"""Text to syntax tree.
+"""Lexer, keyword forms, script header and parser: from script text to the syntax tree.
 
-Lexer, forms of keywords, parser, and the header of a script. Knows no values and no chat.
+Independent of runtime values and of chats.
 """
