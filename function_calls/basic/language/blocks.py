@@ -77,8 +77,7 @@ class Blocks:
         self.open = opened
 
     def body(self, cursor: Cursor) -> Body:
-        """Parse statements up to the end or a division of an open block, or a statement only allowed at the top
-        level."""
+        """Parse statements up to an end or division of an open block, or a statement only allowed at the top level."""
         found: list[Statement] = []
         while True:
             token = cursor.now

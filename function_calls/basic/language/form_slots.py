@@ -336,8 +336,7 @@ class Slots:
     """The same for conditions."""
 
     def value(self) -> Expression:
-        """Parse an expression. Raises Absent if none begins here, and ScriptError if it is invalid after its
-        beginning."""
+        """Parse an expression. Raises Absent if none begins here, or ScriptError if its later part is invalid."""
         cursor, index = self.cursor, self.cursor.index
         if index in self.known:
             expression, cursor.index = self.known[index]
@@ -451,8 +450,7 @@ class Slots:
                 return MapOf(at, tuple(entries))
 
     def condition(self) -> Expression:
-        """Parse a condition to `["and", ["column", "=", value], …]`; an expression without a comparison becomes a
-        filter."""
+        """Parse a condition to `["and", ["column", "=", value], …]`; without a comparison it becomes a filter."""
         cursor, index = self.cursor, self.cursor.index
         if index in self.conditions:
             condition, cursor.index = self.conditions[index]

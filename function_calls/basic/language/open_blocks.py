@@ -399,7 +399,7 @@ _ENDS_OF: Mapping[str, tuple[str, ...]] = MappingProxyType(
 
 
 def mended(tokens: Sequence[Token], knows: Callable[[Token], bool]) -> tuple[list[Token], list[ScriptProblem]]:
-    """Correct misspelt block words. Returns the tokens, and a problem for each correction. `knows` recognizes valid
+    """Correct misspelt block words. Returns the tokens and a problem for each correction. `knows` accepts valid
     words."""
     found = _Mending(tokens, knows)
     found.run()

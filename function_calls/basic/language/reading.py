@@ -26,8 +26,7 @@ class Nearest:
         self._searches = 0
 
     def hint(self, words: Iterable[str], known: Iterable[str]) -> str:
-        """Returns `; did you mean X?` for the first of `words` (in upper case) similar to one of `known`; empty if none
-        is."""
+        """`; did you mean X?` for the first of `words` (in upper case) similar to one of `known`; otherwise empty."""
         candidates: list[str] | None = None
         for word in words:
             if word not in self._found:

@@ -508,8 +508,7 @@ class Statements:
             self._told.unknown(cursor, token, following, self._language)
 
     def _match(self, cursor: Cursor) -> MatchedForm | None:
-        """Match the keyword at the cursor. If it fails, a statement of another language with the same words is reported
-        as such."""
+        """Match the keyword at the cursor. On failure, a foreign statement with the same words is reported as such."""
         begin = cursor.index
         try:
             return self._forms.match(cursor, self._read, inside=False)

@@ -1,4 +1,4 @@
-"""Compiled scripts as functions.
+"""Compiled scripts of a storage and their FunctionSpecs, with diagnostics.
 
-Scripts of a folder as FunctionSpecs, with their errors. Used by the source of BASIC scripts.
+Used by the source of BASIC scripts.
 """
