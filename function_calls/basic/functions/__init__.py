@@ -1,6 +1,6 @@
-"""Built-in functions of the language (LEN, SPLIT, DATEADD and others), grouped by subject.
+"""Built-in functions.
 
-Used by the machine and, for argument counts, by the parser.
+LEN, SPLIT, DATEADD and others, grouped by subject. Used by the machine and, for argument counts, by the parser.
 """
 
 from __future__ import annotations

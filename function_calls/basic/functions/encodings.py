@@ -24,8 +24,7 @@ _OTHER_WORDS = frozenset(("null", "true", "false", "yes", "no", "on", "off", "y"
 
 
 def yaml_of(value: JsonValue) -> str:
-    """Serialize to block-style YAML with a final newline. Raises RunError (MEMORY) for a large or deeply nested
-    value."""
+    """Serialize to block-style YAML with a final newline. Raises RunError (MEMORY) for a large or deep value."""
     if size_of(value, LARGEST) > LARGEST:
         raise too_large("the YAML")
     made: list[str] = []

@@ -1,4 +1,4 @@
-"""Lexer, keyword forms, script header and parser: from script text to the syntax tree.
+"""Lexer and parser.
 
-Independent of runtime values and of chats.
+From script text to the syntax tree, with keyword forms and the script header. Independent of values and of chats.
 """

@@ -596,7 +596,8 @@ def better_told(cursor: Cursor, fault: ScriptProblem, reading: Reading) -> Scrip
 
 
 def mistaken_word(cursor: Cursor, reading: Reading) -> ScriptProblem | None:
-    """Problem with the word before the cursor if a value at the cursor shows that it was meant as a keyword."""
+    """Problem with the word before the cursor, parsed as a variable although a value follows it; None if there is no
+    better explanation."""
     if not cursor.index or cursor.now.kind not in _BEGINS_VALUE or cursor.now.value in _NO_VALUES:
         return None
     word = before(cursor)

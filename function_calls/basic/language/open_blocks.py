@@ -240,7 +240,7 @@ class OpenBlocks:
         return token.value == "CASE" and bool(self.stack) and self.stack[-1].kind == "SELECT"
 
     def is_stray(self, cursor: Cursor, ending: Ending) -> bool:
-        """Whether the words at the cursor match no open block; reported as a problem. An end of another kind than the
+        """Whether the words at the cursor match no open block, which is reported. An end of another kind than the
         innermost block, whose own end is missing, is reported too but accepted as its end."""
         kinds = [opened.kind for opened in self.stack]
         if ending.token.at == self.told:
@@ -399,8 +399,7 @@ _ENDS_OF: Mapping[str, tuple[str, ...]] = MappingProxyType(
 
 
 def mended(tokens: Sequence[Token], knows: Callable[[Token], bool]) -> tuple[list[Token], list[ScriptProblem]]:
-    """Correct misspelt block words. Returns the tokens and a problem for each correction. `knows` accepts valid
-    words."""
+    """Correct misspelt block words; returns the tokens and a problem for each. `knows` tests for known words."""
     found = _Mending(tokens, knows)
     found.run()
     return found.tokens, found.faults

@@ -1,4 +1,4 @@
-"""Compiled scripts of a storage and their FunctionSpecs, with diagnostics.
+"""Compiled scripts as functions.
 
-Used by the source of BASIC scripts.
+The scripts of a storage as FunctionSpecs, with their diagnostics. Used by the source of BASIC scripts.
 """
