@@ -294,7 +294,7 @@ class _Lexer:
             self._read_block(len(text))
         self._made.put(Kind.END, "", None, len(text))
 
-    # # Words with lexer rules of their own
+    # Words with lexer rules of their own
 
     def _begins_statement(self) -> bool:
         tokens = self._tokens
@@ -355,7 +355,7 @@ class _Lexer:
         self._tokens.append(Token(Kind.TEXT, raw.text, (raw.text,), self._made.at(raw.start)))
         return self._made.go(start, raw.end)
 
-    # # Other tokens
+    # Other tokens
 
     def _newline(self, piece: str, start: int, end: int) -> int:
         if self._block:

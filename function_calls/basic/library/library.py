@@ -298,7 +298,7 @@ class ScriptLibrary:
         self._has_looked = False
         self._news = News(where)
 
-    # # Current state
+    # Current state
 
     @property
     def tools(self) -> Iterator[LibraryTool]:
@@ -335,7 +335,7 @@ class ScriptLibrary:
         storage = self._storage()
         return await self._shop.programs.load(tool, self._profile, lambda: storage.read(tool.place.path))
 
-    # # Loading and refreshing
+    # Loading and refreshing
 
     def restore(self, rows: Iterable[KeptTool]) -> list[Write]:
         """Restore tools from the rows of `key`, without reading the storage. Returns the rows to write."""
