@@ -1,6 +1,6 @@
-"""Functions of the language.
+"""Built-in functions.
 
-LEN, SPLIT, DATEADD and the others, by subject. Used by the machine and, for their arities, by the parser.
+LEN, SPLIT, DATEADD and others, grouped by subject. Used by the machine and, for argument counts, by the parser.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SUBJECTS: Mapping[str, tuple[LanguageFunction, ...]] = MappingProxyType(
         "Other formats": ENCODINGS,
     }
 )
-"""All of them, in the order in which a page shows them."""
+"""All built-in functions, in the order of the reference page."""
 
 FUNCTIONS: Mapping[str, LanguageFunction] = MappingProxyType(
     {each.name: each for subject in SUBJECTS.values() for each in subject}
@@ -40,4 +40,4 @@ FUNCTIONS: Mapping[str, LanguageFunction] = MappingProxyType(
 ARITIES: Mapping[str, tuple[int, int | None]] = MappingProxyType(
     {each.name: (each.fewest, each.most) for each in FUNCTIONS.values()}
 )
-"""How many values each takes, for the parser; None is any number."""
+"""Minimum and maximum number of arguments by function name, for the parser; a maximum of None is unlimited."""

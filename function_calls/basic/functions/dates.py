@@ -1,4 +1,4 @@
-"""Functions of dates and times as wall times of the chat's zone."""
+"""Date and time functions. Values are local times in the chat's time zone."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from function_calls.basic.world import World
 from services.refs import JsonValue
 
 UNITS = "year, quarter, month, week, day, hour, minute and second"
-"""As they are named to authors."""
+"""Unit names as shown to authors."""
 MOST_SECONDS = 10_000_000_000_000
-"""No two moments are further apart, whatever the unit."""
+"""Upper bound of any interval between two dates, in any unit."""
 _SECONDS = {"hour": 3600, "minute": 60, "second": 1}
 _MONTHS = {"year": 12, "quarter": 3, "month": 1}
 _DAYS = {"week": 7, "day": 1}
@@ -32,7 +32,7 @@ def moment_of(world: World, value: JsonValue, name: str) -> Moment:
 
 
 def date_add(world: World, *values: JsonValue) -> JsonValue:
-    """DATEADD(date, number, unit), and DATEADD(unit, number, date) of old programs."""
+    """DATEADD(date, number, unit), or DATEADD(unit, number, date) as in classic BASIC."""
     date, number, unit = values[0], values[1], _unit_word(values[2]) if len(values) > 2 else "day"
     if len(values) > 2 and _unit_word(values[0]) is not None:
         date, unit = values[2], _unit_word(values[0])
@@ -60,13 +60,13 @@ def _later(world: World, moment: Moment, count: int | float, unit: Unit) -> Mome
 
 
 def _elapsed(world: World, at: datetime, by: timedelta) -> datetime:
-    """So much later as time passes, over changes of the clocks too."""
+    """Add elapsed time to a local time, across daylight saving changes."""
     zone = world.now().tzinfo
     return (at.replace(tzinfo=zone).astimezone(UTC) + by).astimezone(zone).replace(tzinfo=None)
 
 
 def _months_later(at: datetime, months: int) -> datetime:
-    """The same day, or the last one of a shorter month."""
+    """Add calendar months. The day is clamped to the last day of a shorter month."""
     count = at.year * 12 + at.month - 1 + months
     year, month = count // 12, count % 12 + 1
     if not 1 <= year <= 9999:
@@ -75,7 +75,7 @@ def _months_later(at: datetime, months: int) -> datetime:
 
 
 def date_diff(world: World, *values: JsonValue) -> JsonValue:
-    """DATEDIFF(from, to, unit), and DATEDIFF(unit, from, to) of old programs."""
+    """DATEDIFF(from, to, unit), or DATEDIFF(unit, from, to) as in classic BASIC."""
     first, last, unit = values[0], values[1], _unit_word(values[2]) if len(values) > 2 else "day"
     if len(values) > 2 and _unit_word(values[0]) is not None:
         first, last, unit = values[1], values[2], _unit_word(values[0])
@@ -88,7 +88,7 @@ def date_diff(world: World, *values: JsonValue) -> JsonValue:
 
 
 def _difference(world: World, start: datetime, end: datetime, unit: Unit) -> int:
-    """Days are those of the calendar; months, quarters and years are full ones; hours and less pass as time does."""
+    """Days and weeks count calendar dates; months and longer count full ones; shorter units count elapsed time."""
     if unit in _DAYS:
         return _cut((end.date() - start.date()).days, _DAYS[unit])
     if unit in _MONTHS:
@@ -96,7 +96,7 @@ def _difference(world: World, start: datetime, end: datetime, unit: Unit) -> int
     zone = world.now().tzinfo
     try:
         passed = end.replace(tzinfo=zone).astimezone(UTC) - start.replace(tzinfo=zone).astimezone(UTC)
-    except OverflowError:  # at the ends of the calendar, where another zone has another year
+    except OverflowError:  # near year 1 or 9999 the conversion to UTC leaves the calendar
         passed = end - start
     return _cut(passed // timedelta(seconds=1), _SECONDS[unit])
 
@@ -133,7 +133,7 @@ def _today(world: World) -> JsonValue:
 
 
 def _date(world: World, *values: JsonValue) -> JsonValue:
-    """Today; the date of a moment; or of a year, a month and a day."""
+    """DATE() for today, DATE(date) for its date part, or DATE(year, month, day)."""
     if not values:
         return _today(world)
     if len(values) == 3:
@@ -145,9 +145,9 @@ def _date(world: World, *values: JsonValue) -> JsonValue:
 
 
 def _from_parts(year: int, month: int, day: int) -> str:
-    """Months and days beyond the end go on in the next year or month, as DATESERIAL has always done."""
+    """Months and days past the end carry over into the next year or month, as in the classic DATESERIAL."""
     months = year * 12 + month - 1
-    first = within_calendar(lambda: datetime(months // 12, months % 12 + 1, 1))  # noqa: DTZ001 - a wall time
+    first = within_calendar(lambda: datetime(months // 12, months % 12 + 1, 1))  # noqa: DTZ001 - a local time
     return str(Moment(within_calendar(lambda: first + timedelta(days=day - 1)), "date"))
 
 
@@ -163,7 +163,7 @@ def _date_value(moment: Moment) -> JsonValue:
 
 
 def _weekday_name(world: World, value: JsonValue, short: JsonValue = None) -> JsonValue:
-    """Of a date, or of the number that WEEKDAY gives."""
+    """Name of the weekday of a date, or of a number as returned by WEEKDAY."""
     number = as_number(value)
     if number is None:
         return day_name(_dated(moment_of(world, value, "WEEKDAYNAME")).weekday(), world.language, short=bool(short))

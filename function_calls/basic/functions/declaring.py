@@ -1,4 +1,4 @@
-"""How a function of the language is declared: what it takes, in which kinds, and what is said about it."""
+"""Declaration of a built-in function: parameter kinds, documentation and argument checks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from function_calls.basic.world import World
 from services.refs import JsonValue
 
 EXAMPLE_NOW = "2026-11-20 22:15:00"
-"""The moment at which the examples hold, a Friday evening."""
+"""Current time in the examples, a Friday evening."""
 _NTH = ("first", "second", "third", "fourth", "fifth", "sixth")
 _UNFIT = object()
 _LARGEST_WHOLE = 2**63 - 1
@@ -22,33 +22,33 @@ _LARGEST_WHOLE = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class LanguageFunction:
-    """A function that belongs to the language."""
+    """A built-in function of the language."""
 
     name: str
     """In lower case."""
     fewest: int
     most: int | None
-    """Arguments; None: any number."""
+    """Maximum number of arguments; None is unlimited."""
     run: Callable[[World, Sequence[JsonValue]], JsonValue]
-    """Raises RunError and nothing else. Changes no argument."""
+    """Raises only RunError. Does not change its arguments."""
     usage: str
-    """How it is written, `LEFT(text, count)`."""
+    """Signature for documentation, such as `LEFT(text, count)`."""
     about: str
-    """What it gives, one sentence for authors."""
+    """Description of the result for authors, in one sentence."""
     example: str
-    """A call, as it would stand in a script."""
+    """A sample call."""
     gives: JsonValue
-    """What the example gives, at EXAMPLE_NOW in an English chat."""
+    """Result of the example, at EXAMPLE_NOW in an English chat."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What an argument may be."""
+    """Type of a parameter, with its conversion."""
 
     words: str
-    """For messages: `a number`."""
+    """Name in messages, such as `a number`."""
     read: Callable[[World, JsonValue], Any]
-    """What the function receives, or `_UNFIT`."""
+    """Converts an argument; returns `_UNFIT` if it has the wrong type."""
     hint: str = ""
 
 
@@ -71,7 +71,7 @@ def _list(world: World, value: JsonValue) -> Any:
 
 
 def _map(world: World, value: JsonValue) -> Any:
-    """A row set stands for its first row, as with members."""
+    """A row set converts to its first row, as in member access."""
     if type(value) is list and value and type(value[0]) is dict:
         return value[0]
     return {} if value is None or value == [] else (value if type(value) is dict else _UNFIT)
@@ -113,9 +113,9 @@ def function(
     more: bool = False,
     world: bool = False,
 ) -> LanguageFunction:
-    """The function whose name stands at the start of its usage. It takes at least `fewest` of these kinds (all), with
-    `more` any number of the last one. `do` gets them as read, behind the world where it wants that, and raises RunError
-    alone."""
+    """Declare a built-in function named as `usage` begins. It takes at least `fewest` arguments of the kinds `takes`
+    (default: all); with `more` the last kind may repeat. `do` receives the converted arguments, after the world if
+    `world` is set, and may raise only RunError."""
     name = usage.split("(", 1)[0]
     least = len(takes) if fewest is None else fewest
     most = None if more else len(takes)
@@ -136,7 +136,7 @@ def function(
 
 
 def also(first: LanguageFunction, *names: str) -> tuple[LanguageFunction, ...]:
-    """The function, and the same under other names."""
+    """Return the function, and a copy of it for each alias."""
     shown = first.name.upper()
     return first, *(
         LanguageFunction(

@@ -1,4 +1,4 @@
-"""Functions between values and JSON, YAML, Base64, URLs and checksums."""
+"""Conversion of values to and from JSON, YAML, Base64 and URL encoding; HTML escapes, slugs and checksums."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _OTHER_WORDS = frozenset(("null", "true", "false", "yes", "no", "on", "off", "y"
 
 
 def yaml_of(value: JsonValue) -> str:
-    """In blocks, ended by a line's end. Raises RunError (MEMORY) for what would be too large or is too deep."""
+    """Serialize to block-style YAML with a final newline. Raises RunError (MEMORY) for a large or deep value."""
     if size_of(value, LARGEST) > LARGEST:
         raise too_large("the YAML")
     made: list[str] = []
@@ -89,7 +89,7 @@ def _parse_json(text: str) -> JsonValue:
 
 
 def _refuse_heavy(text: str) -> None:
-    """What would be too large or too deep is not made: values take far more room than their JSON."""
+    """Reject large or deep JSON before parsing, because values take much more memory than their JSON."""
     size = len(text) + 40 * text.count(",") + 64 * (text.count("[") + text.count("{") + text.count(":"))
     if size > 2 * LARGEST:
         raise too_large("what PARSEJSON reads")
@@ -120,7 +120,7 @@ def _constant(name: str) -> NoReturn:
 
 
 def _cleaned(value: JsonValue) -> JsonValue:
-    """Without halves of characters and NULs, which no database keeps."""
+    """Replace lone surrogates and remove NULs, which databases do not store."""
     if type(value) is str:
         return value.encode("utf-8", "replace").decode().replace("\0", "")
     if type(value) is list:

@@ -1,4 +1,4 @@
-"""FORMAT and its patterns for numbers and dates."""
+"""The FORMAT function, with its patterns for numbers, dates and texts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from function_calls.basic.world import World
 from services.refs import JsonValue
 
 Unit = str
-"""year, quarter, month, week, day, hour, minute or second."""
+"""One of: year, quarter, month, week, day, hour, minute, second."""
 _MONTHS = {
     "en": (
         "January", "February", "March", "April", "May", "June",
@@ -57,12 +57,12 @@ _UNITS: Mapping[str, Unit] = MappingProxyType(
 
 
 def unit_of(word: str) -> Unit | None:
-    """The unit that people and old programs call so; `m` is a month and `n` a minute. None for other words."""
+    """Unit for a unit name or abbreviation (`m` is month, `n` is minute); None if unknown."""
     return _UNITS.get(word.strip().lower())
 
 
 def month_name(month: int, language: str, *, short: bool = False) -> str:
-    """Of the month 1 to 12; in English where the language has no names here."""
+    """Name of a month (1 to 12). Falls back to English if the language has no names here."""
     if short and _known(language) == "zh":
         return f"{month}月"
     name = _MONTHS[_known(language)][month - 1]
@@ -70,7 +70,7 @@ def month_name(month: int, language: str, *, short: bool = False) -> str:
 
 
 def day_name(weekday: int, language: str, *, short: bool = False) -> str:
-    """Of the day of the week, from 0 for Monday."""
+    """Name of a weekday, counted from 0 for Monday."""
     name = _DAYS[_known(language)][weekday]
     if not short:
         return name
@@ -78,7 +78,7 @@ def day_name(weekday: int, language: str, *, short: bool = False) -> str:
 
 
 def half_name(hour: int, language: str) -> str:
-    """AM or PM."""
+    """AM or PM in `language`."""
     return _HALVES.get(_known(language), ("AM", "PM"))[hour >= 12]
 
 
@@ -88,7 +88,7 @@ def _known(language: str) -> str:
 
 
 class _Piece(NamedTuple):
-    """A part of a pattern: a literal text (no `name`), or so many times a letter."""
+    """Part of a pattern: a literal text (empty `name`), or a run of one pattern letter."""
 
     text: str
     name: str = ""
@@ -100,7 +100,7 @@ _PIECES = re.compile(
     re.DOTALL,
 )
 _WORD = re.compile(r"(?:[yY]{1,4}+|[mM]{1,4}+|[dD]{1,4}+|[hH]{1,2}+|[sS]{1,2}+|n{1,2}+|f{1,3}+|tt|TT|t|T|Z)++")
-"""Nothing of it is tried twice, so a long word takes no longer than it is."""
+"""Possessive quantifiers prevent backtracking, so that long words match in linear time."""
 _RUN = re.compile(r"([A-Za-z])\1*")
 _NAMES: Mapping[str, str] = MappingProxyType(
     {"y": "year", "d": "day", "h": "hour", "s": "second", "n": "minute", "f": "fraction", "t": "half"}
@@ -114,7 +114,7 @@ _LETTERS: Mapping[str, _Piece] = MappingProxyType(
         "s": _Piece("ss", "second"), "A": _Piece("tt", "half"), "a": _Piece("tt", "half"),
     }
 )  # fmt: skip
-"""Of patterns with one letter for each part, as web programs write them."""
+"""Letters of patterns with one letter per part, as in PHP."""
 _PERCENT: Mapping[str, _Piece] = MappingProxyType(
     {
         "Y": _Piece("yyyy", "year"), "y": _Piece("yy", "year"), "m": _Piece("mm", "month"),
@@ -128,9 +128,9 @@ _SHORT = 60
 
 
 def format_date(moment: Moment, pattern: str, language: str) -> str:
-    """The moment as the pattern wants it. `MM` is the month, and minutes where it stands behind hours or before
-    seconds. `hh` counts to 12 only where AM or PM is written too. Raises RunError (BAD_VALUE) for a pattern without any
-    part of a date, or where the moment lacks what it asks for."""
+    """Format a date by a pattern. `MM` is the month, or the minutes after hours or before seconds; `hh` counts to 12
+    only with AM/PM. Raises RunError (BAD_VALUE) if the pattern has no date part, or needs the date of a time without
+    one."""
     pieces = _pieces(pattern)
     asked = {piece.name for piece in pieces} - {""}
     if not asked:
@@ -163,7 +163,7 @@ def _pieces(pattern: str) -> list[_Piece]:
 
 
 def _has_single_letters(pattern: str) -> bool:
-    """`Ymd`, `d/m/Y H:i`: told by the `Y` that stands alone, and no letter twice in a row."""
+    """Whether the pattern uses one letter per part (`Ymd`, `d/m/Y H:i`): a single `Y` and no letter twice in a row."""
     return bool(re.search(r"(?<!Y)Y(?!Y)", pattern)) and not re.search(r"([A-Za-z])\1|%", pattern)
 
 
@@ -179,7 +179,7 @@ def _runs(word: str) -> list[_Piece]:
 
 
 def _with_minutes(pieces: list[_Piece]) -> list[_Piece]:
-    """With every `m` and `M` decided."""
+    """Resolve each `m` and `M` to month or minute."""
     named = [place for place, piece in enumerate(pieces) if piece.name]
     decided = list(pieces)
     for order, place in enumerate(named):
@@ -253,10 +253,10 @@ _CORE = re.compile(r"[#0][#0,]*(?:\.[#0]+)?|\.[#0]+")
 
 
 class _Place(NamedTuple):
-    """How numbers and money are written somewhere."""
+    """Number and currency format of a region."""
 
     money: str
-    """With `¤` where the number stands."""
+    """Currency pattern; `¤` is replaced by the number."""
     thousands: str
     point: str
 
@@ -294,8 +294,8 @@ _REGIONS: Mapping[str, str] = MappingProxyType(
 
 
 def format_number(number: int | float, pattern: str, language: str) -> str | None:
-    """The number as the pattern wants it, a half rounded away from zero; None where it is no pattern for numbers.
-    Raises RunError (BAD_VALUE) for a place whose ways are not known here, or a pattern that is too long."""
+    """Format a number by a pattern, halves rounded away from zero; None if the pattern is not for numbers. Raises
+    RunError (BAD_VALUE) for an unknown region or a pattern that is too long."""
     if len(pattern) > _LONGEST:
         raise RunError(RunCode.BAD_VALUE, f"a pattern for FORMAT has {_LONGEST} characters at the most")
     exact = Decimal(repr(number))
@@ -314,7 +314,7 @@ def _named(exact: Decimal, number: int | float, found: re.Match[str], language: 
     if name == "f" and not digits:
         return text_of(number)
     if name in "nfF" and not (name == "n" and digits):
-        plain = place if found["place"] else _PLACES["en"]  # for programs, unless a place is named
+        plain = place if found["place"] else _PLACES["en"]  # machine-readable unless the pattern names a region
         return _signed(exact, decimals, plain._replace(thousands=""))
     if name in "Nn":
         return _signed(exact, decimals, place)
@@ -330,7 +330,7 @@ def _named(exact: Decimal, number: int | float, found: re.Match[str], language: 
 
 
 def _place(written: str | None, language: str) -> _Place:
-    """That of the brackets, or else of the language."""
+    """The region in brackets, or the default of the language."""
     if not written:
         return _PLACES.get(_short(language), _PLACES["en"])
     key = written.lower().replace("_", "-")
@@ -396,7 +396,7 @@ def _in_threes(digits: str, mark: str) -> str:
 
 
 def _masked(exact: Decimal, pattern: str) -> str:
-    """The digits put into the places of the pattern from the right: telephone numbers, numbers of papers."""
+    """Fill the digits into a mask from the right, for telephone and document numbers."""
     digits = list(str(abs(int(_rounded(exact, 0)))))
     made: list[str] = []
     left = sum(pattern.count(place) for place in "#0")
@@ -440,8 +440,8 @@ def _format(world: World, value: JsonValue, pattern: str = "") -> JsonValue:
 
 
 def _text(text: str, pattern: str) -> str:
-    """`@` is the text, several `@@@` its characters one by one. Without an `@`, `!` and `>` are the text in capitals,
-    `<` and `&` in small letters."""
+    """`@` is the whole text; in patterns with `@@` each `@` is one character. Without `@`: `!` and `>` are the text in
+    upper case, `<` and `&` in lower case."""
     if "@@" in pattern:
         characters = iter(text)
         return "".join(next(characters, "") if mark == "@" else mark for mark in pattern) + "".join(characters)

@@ -48,7 +48,7 @@ def _last(value: JsonValue, count: JsonValue = None) -> JsonValue:
 
 
 def _end(value: JsonValue, place: int) -> JsonValue:
-    """Of a text, its word there."""
+    """First or last item of a list; for a text, its first or last word."""
     if type(value) is dict:
         raise RunError(RunCode.WRONG_TYPE, "FIRST and LAST need a list or a text, not a map")
     if type(value) is list:
@@ -58,7 +58,7 @@ def _end(value: JsonValue, place: int) -> JsonValue:
 
 
 def _part(value: JsonValue, count: JsonValue, place: int) -> JsonValue:
-    """So many items or words from that end; or a field of the item there, where `count` is its name."""
+    """The first or last `count` items or words; if `count` is a name, that member of the first or last item."""
     number = as_number(count)
     if number is None:
         item = _end(value, place)
@@ -80,12 +80,12 @@ def _index_of(series: JsonValue, value: JsonValue) -> JsonValue:
 
 
 def column(items: Iterable[JsonValue], name: str) -> list[Any]:
-    """This member of every row. Raises RunError for an item that has no members."""
+    """This member of each row. Raises RunError for an item that has no members."""
     return [member(item, name) for item in items]
 
 
 def _numbers(items: list[Any], name: str | None, what: str) -> list[int | float]:
-    """Of the list, or of this member of its rows; without what is NULL or an empty text."""
+    """Numbers of a list, or of a member of its rows. NULL and empty texts are skipped."""
     values = items if name is None else column(items, name)
     if name is not None:
         _check_column(items, values, name)
@@ -102,7 +102,7 @@ def _numbers(items: list[Any], name: str | None, what: str) -> list[int | float]
 
 
 def _check_column(items: list[Any], values: list[Any], name: str) -> None:
-    """Raises RunError for a column that no row has, which would be taken for one that has nothing in it."""
+    """Raise RunError for a column that no row has; otherwise a typo would look like an empty column."""
     rows = [item for item in items if type(item) is dict]
     if not rows or not all(map(is_null, values)) or any(_has_key(row, name) for row in rows):
         return
@@ -149,7 +149,7 @@ def _extreme(name: str, sign: int) -> Callable[..., JsonValue]:
 
 
 def _compared(values: tuple[JsonValue, ...], name: str) -> list[Any]:
-    """The values themselves, the items of the only list, or a member of its rows."""
+    """The values to compare: the arguments, the items of a single list, or a member of its rows."""
     if type(values[0]) is list and len(values) == 2 and type(values[1]) is str:
         items = column(values[0], values[1])
         _check_column(values[0], items, values[1])
@@ -351,7 +351,7 @@ def _slice(series: JsonValue, start: int, end: int | None = None) -> JsonValue:
 
 
 def _sorted(items: list[Any], *how: str) -> JsonValue:
-    """SORT(list), SORT(rows, "price"), either with "DESC" behind."""
+    """SORT(list) or SORT(rows, "price"), each with an optional "DESC"."""
     words = list(how)
     backwards = bool(words) and words[-1].strip().lower() in ("desc", "descending")
     if words and words[-1].strip().lower() in ("desc", "descending", "asc", "ascending"):
@@ -363,7 +363,7 @@ def _sorted(items: list[Any], *how: str) -> JsonValue:
 
 
 def _rank(value: JsonValue) -> tuple[int, int | float, str, str]:
-    """Numbers, then texts whatever their capitals, then lists and maps, then NULL."""
+    """Sort key: numbers, then texts ignoring case, then lists and maps, then NULL."""
     number = as_number(value)
     if number is not None:
         return 0, number, "", ""
@@ -386,7 +386,7 @@ def _unique(items: list[Any], name: str | None = None) -> JsonValue:
 
 
 def _mark(value: JsonValue) -> str:
-    """The same for 1 and 1.0, and for maps however their keys are ordered."""
+    """Comparison key of a value: equal for 1 and 1.0, and for maps regardless of key order."""
     text = text_of(value)
     return json.dumps(json.loads(text), sort_keys=True) if type(value) in (list, dict) else f"{value is None}{text}"
 
@@ -547,4 +547,4 @@ CHANGING = frozenset(
         "reverse",
     }
 )
-"""Functions that, written as a statement, put what they give into the variable that is their first argument."""
+"""Functions that, used as a statement, assign their result to the variable passed as first argument."""

@@ -1,4 +1,4 @@
-"""Functions that choose, and that ask what a value is."""
+"""Conditional functions, type tests and conversions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NO = frozenset({"false", "no", "n", "off", "0", "", "não", "nao", "non", "nein
 
 
 def yes_or_no(text: str) -> bool | None:
-    """What people mean by it; None where that is not clear."""
+    """Parse a yes or no in several languages; None if it is neither."""
     word = text.strip().lower()
     return True if word in _YES else (False if word in _NO else None)
 
@@ -37,7 +37,7 @@ def _choose(place: int, *values: JsonValue) -> JsonValue:
 
 
 def _is_null(value: JsonValue, *instead: JsonValue) -> JsonValue:
-    """With two values it is NVL, as in databases."""
+    """With two arguments the same as NVL, as in SQL."""
     return _nvl(value, instead[0]) if instead else is_null(value)
 
 

@@ -1,4 +1,4 @@
-"""Functions of numbers, chance and ids."""
+"""Functions for numbers, randomness and ids."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MOST_DIGITS = 15
 
 
 def rounded(number: int | float, digits: int) -> int | float:
-    """To so many decimals, a half away from zero as people do it; whole without decimals."""
+    """Round to `digits` decimals, with halves rounded away from zero. Returns an int for 0 or fewer decimals."""
     digits = max(min(digits, 300), -300)
     if type(number) is int and digits >= 0:
         return number
@@ -29,7 +29,7 @@ def rounded(number: int | float, digits: int) -> int | float:
 
 
 def _val(text: str) -> JsonValue:
-    """The number at the start of the text, as VAL has always done."""
+    """Parse the number at the start of the text, as in classic BASIC; 0 if there is none."""
     whole = as_number(text)
     if whole is not None:
         return whole
@@ -38,7 +38,7 @@ def _val(text: str) -> JsonValue:
 
 
 def _of_reals(name: str, reckon: Callable[..., float]) -> Callable[..., JsonValue]:
-    """What `math` computes, with our own words where it has no result."""
+    """Wrap a function of `math`; its errors become RunError (BAD_VALUE)."""
 
     def run(*numbers: int | float) -> JsonValue:
         try:
@@ -163,7 +163,7 @@ def _random(world: World, low: JsonValue = None, high: JsonValue = None) -> Json
 
 
 def _rnd(world: World, number: int | float = 1) -> JsonValue:
-    """The argument of old programs says how to seed, and is no bound."""
+    """RND(number). In classic BASIC the argument selects the seeding; it is ignored."""
     return world.random.random()
 
 

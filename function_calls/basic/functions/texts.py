@@ -1,4 +1,4 @@
-"""Functions of texts. Characters are counted from 1, as people count them."""
+"""Text functions. Character positions count from 1."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _repeat(text: str, count: int) -> JsonValue:
 
 
 def _string(one: JsonValue, two: JsonValue) -> JsonValue:
-    """STRING(count, text), and STRING(text, count) where only that can be meant."""
+    """STRING(count, text), or STRING(text, count) if only the second argument is a number."""
     count, text = (one, two) if as_number(one) is not None else (two, one)
     number = as_number(count)
     if number is None or type(text) in (list, dict):
@@ -58,7 +58,7 @@ def _contains(group: JsonValue, value: JsonValue) -> JsonValue:
 
 
 def _proper(text: str) -> JsonValue:
-    """Word by word and no regular title case, which makes Don'T of don't."""
+    """Capitalize each word. `str.title` would turn "don't" into "Don'T"."""
     return _WORD_START.sub(lambda found: found.group().upper(), text.lower())
 
 
@@ -213,7 +213,7 @@ def _mid(text: str, start: int, count: int | None = None) -> JsonValue:
 
 
 def _instr(*values: JsonValue) -> JsonValue:
-    """INSTR([start,] text, part), and with the start last, as many write it."""
+    """INSTR([start,] text, part); the start is also accepted as the last argument."""
     if any(type(value) in (list, dict) for value in values):
         raise RunError(RunCode.WRONG_TYPE, "INSTR looks for a text in a text; for lists there is INDEXOF")
     if len(values) < 3:

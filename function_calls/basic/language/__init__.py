@@ -1,4 +1,4 @@
-"""Text to syntax tree.
+"""Lexer and parser.
 
-Lexer, forms of keywords, parser, and the header of a script. Knows no values and no chat.
+From script text to the syntax tree, with keyword forms and the script header. Independent of values and of chats.
 """

@@ -1,4 +1,4 @@
-"""Block statements: IF, loops, SELECT and WITH."""
+"""Parser of block statements: IF, loops, SELECT and WITH."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from function_calls.basic.nodes import (
 )
 
 DIVIDED = ","
-"""The text of a NEXT that stands for the comma of `NEXT i, j`."""
+"""Text of a NEXT token that replaces the comma of `NEXT i, j`."""
 
 
 def with_nexts_of_their_own(tokens: Sequence[Token]) -> Sequence[Token]:
-    """The tokens, in which each loop has a NEXT of its own."""
+    """Split `NEXT i, j` into one NEXT for each loop."""
     if not any(_has_more(tokens, index) for index, token in enumerate(tokens) if token.value == "NEXT"):
         return tokens
     found: list[Token] = []
@@ -49,14 +49,14 @@ def with_nexts_of_their_own(tokens: Sequence[Token]) -> Sequence[Token]:
 
 
 def _has_more(tokens: Sequence[Token], index: int) -> bool:
-    """Whether behind the word `NEXT` or the comma at `index` stand a name, a comma and another name."""
+    """Whether the word `NEXT` or the comma at `index` is followed by a name, a comma and another name."""
     following = tokens[index + 1 : index + 4]
     kinds = [token.kind for token in following]
     return kinds == [Kind.WORD, Kind.SYMBOL, Kind.WORD] and following[1].text == ","
 
 
 One = Callable[[Cursor, list[Statement], bool], None]
-"""Reads one statement into the list; with True it stands on the line of its IF. Never raises ScriptError."""
+"""Parses one statement into the list; the flag is True within a one-line IF. Never raises ScriptError."""
 Body = tuple[Statement, ...]
 Read = TypeVar("Read")
 _HEADERS = frozenset(("PARAM", "DESCRIPTION", "SUB", "FUNCTION"))
@@ -66,7 +66,7 @@ _INLINE_ENDS = frozenset(("ELSE", "ELSEIF", "ENDIF"))
 
 
 class Blocks:
-    """Reads blocks with all that they hold."""
+    """Parser of blocks with their bodies."""
 
     __slots__ = ("_one", "_read", "_reading", "open")
 
@@ -77,7 +77,7 @@ class Blocks:
         self.open = opened
 
     def body(self, cursor: Cursor) -> Body:
-        """The statements up to what ends or divides an open block, or can only stand at the top of a script."""
+        """Parse statements up to an end or division of an open block, or a statement only allowed at the top level."""
         found: list[Statement] = []
         while True:
             token = cursor.now
@@ -98,7 +98,7 @@ class Blocks:
         return tuple(found)
 
     def end(self, cursor: Cursor, opened: Opened) -> bool:
-        """Pass what ends the block; whether it was there. If not, that is remembered as a fault."""
+        """Consume the end of the block, or report that it is missing; returns whether it was there."""
         ending = self.open.ending(cursor)
         if not self.open.closes(ending, opened):
             self.open.not_closed(opened)
@@ -106,7 +106,7 @@ class Blocks:
         assert ending is not None
         cursor.index += ending.words
         if ending.kind != opened.kind:
-            # It has been told; what belongs to such an end needs no word of its own.
+            # The wrong end was already reported; also skip its condition or variable.
             if ending.token.value == "LOOP":
                 self.skip_line(cursor)
             elif ending.token.value == "NEXT" and not is_over(cursor):
@@ -114,8 +114,8 @@ class Blocks:
         return True
 
     def header(self, cursor: Cursor, read: Callable[[], Read]) -> Read | None:
-        """What `read` gives. Its fault is remembered, the rest of the line is passed, and it is None: so the block is
-        there for what ends it."""
+        """Return the result of `read`. A ScriptError is reported, its line skipped and None returned, to still parse
+        the block."""
         try:
             return read()
         except ScriptError as error:
@@ -125,7 +125,7 @@ class Blocks:
             return None
 
     def line_end(self, cursor: Cursor, after: str) -> None:
-        """Remember a fault if the line goes on, and pass the rest of it."""
+        """Report a problem if the line continues, and skip the rest of it."""
         if not cursor.is_line_end:
             message = f"{after} is complete before this, {cursor.found()}; what follows begins on a line of its own"
             self._reading.fault(cursor.now.at, Code.SYNTAX, message)
@@ -133,14 +133,14 @@ class Blocks:
                 cursor.index += 1
 
     def skip_line(self, cursor: Cursor) -> None:
-        """Pass the rest of the statement."""
+        """Skip the rest of the statement."""
         while not cursor.is_line_end:
             cursor.index += 1
 
     # IF
 
     def if_(self, cursor: Cursor, into: list[Statement]) -> None:
-        """IF on one line, or with lines of its own up to END IF."""
+        """Parse a one-line IF, or an IF block up to END IF."""
         token = cursor.take()
         begin = cursor.index
         try:
@@ -164,14 +164,14 @@ class Blocks:
         if cursor.words("THEN"):
             return found
         if token.value in _GO or (token.kind is Kind.LINE and cursor.ahead().value == "THEN"):
-            return found  # IF a GOTO 10, and a THEN in the next line, which is told there
+            return found  # IF a GOTO 10; or THEN on the next line, reported there
         is_over_here = token.kind in (Kind.LINE, Kind.END)
         if not is_over_here and self._has_then(cursor):
             cursor.fail(f"an operator is missing in the condition, {cursor.found()}")
         message = f"THEN is missing behind the condition, {cursor.found()}"
         if not is_over_here and token.kind not in (Kind.WORD, Kind.NUMBER):
             cursor.fail(message)
-        # What follows is read as if it were there, so that all else of the block is in its place.
+        # Continue as if THEN were there, to keep the block structure.
         self._reading.fault(token.at, Code.SYNTAX, message)
         return found
 
@@ -184,7 +184,7 @@ class Blocks:
         return False
 
     def _leads_to_lines(self, cursor: Cursor) -> bool:
-        """Pass the line of an IF that cannot be read; whether the statements of the IF stand in the lines behind it."""
+        """Skip the line of an invalid IF; returns whether it opens a block."""
         then = last = -1
         while not cursor.is_line_end:
             last = cursor.index
@@ -214,7 +214,7 @@ class Blocks:
         into.append(If(token.at, tuple(branches), otherwise))
 
     def _inline(self, cursor: Cursor) -> Body:
-        """The statements of a branch on this line."""
+        """Parse the statements of a branch on this line."""
         found: list[Statement] = []
         while True:
             token = cursor.now
@@ -254,7 +254,7 @@ class Blocks:
     # Loops
 
     def for_(self, cursor: Cursor, into: list[Statement]) -> None:
-        """FOR i = a TO b, and FOR EACH x IN y."""
+        """Parse FOR i = a TO b, or FOR EACH x IN y."""
         token = cursor.take()
         nothing = Literal(token.at, None)
         if token.value == "FOREACH" or cursor.words("EACH") or cursor.ahead().value == "IN":
@@ -305,14 +305,14 @@ class Blocks:
         return body
 
     def _is_next_of_other(self, cursor: Cursor, opened: Opened) -> bool:
-        """Whether NEXT names the variable of a FOR around this one."""
+        """Whether NEXT names the variable of an enclosing FOR."""
         following = cursor.ahead()
         if following.kind is not Kind.WORD or not opened.variable or following.text.lower() == opened.variable:
             return False
         return any(other.kind == "FOR" and other.variable == following.text.lower() for other in self.open.stack[:-1])
 
     def _is_named_behind(self, cursor: Cursor, opened: Opened) -> bool:
-        """Whether this is `NEXT i, j` with the inner loop behind the outer one, which is then told."""
+        """Whether this is `NEXT i, j` with the loops in the wrong order, which is then reported."""
         behind, name = cursor.ahead(3), cursor.ahead(4)
         if behind.text != DIVIDED or behind.value != "NEXT" or name.text.lower() != opened.variable:
             return False
@@ -332,7 +332,7 @@ class Blocks:
                 self._reading.fault(token.at, Code.SYNTAX, message)
 
     def while_(self, cursor: Cursor, into: list[Statement]) -> None:
-        """WHILE … WEND."""
+        """Parse WHILE … WEND."""
         token = cursor.take()
         condition = self.header(cursor, lambda: self._read.expression(cursor)) or Literal(token.at, None)
         cursor.words("DO")
@@ -343,7 +343,7 @@ class Blocks:
         into.append(Loop(token.at, "while", condition, until=False, at_end=False, body=body))
 
     def do(self, cursor: Cursor, into: list[Statement]) -> None:
-        """DO … LOOP with a condition before, behind or nowhere."""
+        """Parse DO … LOOP with an optional condition at either end."""
         token = cursor.take()
         condition, until = self.header(cursor, lambda: self._loop_condition(cursor)) or (None, False)
         self.line_end(cursor, "DO")
@@ -368,7 +368,7 @@ class Blocks:
         return self._read.expression(cursor), until
 
     def _begins_anew(self, cursor: Cursor, token: Token) -> bool:
-        """Whether a tool, a SUB or a FUNCTION begins here, so that no block is meant to be open any more."""
+        """Whether a new tool, SUB or FUNCTION begins here, which ends all open blocks."""
         following = cursor.ahead()
         if following.kind is Kind.SYMBOL and following.text in _BEHIND_A_NAME:
             return False
@@ -379,7 +379,7 @@ class Blocks:
 
 
 def _is_colon(token: Token) -> bool:
-    """Whether this is a `:` with something behind it on the line."""
+    """Whether this is a `:` with another statement after it on the line."""
     return token.kind is Kind.LINE and token.text == ":"
 
 
@@ -388,7 +388,7 @@ _COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
 
 
 class Selects:
-    """Reads them."""
+    """Parser of SELECT and SWITCH."""
 
     __slots__ = ("_blocks", "_read", "_reading")
 
@@ -398,7 +398,7 @@ class Selects:
         self._blocks = blocks
 
     def select(self, cursor: Cursor, into: list[Statement]) -> None:
-        """SELECT [CASE] x, SWITCH x: up to END SELECT or END SWITCH."""
+        """Parse SELECT [CASE] x or SWITCH x, up to END SELECT or END SWITCH."""
         blocks, token = self._blocks, cursor.take()
         if cursor.is_at("CASE") and token.value == "SELECT":
             cursor.index += 1
@@ -428,7 +428,7 @@ class Selects:
         into.append(Select(token.at, subject, tuple(cases), tuple(otherwise)))
 
     def _case(self, cursor: Cursor) -> tuple[bool, tuple[Case, ...]]:
-        """Whether it is for all else, and otherwise what it fits."""
+        """Parse the line of a case: whether it is the default, and otherwise its conditions."""
         is_default = cursor.words("DEFAULT")
         if is_default or cursor.words("CASE", "ELSE") or cursor.words("CASE", "DEFAULT"):
             cursor.words("THEN")
@@ -461,14 +461,14 @@ class Selects:
 
 
 _FAR = 300
-"""Tokens. A WITH has a dozen entries, so its end is not further away."""
+"""Maximum distance in tokens of END WITH. A WITH usually has a dozen entries."""
 _BLOCKS = {"IF": "IF", "SELECT": "SELECT", "SWITCH": "SELECT"}
-"""What people put into a WITH, by the words with which it begins."""
+"""Blocks misplaced in a WITH, by first word."""
 _WITH_MAPS_HEADERS = frozenset(("PARAM", "SUB", "FUNCTION", "BEGIN"))
 
 
 def _is_none(cursor: Cursor) -> bool:
-    """Whether an entry cannot begin with these words."""
+    """Whether these words cannot begin an entry."""
     token, following = cursor.now, cursor.ahead()
     if following.kind in (Kind.SYMBOL, Kind.LINE, Kind.END):
         return False
@@ -476,7 +476,7 @@ def _is_none(cursor: Cursor) -> bool:
 
 
 def _has_end(cursor: Cursor) -> bool:
-    """Whether END WITH follows, before another WITH and not far away."""
+    """Whether END WITH follows within _FAR tokens and before another WITH."""
     for count in range(1, _FAR):
         token, before = cursor.ahead(count), cursor.ahead(count - 1)
         if token.kind is Kind.END or token.value in _WITH_MAPS_HEADERS:
@@ -489,7 +489,7 @@ def _has_end(cursor: Cursor) -> bool:
 
 
 class WithMaps:
-    """Reads them."""
+    """Parser of WITH blocks."""
 
     __slots__ = ("_blocks", "_read", "_reading")
 
@@ -499,7 +499,7 @@ class WithMaps:
         self._blocks = blocks
 
     def with_(self, cursor: Cursor, into: list[Statement]) -> None:
-        """WITH target, with its entries on the lines up to END WITH."""
+        """Parse WITH target and its entries, up to END WITH."""
         into.append(self._with(cursor))
 
     def _with(self, cursor: Cursor) -> With:
@@ -524,7 +524,7 @@ class WithMaps:
         return With(token.at, target, tuple(entries))
 
     def _skip(self, cursor: Cursor, begin: int) -> None:
-        """Pass the line that began at `begin`, and where it begins a block all of that: it has been told."""
+        """Skip the invalid line that began at `begin`; if it opens a block, skip the whole block."""
         reached, cursor.index = max(begin, cursor.index), begin
         kind = _BLOCKS.get(str(cursor.now.value)) if cursor.now.kind is Kind.WORD else None
         token, last = cursor.now, cursor.now
@@ -551,8 +551,8 @@ class WithMaps:
                 return
 
     def _is_over(self, cursor: Cursor) -> bool:
-        """Pass line ends. Whether the entries are over: at an end that an open block has, at the script's, or where
-        something begins that is plainly none."""
+        """Skip line ends. Whether the entries are over: at the end of an open block or of the script, or before a line
+        that cannot be an entry."""
         while True:
             while cursor.now.kind is Kind.LINE:
                 cursor.index += 1

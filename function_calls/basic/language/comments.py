@@ -1,4 +1,4 @@
-"""Comments, and characters that scripts must not contain."""
+"""Recognition of comments, and messages for characters that are not allowed in scripts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ENDS_WELL = re.compile(
       | (?:DESCRIPTION|OPTIONAL|DEFAULT|ENUM)\b )""",
     re.IGNORECASE | re.MULTILINE | re.VERBOSE,
 )
-"""What may stand behind a text."""
+"""Tokens that may follow a text in single quotes."""
 
 _COMMENT_LINE = re.compile(r"[ \t]*(?:REM\b|'+|//+|#+(?!\{))[ \t]*(.*)", re.IGNORECASE)
 _WORDS = re.compile(r"\w")
@@ -33,9 +33,9 @@ _TOOL_NAME = re.compile(r"(?:TOOL|NAME)[ \t]*:[ \t]*([\w-]+)$", re.IGNORECASE)
 
 
 def begins_text(tokens: Sequence[Token], text: str, start: int, end: int) -> bool:
-    """Whether the `'` at `start` is a quote, `end` being behind the quote that would close it, or -1 if none would.
+    """Whether the `'` at `start` begins a text, and not a comment.
 
-    `tokens` are those before it."""
+    `tokens` are those before it. `end` is the offset after the closing quote, or -1 if there is none."""
     before = tokens[-1] if tokens else None
     if before is None or before.kind is Kind.LINE:
         return False
@@ -54,7 +54,7 @@ def begins_text(tokens: Sequence[Token], text: str, start: int, end: int) -> boo
 
 
 def _is_of_header(tokens: Sequence[Token]) -> bool:
-    """Whether the value of a clause of PARAM, or the text of a DESCRIPTION, has to stand behind `tokens`."""
+    """Whether `tokens` end where the header expects a text: after a clause of PARAM, or after DESCRIPTION."""
     if tokens[-1].value not in _CLAUSES or tokens[-1].kind is not Kind.WORD:
         return False
     first = next((at for at in range(len(tokens), 0, -1) if tokens[at - 1].kind is Kind.LINE), 0)
@@ -66,8 +66,8 @@ def _ends_well(text: str, end: int) -> bool:
 
 
 def _is_keyword(tokens: Sequence[Token]) -> bool:
-    """Whether what stands before are the first words of a keyword, as in `SEND FILE 'a.pdf'`: the first word of the
-    statement, or one in capitals behind another or where a value begins."""
+    """Whether the last tokens begin a keyword, as in `SEND FILE 'a.pdf'`: the first word of a statement, or an
+    upper-case word after another one or at the start of a value."""
     before = tokens[-2] if len(tokens) > 1 else None
     if before is None or before.kind is Kind.LINE or before.value in ("THEN", "ELSE"):
         return True
@@ -78,8 +78,8 @@ def _is_keyword(tokens: Sequence[Token]) -> bool:
 
 
 def comments_above(lines: Sequence[str], at: At) -> str:
-    """What the comment lines directly above `at` say, joined by spaces; blank lines between them do not count, and
-    lines of decoration (`REM ====`) say nothing."""
+    """Text of the comment lines directly above `at`, joined by spaces. Blank lines and decoration (`REM ====`) are
+    skipped."""
     said: list[str] = []
     for line in reversed(lines[: at.line - 1]):
         if not line.strip():
@@ -94,7 +94,7 @@ def comments_above(lines: Sequence[str], at: At) -> str:
 
 
 def name_above(lines: Sequence[str], at: At) -> str:
-    """The name that a comment line such as `' TOOL: cat_fact` above `at` gives to what stands there; empty if none."""
+    """Tool name from a comment such as `' TOOL: cat_fact` above `at`; empty if there is none."""
     for line in reversed(lines[: at.line - 1]):
         found = _COMMENT_LINE.match(line)
         if found is None and line.strip():
@@ -107,8 +107,8 @@ def name_above(lines: Sequence[str], at: At) -> str:
 FORBIDDEN = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
 )
-"""Control characters, those that turn the direction of what is shown, and halves of characters: nowhere allowed, not in
-texts either, because an author cannot see them."""
+"""Control characters, bidirectional overrides and lone surrogates. Rejected everywhere, even in texts, because authors
+cannot see them."""
 
 MEANT = {
     **dict.fromkeys("“”„‟«»「」『』＂〝〞", '"'),
@@ -125,7 +125,7 @@ MEANT = {
     "≥": ">=",
     "≠": "<>",
 }
-"""What the author means with a character that looks like one of the language."""
+"""The language's spelling of similar-looking characters."""
 QUOTES = frozenset(character for character, meant in MEANT.items() if meant in ('"', "'"))
 
 _INSTEAD = {
@@ -142,7 +142,7 @@ _INSTEAD = {
 
 
 def forbidden(character: str) -> str:
-    """What to tell the author of a FORBIDDEN character."""
+    """Message for a FORBIDDEN character."""
     return (
         f"a character stands here that cannot be seen ({_named(character)}); delete it, and save the file as plain "
         "text in UTF-8"
@@ -150,7 +150,7 @@ def forbidden(character: str) -> str:
 
 
 def out_of_place(character: str) -> str:
-    """What to tell the author of a character that has no meaning outside of quotes."""
+    """Message for a character that has no meaning outside of quotes."""
     if character in MEANT:
         return f"`{character}` is not a character of the language; write `{MEANT[character]}`"
     digit = unicodedata.digit(character, None) if len(character) == 1 else None
@@ -164,7 +164,7 @@ def out_of_place(character: str) -> str:
 
 
 def plain(word: str) -> str:
-    """The word in the characters that a keyboard has: `ＩＦ` is `IF`."""
+    """NFKC form of a word, such as `IF` for the full-width `ＩＦ`."""
     return unicodedata.normalize("NFKC", word)
 
 

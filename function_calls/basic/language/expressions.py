@@ -1,4 +1,4 @@
-"""Expressions: operators by precedence, operands, words, brackets."""
+"""Parser of expressions: operator precedence, operands, words and brackets."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ _NO_OPERANDS = frozenset(["THEN", "ELSE", "ELSEIF", "AND", "OR", "MOD", "LIKE", 
 _NO_OPERANDS_UNLESS_VARIABLES = frozenset(["IN", "TO", "STEP", "AS"])
 _ENDS_OPERAND = _NO_OPERANDS | _NO_OPERANDS_UNLESS_VARIABLES
 _BEGIN_STATEMENTS = frozenset(["IF", "FOR", "WHILE", "WEND", "LOOP", "GOTO", "GOSUB", "ENDIF", "DIM", "LET", "RETURN"])
-"""A value of such a name would be a statement that lost its line."""
+"""Words that are rejected as undefined variables in expressions; probably a statement that lost its line break."""
 _OF_A_KEYWORD = 5
-"""A keyword in an expression counts like so many brackets: reading its form takes that much more of the stack."""
+"""Nesting levels charged for a keyword in an expression, because matching its form uses more stack."""
 
 
 def _no_entries(at: At) -> Expression:
@@ -54,25 +54,25 @@ _EMPTY = {
 
 
 class Operands(Reads, Protocol):
-    """What reads the rest of an expression."""
+    """Interface of the expression parser for operands and bracketed items."""
 
     height: int
-    """Of what was read last."""
+    """Height of the expression parsed last."""
     highest: int
-    """Of all that was read since a keyword began."""
+    """Maximum height since the current keyword began."""
 
     def compared(self, cursor: Cursor) -> Expression:
-        """What begins at the cursor, with all operators that bind closer than NOT."""
+        """Parse an expression of operators that bind tighter than NOT."""
 
     def items(self, cursor: Cursor, closer: str) -> tuple[Expression, ...]:
-        """The values in the brackets at the cursor."""
+        """Parse the values in the brackets at the cursor."""
 
     def check_height(self, height: int, at: At) -> None:
-        """Raise ScriptError where too much stands on top of one another."""
+        """Raise ScriptError if the tree is too high."""
 
 
 class WordValues:
-    """Reads them."""
+    """Parser of operands that begin with a word: constants, calls, keywords and variables."""
 
     __slots__ = ("_forms", "_read", "_reading", "_special", "_words")
 
@@ -90,7 +90,7 @@ class WordValues:
         }
 
     def value(self, cursor: Cursor, token: Token) -> Expression:
-        """The value that begins with the word `token` at the cursor. Raises ScriptError."""
+        """Parse the operand that begins with the word `token` at the cursor. Raises ScriptError."""
         value = token.value
         if value in _CONSTANTS:
             cursor.index += 1
@@ -119,7 +119,7 @@ class WordValues:
         return Name(token.at, name)
 
     def _call(self, cursor: Cursor, token: Token) -> Expression:
-        """`name(…)`; of a variable that is no function it is an index."""
+        """Parse `name(…)`: a call, or an index if the name is a variable and not a function."""
         cursor.index += 1
         name = token.text.lower()
         arguments = self._read.items(cursor, ")")
@@ -134,7 +134,7 @@ class WordValues:
         return Apply(token.at, name, arguments)
 
     def _keyword(self, cursor: Cursor, token: Token, following: Token) -> Expression | None:
-        """The keyword that begins at the cursor; None where the word is a variable."""
+        """Parse the keyword at the cursor; None if the word is a variable."""
         needs_nothing = not _begins_value(token, following)
         if token.text.lower() in self._reading.variables and (
             needs_nothing
@@ -171,7 +171,7 @@ class WordValues:
         return Unary(at, "not", operand)
 
     def _new(self, cursor: Cursor, following: Token) -> Expression | None:
-        """`NEW OBJECT`, `CREATE ARRAY`."""
+        """Parse `NEW OBJECT` or `CREATE ARRAY`."""
         made = _EMPTY.get(following.value) if following.kind is Kind.WORD else None
         if made is None:
             return None
@@ -182,7 +182,7 @@ class WordValues:
         return made(at)
 
     def _called(self, cursor: Cursor, following: Token) -> Expression | None:
-        """`CALL name(…)` of what the script or the language has; all other CALLs are a keyword."""
+        """Parse `CALL name(…)` of a function of the script or a built-in; None for the keyword CALL."""
         if following.kind is not Kind.WORD or not self._reading.knows(following.text.lower()):
             return None
         cursor.index += 1
@@ -193,7 +193,7 @@ class WordValues:
         return Apply(following.at, following.text.lower(), ())
 
     def _error(self, cursor: Cursor, following: Token) -> Expression | None:
-        """`ERROR MESSAGE`, what the last error said."""
+        """Parse `ERROR MESSAGE`, the text of the last error."""
         if following.kind is not Kind.WORD or following.value != "MESSAGE":
             return None
         at = cursor.take().at
@@ -202,7 +202,7 @@ class WordValues:
 
 
 def _goes_on_with_as(cursor: Cursor) -> bool:
-    """Whether AS stands behind the parentheses, as in `FORMAT (a + b) AS "0.00"`: that is a keyword, no call."""
+    """Whether AS follows the parentheses, as in `FORMAT (a + b) AS "0.00"`: a keyword instead of a call."""
     depth, count = 0, 1
     while (token := cursor.ahead(count)).kind not in (Kind.LINE, Kind.END):
         if token.kind is Kind.SYMBOL and token.text == "(":
@@ -217,7 +217,7 @@ def _goes_on_with_as(cursor: Cursor) -> bool:
 
 
 def _begins_value(word: Token, following: Token) -> bool:
-    """Whether a value could begin with the token behind a word, so that the word rather is a keyword."""
+    """Whether the token after a word can begin a value, so that the word is more likely a keyword."""
     if following.kind is Kind.SYMBOL:
         touches = following.at == (word.at.line, word.at.column + len(word.text))
         return following.text in ("(", "{", "#{") or (following.text == "[" and not touches)
@@ -230,8 +230,7 @@ Read = Callable[[Cursor], Expression]
 
 
 def items(cursor: Cursor, read: Read, closer: str, *, may_end_in_comma: bool = False) -> Iterator[Expression]:
-    """The values with commas between them from the open bracket at the cursor on; behind the last one the cursor stands
-    behind `closer`. Raises ScriptError."""
+    """Parse comma-separated values from the opening bracket at the cursor to `closer`. Raises ScriptError."""
     opener = cursor.take()
     while not cursor.is_symbol(closer):
         yield read(cursor)
@@ -245,7 +244,7 @@ def items(cursor: Cursor, read: Read, closer: str, *, may_end_in_comma: bool = F
 
 
 def entries(cursor: Cursor, read: Read) -> Iterator[tuple[str, Expression]]:
-    """The entries of the map that begins at the cursor. Raises ScriptError."""
+    """Parse the entries of the map at the cursor. Raises ScriptError."""
     opener = cursor.take()
     while not cursor.is_symbol("}"):
         name = key(cursor)
@@ -260,7 +259,7 @@ def entries(cursor: Cursor, read: Read) -> Iterator[tuple[str, Expression]]:
 
 
 def key(cursor: Cursor) -> str:
-    """The key at the cursor, as written: a word, a text or a number. Raises ScriptError."""
+    """Parse a map key as written: a word, a text or a number. Raises ScriptError."""
     token = cursor.now
     if token.kind not in (Kind.WORD, Kind.NUMBER, Kind.TEXT):
         cursor.fail(f"the name of an entry is missing, {cursor.found()}")
@@ -272,7 +271,7 @@ def key(cursor: Cursor) -> str:
 
 
 def close(cursor: Cursor, opener: Token, closer: str) -> None:
-    """Pass the bracket that closes. Raises ScriptError, at the bracket that is not closed where the statement ends."""
+    """Consume the closing bracket. Raises ScriptError, at the opening bracket if the statement ends first."""
     if cursor.symbol(closer):
         return
     is_behind = cursor.is_symbol(",") or cursor.is_at("THEN")
@@ -297,8 +296,8 @@ def _is_closed(cursor: Cursor) -> bool:
 
 
 def unknown_phrase(cursor: Cursor) -> str:
-    """The words that look like a keyword that is not known, in upper case: a word in capitals directly before the
-    cursor, with those behind it. Empty where there are none."""
+    """Words that look like an unknown keyword, in upper case: an upper-case word directly before the cursor and those
+    after it. Empty if there are none."""
     first, words = before(cursor), list[str]()
     if first.kind is not Kind.WORD or not first.text.isupper() or len(first.text) < 2:
         return ""
@@ -309,7 +308,7 @@ def unknown_phrase(cursor: Cursor) -> str:
 
 
 def before(cursor: Cursor) -> Token:
-    """The token before the cursor, which is not the first one."""
+    """The token before the cursor, which must not be at the first token."""
     cursor.index -= 1
     token = cursor.now
     cursor.index += 1
@@ -331,7 +330,7 @@ _WORD_RANKS = {"OR": 1, "AND": 2, "IN": 4, "LIKE": 4, "IS": 4, "NOT": 4, "CONTAI
 
 
 class Expressions:
-    """Reads the expressions of one script. All methods raise ScriptError where something cannot be understood."""
+    """Parser of the expressions of one script. Its methods raise ScriptError for invalid syntax."""
 
     __slots__ = ("_brackets", "_reading", "_words", "height", "highest")
 
@@ -339,13 +338,13 @@ class Expressions:
         self._reading = reading
         self._words = WordValues(forms, reading, self)
         self.height = 0
-        """Of the expression that was read last."""
+        """Height of the expression parsed last."""
         self.highest = 0
-        """Of those that were read since a keyword began."""
+        """Maximum height since the current keyword began."""
         self._brackets = {"(": self._group, "[": self._list, "{": self._map, "#{": self._map}
 
     def expression(self, cursor: Cursor) -> Expression:
-        """The expression at the cursor, as long as it goes."""
+        """Parse the longest expression at the cursor."""
         reading = self._reading
         reading.enter(cursor.now.at)
         try:
@@ -357,14 +356,14 @@ class Expressions:
         return found
 
     def operand(self, cursor: Cursor) -> Expression:
-        """The same up to the first operator."""
+        """Parse an operand: the expression up to the first operator."""
         with self._reading.deeper(cursor.now.at):
             found = self._climb(cursor, _CLOSEST)
         self.highest = max(self.highest, self.height)
         return found
 
     def target(self, cursor: Cursor) -> Target:
-        """What can be assigned to: a variable, a member, an item; `a(1)` is `a[1]`."""
+        """Parse an assignment target: a variable, member or item; `a(1)` is `a[1]`."""
         token = cursor.now
         if token.kind is not Kind.WORD:
             cursor.fail(f"the name of a variable is missing, {cursor.found()}")
@@ -387,7 +386,7 @@ class Expressions:
         return found
 
     def text(self, token: Token) -> Expression:
-        """The Literal or Template of a TEXT or a BLOCK."""
+        """Convert a TEXT or BLOCK token to a Literal, or to a Template if it contains `${…}`."""
         parts = cast("tuple[Part, ...]", token.value)
         if len(parts) == 1 and isinstance(parts[0], str):
             return Literal(token.at, parts[0])
@@ -411,13 +410,13 @@ class Expressions:
         return Template(token.at, tuple(found))
 
     def compared(self, cursor: Cursor) -> Expression:
-        """What begins at the cursor, with all operators that bind closer than NOT."""
+        """Parse an expression of operators that bind tighter than NOT."""
         return self._climb(cursor, _COMPARISON)
 
     # Operators
 
     def _climb(self, cursor: Cursor, least: int) -> Expression:
-        """What begins at the cursor, with all operators that bind at least so closely."""
+        """Precedence climbing: parse operators whose precedence is at least `least`."""
         left = self._operand(cursor)
         while True:
             token = cursor.now
@@ -450,7 +449,7 @@ class Expressions:
             return self._climb(cursor, rank)
 
     def _comparison(self, cursor: Cursor, token: Token, left: Expression) -> Expression:
-        """`IN` and `LIKE`, both also with NOT, CONTAINS, and IS."""
+        """Parse `[NOT] IN`, `[NOT] LIKE`, CONTAINS or IS after the left operand."""
         cursor.index += 1
         if token.value == "IS":
             return self._is_null(cursor, token, left)
@@ -558,7 +557,7 @@ class Expressions:
         return MapOf(at, tuple(found))
 
     def items(self, cursor: Cursor, closer: str) -> tuple[Expression, ...]:
-        """Arguments, or what stands in an index."""
+        """Parse arguments or index values in brackets."""
         at, height = cursor.now.at, 0
         found: list[Expression] = []
         for item in items(cursor, self.expression, closer):
@@ -590,14 +589,15 @@ _LONGEST_SHOWN = 30
 
 
 def better_told(cursor: Cursor, fault: ScriptProblem, reading: Reading) -> ScriptProblem:
-    """What is wrong at the cursor, in words that help; `fault` itself where the word before the cursor says no more."""
+    """Replace a syntax problem at the cursor by a more specific one if the word before the cursor explains it."""
     if fault.code is not Code.SYNTAX or fault.at != cursor.now.at:
         return fault
     return mistaken_word(cursor, reading) or fault
 
 
 def mistaken_word(cursor: Cursor, reading: Reading) -> ScriptProblem | None:
-    """What the word before the cursor was mistaken for, if a value stands at the cursor."""
+    """Problem with the word before the cursor, parsed as a variable although a value follows it; None if there is no
+    better explanation."""
     if not cursor.index or cursor.now.kind not in _BEGINS_VALUE or cursor.now.value in _NO_VALUES:
         return None
     word = before(cursor)
@@ -613,7 +613,7 @@ def mistaken_word(cursor: Cursor, reading: Reading) -> ScriptProblem | None:
         name = str(word.value)
         return ScriptProblem(word.at, Code.SYNTAX, f"{name} takes its values in parentheses: {name}({shown})")
     for back in (1, 2):
-        # MERGE PDF is read as the keyword MERGE first, and fails behind its second word.
+        # MERGE PDF is first parsed as the keyword MERGE, and fails after its second word.
         first = cursor.ahead(-back)
         if back > cursor.index or first.kind is not Kind.WORD:
             break

@@ -1,8 +1,8 @@
-"""Filters that a script puts together, `"owner = '" + name + "'"`: what in them its author wrote, and what is a value.
+"""Concatenated filters, `"owner = '" + name + "'"`: separation of the author's text from runtime values.
 
-A variable that holds such a text, or a part of one, is followed: beside it the run keeps the parts of which its text
-was made, under a name that no script can write. So `wanted = "owner = '" + name + "'"` is as good as the same text
-behind FIND. Where the variable has got another text since, that one counts as a value."""
+For a variable that holds such a text or a part of it, the run also stores the parts, under a name that scripts cannot
+use. So `wanted = "owner = '" + name + "'"` is equivalent to the same expression after FIND. If the variable's text has
+changed since, the whole text counts as a value."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ from function_calls.basic.nodes import Apply, Assign, Binary, Expression, Filter
 
 _JOINS = ("+", "&")
 _BEHIND_CONDITION = {"iif": 1}
-"""Of these functions the first values only say which of the others it is."""
+"""Number of leading arguments that only select a result, by function."""
 
 
 def filter_text(expression: Expression) -> Expression:
-    """The same as a filter; a text that is written out stays as it is."""
+    """Convert an expression to a filter; a literal stays as it is."""
     if isinstance(expression, Literal):
         return expression
     return FilterText(expression.at, parts_of(expression) or (expression,))
 
 
 def parts_of(expression: Expression) -> tuple[Expression, ...]:
-    """The parts of a text that `+`, `&` and `${}` put together, as FilterText has them; empty where it is none."""
+    """Operands of a text built with `+`, `&` and `${}`, as FilterText has them; empty for other expressions."""
     parts, is_text = _parts(expression)
     return parts if is_text else ()
 
 
 def _parts(expression: Expression) -> tuple[tuple[Expression, ...], bool]:
-    """The parts, and whether a text is among them, so that `+` joins and does not add."""
+    """The operands, and whether one is a text, so that `+` concatenates instead of adding."""
     if isinstance(expression, Literal):
         return (expression,), isinstance(expression.value, str)
     if isinstance(expression, Template):
         return tuple(inner for part in expression.parts for inner in _parts(part)[0]), True
     joins: list[Binary] = []
     left: Expression = expression
-    while isinstance(left, Binary) and left.operator in _JOINS:  # a sum may be long, and is as deep as that
+    while isinstance(left, Binary) and left.operator in _JOINS:  # iterative, because long sums are deep trees
         joins.append(left)
         left = left.left
     if not joins:
@@ -58,13 +58,13 @@ def _parts(expression: Expression) -> tuple[tuple[Expression, ...], bool]:
 
 
 def is_id(expression: Expression) -> bool:
-    """Whether it is called as the id of a row is: `id`, `order.id`, `customer_id`."""
+    """Whether the name looks like a row id: `id`, `order.id`, `customer_id`."""
     name = expression.name.lower() if isinstance(expression, Name | Member) else ""
     return name == "id" or name.endswith("_id")
 
 
 def is_of_author(part: Expression) -> bool:
-    """Whether nothing that the run is given goes into the value: it is made of what stands in the script."""
+    """Whether the value can only consist of literals in the script. Conditions of IIF may use runtime values."""
     left: list[Expression] = [part]
     while left:
         one = left.pop()
@@ -80,8 +80,7 @@ def is_of_author(part: Expression) -> bool:
 
 
 def followed_in(roots: Iterable[object]) -> frozenset[str]:
-    """The variables that are to be followed: those of which filters are made, and those of which they are made again,
-    where they are given a text that is put together or written out."""
+    """Variables whose parts must be tracked: those used in filters, and transitively those assigned to them."""
     wanted: set[str] = set()
     given: dict[str, list[Expression]] = {}
     for node in nodes_in(roots):
@@ -99,7 +98,7 @@ def followed_in(roots: Iterable[object]) -> frozenset[str]:
 
 
 def parts_beside(name: str) -> str:
-    """Under which name the run keeps the parts of this variable's text."""
+    """Name under which the run stores the parts of this variable's text."""
     return f"{name}#parts"
 
 
@@ -108,7 +107,7 @@ def _names(parts: Iterable[Expression]) -> set[str]:
 
 
 def nodes_in(roots: Iterable[object]) -> Iterator[object]:
-    """Everything in these trees. A loop, since scripts may be long."""
+    """All nodes of these trees. Iterative, because long scripts make deep trees."""
     left = list(roots)
     while left:
         one = left.pop()

@@ -1,4 +1,4 @@
-"""Statements that say where a script goes on: EXIT, CONTINUE, GOTO, RETURN, ON ERROR, THROW, ASSERT and the like."""
+"""Parser of control flow statements: EXIT, CONTINUE, GOTO, RETURN, ON ERROR, THROW, ASSERT and others."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _LEAVES = {
     "SWITCH": frozenset(("SELECT",)),
     "LOOP": LOOPS,
 }
-"""The words behind EXIT, and the blocks that they leave."""
+"""Kinds of block that EXIT leaves, by the word after it."""
 _AGAIN = frozenset(("FOR", "DO", "WHILE", "LOOP"))
 _SAME = {"SWITCH": "select"}
 
 
 class Flow:
-    """Reads them."""
+    """Parser of control flow statements."""
 
     __slots__ = ("_labels", "_open", "_read", "_reading")
 
@@ -39,7 +39,7 @@ class Flow:
         self._labels = labels
 
     def exit(self, cursor: Cursor, into: list[Statement]) -> None:
-        """EXIT of a block; alone it is the end of the run."""
+        """Parse EXIT of a block; without a word it ends the run."""
         token = cursor.take()
         word = str(cursor.now.value)
         if is_over(cursor):
@@ -56,8 +56,7 @@ class Flow:
         into.append(Leave(token.at, cast("OneOf['for', 'do', 'while', 'sub', 'function', 'select', 'loop']", what)))
 
     def break_(self, cursor: Cursor, into: list[Statement]) -> None:
-        """BREAK leaves the innermost loop, or the SWITCH if that is further inside: there it ends a case in the
-        languages that have one."""
+        """Parse BREAK: leaves the innermost loop or SWITCH, as in C, but not a SELECT."""
         token = cursor.take()
         innermost = self._open.innermost(LOOPS | {"SELECT"})
         if innermost is not None and innermost.written == "SWITCH":
@@ -68,7 +67,7 @@ class Flow:
         into.append(Leave(token.at, "loop"))
 
     def continue_(self, cursor: Cursor, into: list[Statement]) -> None:
-        """CONTINUE [FOR | DO | WHILE]."""
+        """Parse CONTINUE [FOR | DO | WHILE]."""
         token = cursor.take()
         word = ""
         if cursor.now.kind is Kind.WORD and cursor.now.value in _AGAIN:
@@ -79,12 +78,12 @@ class Flow:
         into.append(Continue(token.at, cast("OneOf['for', 'do', 'while', 'loop']", word.lower() or "loop")))
 
     def return_(self, cursor: Cursor, into: list[Statement]) -> None:
-        """RETURN [value]."""
+        """Parse RETURN [value]."""
         token = cursor.take()
         into.append(Return(token.at, None if is_over(cursor) else self._read.expression(cursor)))
 
     def stop(self, cursor: Cursor, into: list[Statement]) -> None:
-        """END, STOP."""
+        """Parse END or STOP."""
         token = cursor.take()
         if not is_over(cursor):
             cursor.fail(
@@ -95,20 +94,20 @@ class Flow:
         into.append(Stop(token.at))
 
     def goto(self, cursor: Cursor, into: list[Statement]) -> None:
-        """GOTO, GOSUB."""
+        """Parse GOTO or GOSUB."""
         token = cursor.take()
         label = self.label(cursor, str(token.value))
         into.append(Goto(token.at, label, token.value == "GOSUB"))
 
     def label(self, cursor: Cursor, what: str) -> str:
-        """The label that `what` goes to."""
+        """Parse the label after `what`, and register the jump."""
         token = cursor.now
         name = label_name(cursor)
         self._labels.wanted(token.at, name, what, self._open.outermost if what == "ON ERROR GOTO" else self._open.path)
         return name
 
     def on(self, cursor: Cursor, into: list[Statement]) -> bool:
-        """ON ERROR …; whether it is that and no keyword such as ON INSERT OF."""
+        """Parse ON ERROR …; returns False for keywords such as ON INSERT OF."""
         if not cursor.is_at("ON", "ERROR"):
             return False
         token = cursor.now
@@ -125,21 +124,21 @@ class Flow:
         return True
 
     def throw(self, cursor: Cursor, into: list[Statement]) -> None:
-        """THROW e, ERROR e."""
+        """Parse THROW e or ERROR e."""
         token = cursor.take()
         if is_over(cursor):
             cursor.fail(f'what is wrong is missing behind {token.value}; write {token.value} "what is wrong"')
         into.append(Throw(token.at, self._read.expression(cursor)))
 
     def assert_(self, cursor: Cursor, into: list[Statement]) -> None:
-        """ASSERT condition [, message]."""
+        """Parse ASSERT condition [, message]."""
         token = cursor.take()
         condition = self._read.expression(cursor)
         into.append(Assert(token.at, condition, self._read.expression(cursor) if cursor.symbol(",") else None))
 
 
 def label_name(cursor: Cursor) -> str:
-    """The name of a label at the cursor, in lower case; a number without zeros before it. Raises ScriptError."""
+    """Parse a label: a name in lower case, or a number without leading zeros. Raises ScriptError."""
     token = cursor.now
     if token.kind is Kind.NUMBER and isinstance(token.value, int):
         cursor.index += 1

@@ -1,4 +1,4 @@
-"""Statements that other languages have and this one has not: what is told to authors who write one."""
+"""Statements of other languages and dialects, with the advice shown to authors who write them."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ FOREIGN: Mapping[str, str] = MappingProxyType(
         **dict.fromkeys(("MSGBOX", "ALERT", "ECHO", "WRITELN", "PUTS", "PRINTF", "COUT", "CONSOLE", "DOCUMENT"), _SAY),
     }
 )
-"""By the words with which they begin, each with what there is instead, empty where there is nothing."""
+"""Suggested alternative by the first words of the statement; empty if there is none."""
 _COMPANIONS: Mapping[str, str] = MappingProxyType(
     {
         **dict.fromkeys(("CATCH", "FINALLY", "EXCEPT", "END TRY"), "TRY"),
@@ -65,17 +65,17 @@ _COMPANIONS: Mapping[str, str] = MappingProxyType(
         "END SCHEDULE": "SCHEDULE IN",
     }
 )
-"""What belongs to a statement that has been told before, and needs no word of its own."""
+"""Statements that continue another one, which has already been reported, by their words."""
 _BEYOND_A_KEYWORD = frozenset(("MERGE PDF",))
-"""Those that begin with a keyword of this language."""
+"""Foreign statements whose first word is a keyword of this language."""
 _MOST_WORDS = 3
 
 
 def foreign_phrase(words: Sequence[str], keywords: Collection[str]) -> str:
-    """The longest beginning of `words`, in upper case, that only another language knows; empty where there is none.
-    What is among `keywords` is one of this language, as those of an operator are."""
+    """The longest prefix of `words` (in upper case) that is a statement of another language only; empty if there is
+    none. Prefixes in `keywords`, such as keywords added by an operator, are not foreign."""
     if words and "_" in words[0] and words[0] not in keywords:
-        # CREATE_DRAFT is as often written as CREATE DRAFT.
+        # CREATE_DRAFT is as common as CREATE DRAFT.
         words = [*words[0].split("_"), *words[1:]]
     for count in range(min(len(words), _MOST_WORDS), 0, -1):
         phrase = " ".join(words[:count])
@@ -87,18 +87,18 @@ def foreign_phrase(words: Sequence[str], keywords: Collection[str]) -> str:
 
 
 def told_of(phrase: str) -> str:
-    """What is said of a phrase of FOREIGN."""
+    """Message for a phrase of FOREIGN."""
     instead = FOREIGN[phrase]
     return f"{phrase} is not supported here{'; ' if instead else ''}{instead}"
 
 
 def belongs_to(phrase: str) -> str:
-    """The phrase with which the statement of this one begins: TRY for CATCH. Empty where it stands alone."""
+    """The statement that this phrase continues, such as TRY for CATCH; empty if it is independent."""
     return _COMPANIONS.get(phrase, "")
 
 
 def words_at(cursor: Cursor) -> list[str]:
-    """The words at the cursor, in upper case, as far as they may name a statement."""
+    """Up to _MOST_WORDS words at the cursor, in upper case."""
     words: list[str] = []
     while len(words) < _MOST_WORDS:
         token = cursor.ahead(len(words)) if words else cursor.now

@@ -29,7 +29,7 @@ _AS_PEOPLE_WRITE: Mapping[str, str] = MappingProxyType(
 
 
 class SlotKind(StrEnum):
-    """What a slot takes. The members from WORD on are written behind its name."""
+    """Syntax that a slot accepts. Members from WORD on are named explicitly in a form."""
 
     VALUE = "value"
     LIST = "list"
@@ -52,91 +52,90 @@ class SlotKind(StrEnum):
 
 
 class Exactly(NamedTuple):
-    """A word or a sign that has to stand there."""
+    """A literal word or sign."""
 
     text: str
     is_word: bool
 
 
 class Slot(NamedTuple):
-    """Something that the statement gives the keyword."""
+    """A value in a statement that becomes an argument of the keyword."""
 
     name: str
     kind: SlotKind
     words: tuple[str, ...] = ()
-    """Those that ONE_OF takes."""
+    """The words that ONE_OF accepts."""
 
 
 class Maybe(NamedTuple):
-    """`[ … ]`."""
+    """Optional parts, `[ … ]`."""
 
     parts: tuple[Part, ...]
 
 
 class Either(NamedTuple):
-    """`( … | … )`."""
+    """Alternatives, `( … | … )`."""
 
     branches: tuple[tuple[Part, ...], ...]
 
 
 LiteralCheck = Callable[[JsonValue], str]
-"""What is wrong with a value that a script has written out, for its author; empty where nothing is."""
+"""Check of a literal argument. Returns a problem for the author, or an empty text."""
 Part = Exactly | Slot | Maybe | Either
 
 
 class Step(NamedTuple):
-    """One thing to match, and what follows it."""
+    """A part to match, and its successor."""
 
     part: Exactly | Slot
     after: Node
 
 
 class Fork(NamedTuple):
-    """Ways to go on, the first that fits is taken."""
+    """Alternatives to try in order."""
 
     ways: tuple[Node, ...]
 
 
 Node = Step | Fork | None
-"""None: the form is over."""
+"""None is the end of the form."""
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A form, ready to be matched."""
+    """A parsed form."""
 
     text: str
-    """As its author wrote it."""
+    """Source of the form."""
     lead: tuple[str, ...]
-    """The words that it begins with."""
+    """Leading words, the keyword's name."""
     parts: tuple[Part, ...]
-    """What follows these."""
+    """Parts after the leading words."""
     node: Node = field(compare=False, repr=False)
     slots: tuple[str, ...]
-    """The names of all slots, in their order."""
+    """Names of all slots, in order."""
     required: frozenset[str]
-    """The slots that every statement of this form fills."""
+    """Slots that every statement of this form fills."""
     words: frozenset[str]
-    """All words behind the lead that stand in the form itself."""
+    """Words of the form after the leading ones."""
     checks: Mapping[str, LiteralCheck] = field(default_factory=dict, compare=False, repr=False)
-    """By the names of slots."""
+    """Checks by slot name."""
 
     @property
     def name(self) -> str:
-        """The keyword's name: `SEND MAIL`."""
+        """Name of the keyword: `SEND MAIL`."""
         return " ".join(self.lead)
 
 
 def usage_of(form: Form) -> str:
-    """The form as an author of scripts reads it: `SEND MAIL to, subject, body [, files]`."""
+    """The form as shown to script authors: `SEND MAIL to, subject, body [, files]`."""
     usage = _joined([*form.lead, *(_shown(part) for part in form.parts)])
     has_block = any(slot.kind is SlotKind.BLOCK for slot in slots_of(form.parts))
     return f"{usage} END {' '.join(form.lead[1:])}" if has_block and form.lead[0] == "BEGIN" else usage
 
 
 def usages_of(forms: Sequence[Form], most: int) -> str:
-    """How a keyword with these forms is written, in at most so many characters where more than one is told; as people
-    write it, where its forms say more than can be read at a glance."""
+    """Syntax of a keyword, in at most `most` characters if it has several forms. Complex keywords have a fixed text."""
     first = forms[0]
     if first.name in _AS_PEOPLE_WRITE:
         return _AS_PEOPLE_WRITE[first.name]
@@ -149,7 +148,7 @@ def usages_of(forms: Sequence[Form], most: int) -> str:
 
 
 def linked(parts: Sequence[Part], after: Node = None) -> Node:
-    """The graph of `parts` with `after` behind them."""
+    """Link `parts` into a graph that ends in `after`."""
     node = after
     for part in reversed(parts):
         if isinstance(part, Maybe):
@@ -162,7 +161,7 @@ def linked(parts: Sequence[Part], after: Node = None) -> Node:
 
 
 def slots_of(parts: Sequence[Part]) -> Iterator[Slot]:
-    """All slots, in their order."""
+    """All slots, in order."""
     for part in parts:
         if isinstance(part, Slot):
             yield part
@@ -174,7 +173,7 @@ def slots_of(parts: Sequence[Part]) -> Iterator[Slot]:
 
 
 def words_of(parts: Sequence[Part]) -> Iterator[str]:
-    """All words that may stand in a statement."""
+    """All words that may occur in a statement."""
     for part in parts:
         if isinstance(part, Exactly) and part.is_word:
             yield part.text
@@ -188,7 +187,7 @@ def words_of(parts: Sequence[Part]) -> Iterator[str]:
 
 
 def required_of(parts: Sequence[Part]) -> frozenset[str]:
-    """The slots that every statement fills."""
+    """Slots that every statement fills."""
     required: frozenset[str] = frozenset()
     for part in parts:
         if isinstance(part, Slot):
@@ -199,7 +198,7 @@ def required_of(parts: Sequence[Part]) -> frozenset[str]:
 
 
 def first_of(node: Node) -> Iterator[Exactly | Slot]:
-    """What may stand where `node` begins."""
+    """Parts that may come first at `node`."""
     if isinstance(node, Step):
         yield node.part
     elif isinstance(node, Fork):
@@ -218,7 +217,7 @@ def _shown(part: Part) -> str:
 
 
 def _shown_slot(slot: Slot) -> str:
-    # Names that are words of Python are written with `_` at their end there.
+    # Names that are reserved in Python have a trailing `_` in the form.
     name = slot.name.rstrip("_") or slot.name
     if slot.kind in (SlotKind.LIST, SlotKind.NAMED):
         return f"{name}, …"
@@ -245,31 +244,31 @@ def _joined(shown: Sequence[str]) -> str:
 
 
 class Reads(Protocol):
-    """Reads what stands in a statement. All methods raise ScriptError."""
+    """Parser of expressions in a statement. All methods raise ScriptError."""
 
     def expression(self, cursor: Cursor) -> Expression:
-        """The expression at the cursor, as long as it goes."""
+        """Parse the longest expression at the cursor."""
 
     def operand(self, cursor: Cursor) -> Expression:
-        """The same up to the first operator."""
+        """Parse an operand: the expression up to the first operator."""
 
     def target(self, cursor: Cursor) -> Target:
-        """What can be assigned to."""
+        """Parse an assignment target."""
 
     def text(self, token: Token) -> Expression:
-        """The Literal or Template of a TEXT or a BLOCK."""
+        """Convert a TEXT or BLOCK token to a Literal or Template."""
 
 
 class MatchedForm(Protocol):
-    """A keyword that was read."""
+    """A matched keyword statement."""
 
     @property
     def want(self) -> Want:
-        """It, with its arguments."""
+        """The keyword with its arguments."""
 
     @property
     def into(self) -> Target | None:
-        """What receives its result, where the form says so."""
+        """Target that receives the result, if the form has one."""
 
 
 class KeywordForms(Protocol):
@@ -277,25 +276,26 @@ class KeywordForms(Protocol):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the keywords: `SEND MAIL`."""
+        """Names of the keywords, such as `SEND MAIL`."""
 
     def match(self, cursor: Cursor, read: Reads, *, inside: bool) -> MatchedForm | None:
-        """The keyword that begins at the cursor, or None. Raises ScriptError where it begins and goes wrong."""
+        """Match the keyword at the cursor; None if there is none. Raises ScriptError if a keyword begins but fits no
+        form."""
 
 
 class KeywordWords(NamedTuple):
-    """What keywords begin with."""
+    """Words that begin keywords."""
 
     first: frozenset[str]
-    """`SEND`, and `SEND_MAIL` for SEND MAIL."""
+    """First words, such as `SEND`, and joined names, such as `SEND_MAIL`."""
     pairs: frozenset[str]
-    """The first two words of each, or its only one."""
+    """The first two words of each keyword, or its only one."""
     names: frozenset[str]
 
 
 @lru_cache(maxsize=8)
 def keyword_words_of(names: tuple[str, ...]) -> KeywordWords:
-    """The words of keywords with these names. Kept, since all scripts are read with the same keywords."""
+    """The words of keywords with these names. Cached, since all scripts use the same keywords."""
     split = [name.split() for name in names]
     first = frozenset(word for words in split for word in (words[0], "_".join(words)))
     return KeywordWords(first, frozenset(" ".join(words[:2]) for words in split), frozenset(names))

@@ -1,4 +1,4 @@
-"""Slots of keyword forms: words, table names, columns, assignments and conditions."""
+"""Parsers of keyword form slots: words, table names, columns, assignments and conditions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _TURNED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _OPENS, _CLOSES = frozenset({"(", "[", "{", "#{"}), frozenset({")", "]", "}"})
 _GO_ON = _SIGNS | {"+", "-", "*", "/", "\\", "^", "&", ".", "["}
 _HIGHEST = 60
-"""Of a tree, with what stands in its values. Whoever walks it goes as deep."""
+"""Maximum height of a condition tree with its values; recursive functions over the tree rely on it."""
 _MEANT = 'a condition compares columns with values, as in `status = "open" AND age > 18`'
 _MOST_GROUPS = 30
 _TOO_HIGH = "this condition holds too much within one another; divide it"
@@ -43,10 +43,10 @@ ReadExpression = Callable[[Cursor], Expression]
 
 
 def condition_at(cursor: Cursor, read: ReadExpression) -> Expression:
-    """The condition at the cursor, which then stands behind it: `["and", ["status", "=", "open"], ["or", …]]`, with
-    `["not", …]` alike. The outermost is always "and" or "or"; IS NULL is `=` with NULL, the value of IN is a list or
-    what gives one, that of BETWEEN a list of two. What compares nothing, such as a text that holds a condition, stays
-    the filter that it is. `read` gives the expression at a cursor. Raises ScriptError."""
+    """Parse the condition at the cursor to nested lists: `["and", ["status", "=", "open"], ["or", …]]`, also `["not",
+    …]`. The outermost operator is "and" or "or". IS NULL becomes `=` with NULL; the value of IN is a list or an
+    expression, that of BETWEEN a list of two. An expression without a comparison, such as a text, becomes a filter.
+    `read` parses an expression. Raises ScriptError."""
     found = _Reader(cursor, read).whole()
     if isinstance(found, _Bare):
         return filter_text(found.value)
@@ -58,22 +58,22 @@ def condition_at(cursor: Cursor, read: ReadExpression) -> Expression:
 
 @dataclass(frozen=True, slots=True)
 class _Bare:
-    """A value that nothing compares."""
+    """A value without a comparison."""
 
     value: Expression
 
 
 @dataclass(slots=True)
 class _Group:
-    """What stands between parentheses, or the whole condition."""
+    """The whole condition, or a part in parentheses."""
 
     at: At
     either: list[Expression | _Bare] = field(default_factory=list)
-    """What OR joins, up to the last OR."""
+    """Operands of OR that are complete."""
     both: list[Expression | _Bare] = field(default_factory=list)
-    """What AND joins behind that."""
+    """Operands of AND since the last OR."""
     negations: list[At] = field(default_factory=list)
-    """The NOTs before what comes next."""
+    """Positions of NOT before the next operand."""
 
     def add(self, part: Expression | _Bare) -> None:
         while self.negations:
@@ -81,7 +81,7 @@ class _Group:
         self.both.append(part)
 
     def next_or(self) -> None:
-        """What AND has joined is one side of an OR."""
+        """Complete an operand of OR."""
         self.either.append(_all("and", self.at, self.both))
         self.both = []
 
@@ -91,14 +91,14 @@ class _Group:
 
 
 class _Reader:
-    """Reads one condition. Conditions may stand within one another, so parentheses take nothing of the stack."""
+    """Parser of one condition. Parentheses do not recurse, because conditions can be deeply nested."""
 
     def __init__(self, cursor: Cursor, read: ReadExpression) -> None:
         self._cursor = cursor
         self._read = read
 
     def whole(self) -> Expression | _Bare:
-        """The condition, or the value that compares nothing."""
+        """Parse the condition, or a value without a comparison."""
         groups = [_Group(self._cursor.now.at)]
         while True:
             self._open(groups)
@@ -110,7 +110,7 @@ class _Reader:
                 self._cursor.expect(")", "a condition in parentheses")
 
     def _open(self, groups: list[_Group]) -> None:
-        """Pass what may stand before a comparison."""
+        """Consume NOT and opening parentheses."""
         while True:
             at = self._cursor.now.at
             if self._cursor.words("NOT"):
@@ -124,7 +124,7 @@ class _Reader:
                 return
 
     def _goes_on(self, group: _Group, part: Expression | _Bare) -> bool:
-        """Add `part`; whether something is joined to it."""
+        """Add `part`; whether AND or OR follows."""
         group.add(part)
         if self._cursor.words("OR"):
             group.next_or()
@@ -132,7 +132,7 @@ class _Reader:
         return self._cursor.words("AND")
 
     def _is_group(self) -> bool:
-        """Whether the parenthesis here holds a condition, and not the beginning of a value."""
+        """Whether the parenthesis here contains a condition, instead of beginning a value."""
         if not self._cursor.is_symbol("("):
             return False
         count = self._operand_length(stops=False)
@@ -179,7 +179,7 @@ class _Reader:
         return ListOf(at, tuple(items))
 
     def _operand(self) -> Expression:
-        """The expression that ends before the next comparison, AND or OR of this condition."""
+        """Parse an expression that ends before the next comparison, AND or OR of this condition."""
         cursor = self._cursor
         length = self._operand_length(stops=True)
         if not length:
@@ -192,7 +192,7 @@ class _Reader:
         return found
 
     def _operand_length(self, *, stops: bool) -> int:
-        """How many tokens there are up to what ends an operand; without `stops` only the bracket here."""
+        """Number of tokens of the operand; without `stops`, of the bracket at the cursor."""
         depth, count = 0, 0
         while True:
             token = self._cursor.ahead(count) if count else self._cursor.now
@@ -208,7 +208,7 @@ class _Reader:
 
 
 def _turned(at: At, left: Expression, operator: str, right: Expression) -> Expression:
-    """A comparison; the column may stand on the right of a value that is written out."""
+    """Build a comparison; a literal on the left is swapped with the column on the right."""
     if isinstance(left, Literal | Template) and isinstance(right, Name):
         return _list(at, _column(right), _TURNED[operator], left)
     return _list(at, _column(left), operator, right)
@@ -221,12 +221,12 @@ def _stops(token: Token) -> bool:
 
 
 def _stops_at_once(token: Token) -> bool:
-    """Whether no operand begins with this. A function may be called as an operator is: `CONTAINS(name, "x")`."""
+    """Whether no operand can begin here. Functions may share a name with operators: `CONTAINS(name, "x")`."""
     return (token.kind is Kind.SYMBOL and _stops(token)) or (token.kind is Kind.WORD and token.value in _JOINS)
 
 
 def _compared(part: Expression | _Bare) -> Expression:
-    """A part of a condition; alone, a column has to be TRUE."""
+    """Convert a part of a condition; a single column is compared with TRUE."""
     if not isinstance(part, _Bare):
         return part
     value = part.value
@@ -240,7 +240,7 @@ def _all(word: str, at: At, parts: list[Expression | _Bare]) -> Expression | _Ba
 
 
 def _height(node: Expression) -> int:
-    """How many lists and operators stand within one another."""
+    """Maximum nesting of lists and operators."""
     highest = 0
     left: list[tuple[object, int]] = [(node, 1)]
     while left:
@@ -273,7 +273,7 @@ def _name_of(expression: Expression) -> str:
     elif isinstance(of, Literal) and isinstance(of.value, str) and not names:
         return of.value
     elif isinstance(of, Apply) and not names:
-        # `LOWER(name)` is of a column; without arguments it is a column that is called as a function is.
+        # A call such as `LOWER(name)` refers to a column; without arguments it is a column named like a function.
         inside = ", ".join(map(_name_of, of.arguments))
         return f"{of.name}({inside})" if of.arguments else of.name
     else:
@@ -286,57 +286,57 @@ def _list(at: At, *items: Expression | str) -> ListOf:
 
 
 _IN_WORDS = frozenset("./\\-:*#@&")
-"""Signs that belong to a word where no space is around them: `bot.gbdialog/weather.bas`, `follow-up`."""
+"""Signs that are part of a word if no space surrounds them: `bot.gbdialog/weather.bas`, `follow-up`."""
 _FORM_SLOTS_GO_ON = frozenset({"+", "&", "*", "/", "\\", "^", "(", "["})
-"""Behind a word, these make it the beginning of an expression."""
+"""Signs that make a preceding word the beginning of an expression."""
 _GLUE = ("_", "-", ":", ".", "/", "#", " ", "@", "|")
-"""A name of which more follows ends in one of these."""
+"""Endings that mark an incomplete name."""
 _DECLARES = frozenset({"PARAM", "EACH", "FOR", "HEAR"})
 _DEFINES = frozenset({"SUB", "FUNCTION"})
 _BEFORE_ASSIGNMENT = frozenset({"LET", "SET", "CONST", "THEN", "ELSE"})
 
 
 class Reads(Protocol):
-    """What reads the expressions in a statement; all raise ScriptError."""
+    """Parser of expressions in a statement. All methods raise ScriptError."""
 
     def expression(self, cursor: Cursor) -> Expression:
-        """The expression that begins here, as long as it goes."""
+        """Parse the longest expression at the cursor."""
 
     def operand(self, cursor: Cursor) -> Expression:
-        """The same up to the first operator."""
+        """Parse an operand: the expression up to the first operator."""
 
     def target(self, cursor: Cursor) -> Target:
-        """What can be assigned to."""
+        """Parse an assignment target."""
 
     def text(self, token: Token) -> Expression:
-        """The Literal or Template of a TEXT or BLOCK."""
+        """Convert a TEXT or BLOCK token to a Literal or Template."""
 
 
 class Absent(Exception):
-    """The slot could take nothing where the cursor stands."""
+    """Raised when the slot matches nothing at the cursor."""
 
     def __init__(self, what: str = "") -> None:
         super().__init__(what)
         self.what = what
-        """What is missing; empty: what the slot takes."""
+        """Description of the missing part; empty for the slot itself."""
 
 
 @dataclass(slots=True)
 class Slots:
-    """Reads slots where the cursor stands. What was read once as an expression is not read again when another form is
-    tried, so the effort does not grow with the depth of a statement."""
+    """Parsers of slots at the cursor. Expressions are cached by token index when other forms are tried, so that the
+    cost does not grow with nesting."""
 
     cursor: Cursor
     read: Reads
     starts: Container[str]
-    """The first words of all keywords."""
+    """First words of all keywords."""
     known: dict[int, tuple[Expression, int]]
-    """What begins at an index, and where it ends."""
+    """Parsed expression and end index, by start index."""
     conditions: dict[int, tuple[Expression, int]] = field(default_factory=dict)
-    """The same of conditions."""
+    """The same for conditions."""
 
     def value(self) -> Expression:
-        """An expression. Raises Absent where none begins, ScriptError where one goes wrong behind its beginning."""
+        """Parse an expression. Raises Absent if none begins here, or ScriptError if its later part is invalid."""
         cursor, index = self.cursor, self.cursor.index
         if index in self.known:
             expression, cursor.index = self.known[index]
@@ -348,7 +348,7 @@ class Slots:
         try:
             expression = self.read.expression(cursor)
         except ScriptError as error:
-            # A bracket that is not closed is told where it stands, though it is read up to the end of the line.
+            # An unclosed bracket is reported at the bracket, although the parser reads to the end of the line.
             is_open = opens and cursor.index > index and (cursor.is_line_end or cursor.is_symbol(","))
             if error.fault.at > begin or error.fault.code is not Code.SYNTAX or is_open:
                 raise
@@ -358,13 +358,13 @@ class Slots:
         return expression
 
     def quoted(self) -> Expression:
-        """A value that begins with a text in quotes."""
+        """Parse a value that begins with a quoted text."""
         if self.cursor.now.kind is not Kind.TEXT:
             raise Absent
         return self.value()
 
     def values(self) -> Expression:
-        """One or more, with commas between them."""
+        """Parse one or more values separated by commas."""
         at = self.cursor.now.at
         items = [self.value()]
         while self.cursor.symbol(","):
@@ -372,7 +372,7 @@ class Slots:
         return ListOf(at, tuple(items))
 
     def one_of(self, words: tuple[str, ...]) -> Expression:
-        """One of `words`, which may be quoted, in upper case."""
+        """Parse one of `words`, quoted or not; returned in upper case."""
         token = self.cursor.now
         if token.kind is Kind.WORD and token.value in words:
             self.cursor.take()
@@ -385,7 +385,7 @@ class Slots:
         raise Absent
 
     def word(self, *, before: Container[str]) -> Expression:
-        """A word as it is written. `before`: the signs that the form has next, before which the value ends."""
+        """Parse a bare word as written, or a value. `before`: signs that follow in the form and end the value."""
         token = self.cursor.now
         if token.kind is Kind.TEXT and "=" in before:
             self.cursor.take()
@@ -400,16 +400,15 @@ class Slots:
         return Literal(token.at, text)
 
     def semicolon(self) -> Expression:
-        """TRUE where one stands."""
+        """Parse `;` as TRUE."""
         at = self.cursor.now.at
         if not self.cursor.symbol(";"):
             raise Absent
         return Literal(at, value=True)
 
     def key(self) -> Expression:
-        """A value under whose name something is kept. A text is the whole of it where an operator follows, so that
-        `"visits" + 1` counts up what is kept under `visits`; but a text that ends in the middle of a name, `"visits_" +
-        user`, is the beginning of one."""
+        """Parse the name of a stored value. A text before an operator is the whole name, as in `"visits" + 1`, unless
+        it is incomplete: `"visits_" + user` is an expression."""
         token = self.cursor.now
         if token.kind is not Kind.TEXT:
             return self.read.operand(self.cursor) if self.cursor.is_symbol("(") else self.value()
@@ -423,8 +422,8 @@ class Slots:
         return text
 
     def name(self, *, before_names: bool = False) -> Expression:
-        """The name of a table: a bare word means itself, unless the script has set a variable of that name.
-        `before_names`: the form has columns in parentheses next."""
+        """Parse a table name. A bare word is a literal name, unless the script has assigned a variable of that name.
+        `before_names`: the form continues with columns in parentheses."""
         token, after = self.cursor.now, self.cursor.ahead()
         if token.kind is not Kind.WORD:
             return self.value()
@@ -436,7 +435,7 @@ class Slots:
         return Literal(token.at, token.text)
 
     def assignments(self, *, of_rows: bool = False) -> Expression:
-        """`a = 1, b = 2`, or `a AS 1, b AS 2`, as a map. `of_rows`: names in the values may be columns."""
+        """Parse `a = 1, b = 2` or `a AS 1, b AS 2` to a map. `of_rows`: names in the values may be columns."""
         cursor, at = self.cursor, self.cursor.now.at
         entries: list[tuple[str, Expression]] = []
         while True:
@@ -451,7 +450,7 @@ class Slots:
                 return MapOf(at, tuple(entries))
 
     def condition(self) -> Expression:
-        """`["and", ["column", "=", value], …]`; what is no comparison, such as a text, as it is."""
+        """Parse a condition to `["and", ["column", "=", value], …]`; without a comparison it becomes a filter."""
         cursor, index = self.cursor, self.cursor.index
         if index in self.conditions:
             condition, cursor.index = self.conditions[index]
@@ -463,7 +462,7 @@ class Slots:
         return condition
 
     def block(self) -> Expression:
-        """What stands between BEGIN … and END …."""
+        """Parse the text between BEGIN … and END …."""
         cursor = self.cursor
         if cursor.now.kind is Kind.LINE and cursor.ahead().kind is Kind.BLOCK:
             cursor.take()
@@ -472,7 +471,7 @@ class Slots:
         return self.read.text(cursor.take())
 
     def target(self) -> Target:
-        """What receives the result."""
+        """Parse the target that receives the result."""
         if self.cursor.now.kind is not Kind.WORD:
             raise Absent
         return self.read.target(self.cursor)
@@ -495,7 +494,7 @@ class Slots:
         return str(text.value)
 
     def _run(self) -> str:
-        """The tokens from here on that no space separates."""
+        """Consume tokens that are not separated by spaces; returns their text."""
         token = self.cursor.take()
         text, ends = token.text, token
         while True:
@@ -509,15 +508,15 @@ class Slots:
 
 
 def names_a_value(cursor: Cursor, word: str, starts: Container[str]) -> bool:
-    """Whether something before the cursor gives the variable `word`, in upper case, what can name a table. The rows of
-    a keyword cannot: behind `customers = FIND customers` the word goes on to mean the table."""
+    """Whether the variable `word` (in upper case) was assigned before the cursor a value that can name a table. Rows
+    cannot: after `customers = FIND customers` the word still names the table."""
     if cursor.given is None:
         cursor.given = _given(cursor, starts)
     return cursor.given.get(word, cursor.index) < cursor.index
 
 
 def _given(cursor: Cursor, starts: Container[str]) -> dict[str, int]:
-    """Where each variable first gets such a value. The cursor stands where it stood."""
+    """Token index of the first such assignment, by variable. The cursor is restored."""
     here, cursor.index = cursor.index, 0
     found: dict[str, int] = {}
     previous: Token | None = None
@@ -534,7 +533,7 @@ def _given(cursor: Cursor, starts: Container[str]) -> dict[str, int]:
 
 
 def _is_set(previous: Token | None, cursor: Cursor, starts: Container[str]) -> bool:
-    """Whether the word between `previous` and the cursor is given such a value there."""
+    """Whether the word between `previous` and the cursor is assigned such a value."""
     if previous is not None and previous.kind is Kind.WORD and previous.value in _DECLARES:
         return True
     begins = previous is None or previous.kind is Kind.LINE or previous.value in _BEFORE_ASSIGNMENT
@@ -545,7 +544,7 @@ def _is_set(previous: Token | None, cursor: Cursor, starts: Container[str]) -> b
 
 
 def columns_in(slots: Slots, kind: SlotKind) -> Expression:
-    """What a slot of this kind takes where the cursor stands. Raises as the other slots do."""
+    """Parse a slot of this kind. Raises like the methods of Slots."""
     match kind:
         case SlotKind.NAMED:
             return _named(slots)
@@ -558,8 +557,8 @@ def columns_in(slots: Slots, kind: SlotKind) -> Expression:
 
 
 def _named(slots: Slots) -> MapOf:
-    """One or more values, under the names by which the script knows them: that of the variable, the last one of
-    `a.b`, the text in `a["b"]`; what has none is `#1`, `#2` by its place. A name that comes again gets `_2`."""
+    """Parse values, keyed by their source name: the variable, the last member of `a.b`, or the text in `a["b"]`.
+    Unnamed values are `#1`, `#2` by position; a repeated name gets a suffix, `_2`."""
     at = slots.cursor.now.at
     entries: dict[str, Expression] = {}
     while True:
@@ -583,7 +582,7 @@ def _form_columns_name_of(value: Expression) -> str:
 
 
 def _names(slots: Slots) -> ListOf:
-    """Bare words, or texts, in parentheses."""
+    """Parse bare words or texts in parentheses."""
     cursor, at = slots.cursor, slots.cursor.now.at
     if not cursor.symbol("("):
         raise Absent
@@ -603,7 +602,7 @@ def _names(slots: Slots) -> ListOf:
 
 
 def _row(slots: Slots) -> ListOf:
-    """Values in parentheses."""
+    """Parse values in parentheses."""
     cursor, at = slots.cursor, slots.cursor.now.at
     if not cursor.symbol("("):
         raise Absent
@@ -616,7 +615,7 @@ def _row(slots: Slots) -> ListOf:
 
 
 def _pair(slots: Slots) -> ListOf:
-    """`key = value` as a list of the two; where the value compares something itself, it needs parentheses."""
+    """Parse `key = value` to a list of both; a value with a comparison needs parentheses."""
     expression = slots.value()
     if not isinstance(expression, Binary) or expression.operator != "=":
         raise Absent

@@ -1,4 +1,4 @@
-"""Keyword forms: their notation, `SEND MAIL {to}, {subject} [, {files}]`, and statements that match one."""
+"""Keyword forms: parser of their notation, `SEND MAIL {to}, {subject} [, {files}]`, and matching of statements."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _WORD = re.compile(r"[A-Z][A-Z0-9_]*")
 
 
 class BadForm(ValueError):
-    """A form that cannot be understood; says what is wrong with it, for whoever writes keywords."""
+    """Raised for an invalid form, with a message for keyword authors."""
 
 
 _WRITTEN = frozenset(SlotKind) - {SlotKind.VALUE, SlotKind.LIST, SlotKind.ONE_OF}
@@ -51,9 +51,9 @@ _TAKES_COMPARISONS = (SlotKind.VALUE, SlotKind.TEXT, SlotKind.LIST, SlotKind.NAM
 _COMMA, _EQUALS = ",", "="
 
 
-@lru_cache(maxsize=512)  # the same keywords are read for the compiler and for the runs, and again at every change
+@lru_cache(maxsize=512)  # the compiler and each reload parse the same forms
 def form_of(text: str) -> Form:
-    """The form that `text` describes. Raises BadForm."""
+    """Parse a form. Raises BadForm."""
     lead, parts = _Reader(text).whole()
     node = linked(parts)
     slots = tuple(slots_of(parts))
@@ -72,7 +72,7 @@ def form_of(text: str) -> Form:
 
 
 class _Reader:
-    """Reads one form."""
+    """Parser of one form."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -96,7 +96,7 @@ class _Reader:
         return self._found[self._at].group("sign") or "" if self._at < len(self._found) else ""
 
     def _parts(self) -> tuple[Part, ...]:
-        """Up to a sign that closes or separates, which is not passed, or the form's end."""
+        """Parse up to a closing or separating sign, which is not consumed, or the end."""
         parts: list[Part] = []
         while self._at < len(self._found) and self._sign() not in ("]", ")", "|"):
             parts.append(self._part())
@@ -163,7 +163,7 @@ class _Reader:
 
 
 def _filled_twice(parts: Sequence[Part]) -> str:
-    """A slot that one statement would fill twice; empty where there is none."""
+    """Name of a slot that one statement could fill twice, or empty."""
     filled: set[str] = set()
     for part in parts:
         branches = part.branches if isinstance(part, Either) else (part.parts,) if isinstance(part, Maybe) else ()
@@ -178,7 +178,7 @@ def _filled_twice(parts: Sequence[Part]) -> str:
 
 
 def _check(text: str, slots: Sequence[Slot], node: Node) -> None:
-    """Refuse what could never be matched as its author means it."""
+    """Reject forms that cannot match as intended. Raises BadForm."""
     if len({slot.name for slot in slots if slot.kind is SlotKind.VARIABLE}) > 1:
         raise BadForm(f"form `{text}`: only one slot can be a variable that receives the result")
     open_nodes, seen = [node], set()
@@ -210,46 +210,46 @@ def _check_what_follows(text: str, slot: Slot, signs: set[str]) -> None:
 
 
 _ENDS = frozenset({"ELSE", "ELSEIF", "END", "ENDIF"})
-"""Where a statement on the line of its IF is over."""
+"""Words that end a statement in a one-line IF."""
 _OPERATORS = frozenset({"AND", "OR", "NOT", "IN", "IS", "LIKE", "MOD", "XOR"})
 _NOT_AFTER_NAMES = _OPERATORS - {"NOT"} | {"THEN", "TO", "STEP", "AS", "ELSE"}
 _BEGINS_VALUE = frozenset({"(", "{", "#{", "["})
 _MOST_MISSING = 3
 _LONGEST = 238
-"""Of what is said of one mistake, in characters."""
+"""Maximum length of a message in characters."""
 
 
 class Matched(NamedTuple):
-    """A statement that has the form of a keyword."""
+    """A statement that matches a form."""
 
     want: Want
     into: Target | None
-    """What receives the result, where the form has a slot for that."""
+    """Target that receives the result, if the form has one."""
 
 
 class _Way(NamedTuple):
-    """A form, by words that it can begin with."""
+    """A form with its leading words, separate or joined by `_`."""
 
     words: tuple[str, ...]
     form: Form
 
 
 class Forms:
-    """All forms, found by the first word of a statement."""
+    """All forms, indexed by first word."""
 
     def __init__(self, forms: Iterable[Form]) -> None:
         forms = tuple(forms)
         self.names: tuple[str, ...] = tuple(dict.fromkeys(form.name for form in forms))
-        """Of the keywords, each once: `SEND MAIL`."""
+        """Names of the keywords, without duplicates: `SEND MAIL`."""
         single: dict[str, list[Form]] = {}
         for form in forms:
             if len(form.lead) == 1:
                 single.setdefault(form.name.lower(), []).append(form)
         alone = {form.name.lower() for form in forms if not form.required}
         self.usages = {name: usages_of(found, _LONGEST) for name, found in single.items() if name not in alone}
-        """How the keywords of one word are written that cannot stand alone, by their names in lower case."""
+        """Syntax of one-word keywords that require arguments, by lower-case name."""
         ways: dict[str, list[_Way]] = {}
-        # The longest beginning wins; among equals the order in which they were given.
+        # Longer names first; otherwise in the given order.
         for form in sorted(forms, key=lambda form: -len(form.lead)):
             ways.setdefault(form.lead[0], []).append(_Way(form.lead, form))
             if len(form.lead) > 1:
@@ -258,10 +258,10 @@ class Forms:
         self._ways = {word: tuple(found) for word, found in ways.items()}
 
     def match(self, cursor: Cursor, read: Reads, *, inside: bool) -> Matched | None:
-        """The keyword that begins at the cursor, which then stands behind it; None where none does, with the cursor
-        where it was. `inside`: within an expression, where it ends at what cannot belong to it. First words that are
-        joined by `_` mean the same: `CREATE_TASK`.
-        Raises ScriptError where a keyword begins and goes on in none of its forms."""
+        """Match the keyword at the cursor and advance past it; None, with the cursor unchanged, if there is none.
+
+        With `inside`, within an expression, the match ends before tokens that cannot belong to it. Leading words may be
+        joined by `_`: `CREATE_TASK`. Raises ScriptError if a keyword begins but fits none of its forms."""
         token = cursor.now
         if token.kind is not Kind.WORD:
             return None
@@ -273,7 +273,7 @@ class Forms:
 
 
 def _is_name(cursor: Cursor, way: _Way) -> bool:
-    """Whether the one word of the keyword is a variable here: `weather.temperature`, `list[0]`, `total = count`."""
+    """Whether a one-word keyword is used as a variable: `weather.temperature`, `list[0]`, `total = count`."""
     if len(way.form.lead) > 1 or not way.form.required:
         return False
     word, after = cursor.now, cursor.ahead()
@@ -289,7 +289,7 @@ def _touch(first: Token, second: Token) -> bool:
 
 
 class _Matching:
-    """One statement being matched against the forms that begin as it does."""
+    """Matches one statement against the forms that share its first words."""
 
     def __init__(self, cursor: Cursor, read: Reads, slots: Slots, inside: bool) -> None:
         self._cursor = cursor
@@ -300,14 +300,13 @@ class _Matching:
         self._filled: list[tuple[str, Expression]] = []
         self._into: Target | None = None
         self._form = ""
-        """The name of the form that is tried."""
+        """Name of the form being tried."""
         self._furthest = -1
         self._furthest_form = ""
         self._expected: list[str] = []
 
     def first_of(self, ways: Sequence[_Way]) -> Matched:
-        """The statement in the form that fits: the one with the longest beginning, and inside of an expression the one
-        that takes the most."""
+        """Match the first form that fits among those with the longest name; within an expression the longest match."""
         cursor, start = self._cursor, self._cursor.index
         best: Matched | None = None
         checks: Mapping[str, LiteralCheck] = {}
@@ -344,8 +343,8 @@ class _Matching:
         return self._goes(way.form.node)
 
     def _goes(self, node: Node) -> bool:
-        """Whether the statement goes on like `node`, up to its end. If not, the cursor stands anywhere. Keywords may
-        stand within one another, so this takes little of the stack: what else could be tried is kept in a list."""
+        """Whether the statement matches from `node` to its end; otherwise the cursor position is undefined.
+        Backtracking uses a list instead of recursion, because keywords can be nested."""
         others: list[tuple[Node, int, int, Target | None]] = []
         while True:
             if isinstance(node, Fork):
@@ -413,7 +412,7 @@ class _Matching:
         return _is_over(cursor.now) or self._misses("")
 
     def _misses(self, expected: str) -> bool:
-        """Remember what would have to stand here, if no other form got further. False."""
+        """Record `expected` for the error message if this is the furthest position so far. Returns False."""
         index = self._cursor.index
         if index > self._furthest:
             self._furthest, self._furthest_form, self._expected = index, self._form, []
@@ -432,7 +431,7 @@ class _Matching:
 
 
 def _quotes(cursor: Cursor) -> str:
-    """A hint where words of a text may stand without quotes, or two texts without `+`."""
+    """Hint for unquoted words, or for two texts without `+`."""
     is_word, is_text = cursor.now.kind is Kind.WORD, cursor.now.kind is Kind.TEXT
     cursor.index -= 1
     is_behind_text = cursor.now.kind is Kind.TEXT
@@ -445,7 +444,7 @@ def _is_before(after: Node, kind: SlotKind) -> bool:
 
 
 def _called(slot: Slot) -> str:
-    """What the slot takes, for whoever left it out."""
+    """Description of the missing slot for messages."""
     match slot.kind:
         case SlotKind.ONE_OF:
             few = some_of(slot.words)
@@ -475,8 +474,8 @@ def _is_over(token: Token) -> bool:
 
 
 def _has_parentheses(cursor: Cursor, form: Form, inside: bool) -> bool:
-    """Whether the parenthesis at the cursor holds all that the keyword is given. Otherwise it is a part of the first
-    value: `TALK (a + b) * 2`."""
+    """Whether the parenthesis at the cursor contains all arguments of the keyword, instead of beginning the first value
+    as in `TALK (a + b) * 2`."""
     if not cursor.is_symbol("("):
         return False
     behind, has_comma = _behind_parenthesis(cursor)
@@ -493,8 +492,8 @@ def _has_parentheses(cursor: Cursor, form: Form, inside: bool) -> bool:
 
 
 def _behind_parenthesis(cursor: Cursor) -> tuple[Token | None, bool]:
-    """The token behind the `)` that belongs to the `(` at the cursor, None where there is none in this statement; and
-    whether commas stand directly between them."""
+    """The token after the `)` that matches the `(` at the cursor, or None if it is not closed in this statement; and
+    whether there are commas directly within the parentheses."""
     depth, count, has_comma = 0, 0, False
     while True:
         token = cursor.ahead(count) if count else cursor.now
@@ -512,7 +511,7 @@ def _behind_parenthesis(cursor: Cursor) -> tuple[Token | None, bool]:
 
 
 def _follows(cursor: Cursor, index: int) -> bool:
-    """Whether no space is between the token at `index` and the cursor's."""
+    """Whether the cursor directly follows the token at `index`, without a space."""
     here, now = cursor.index, cursor.now
     cursor.index = index
     word, cursor.index = cursor.now, here

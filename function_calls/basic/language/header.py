@@ -1,4 +1,4 @@
-"""The header of a script: PARAM and DESCRIPTION, as they are written. What they mean is told in `definitions.py`."""
+"""Parser of the script header: PARAM and DESCRIPTION. `tool_definition.py` interprets the result."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _CONSTANTS = {"TRUE": True, "FALSE": False, "NULL": None}
 
 
 def read_param(cursor: Cursor, read: Reads) -> Param:
-    """The PARAM at the cursor, which then stands at the end of its line. Raises ScriptError with BAD_PARAM."""
+    """Parse the PARAM at the cursor, up to the end of its line. Raises ScriptError (BAD_PARAM)."""
     return _ParamReader(cursor, read).param()
 
 
 def read_description(cursor: Cursor, read: Reads) -> tuple[str, At]:
-    """The text of the DESCRIPTION at the cursor, and where the statement stands; empty where it has none. The cursor
-    then stands at the end of its line. Raises ScriptError with BAD_PARAM."""
+    """Parse the DESCRIPTION at the cursor, up to the end of its line. Returns its text, possibly empty, and its
+    position. Raises ScriptError (BAD_PARAM)."""
     at = cursor.take().at
     text = "" if cursor.is_line_end else _described(cursor)
     if not cursor.is_line_end:
@@ -37,13 +37,13 @@ def read_description(cursor: Cursor, read: Reads) -> tuple[str, At]:
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """A value as it was written."""
+    """A literal value, with its source for unquoted values."""
 
     value: JsonValue
     raw: str
 
     def of(self, type_name: str) -> JsonValue:
-        """A number where the type wants a text is what the author typed: `01234`, `1.50`."""
+        """The value; for text types a number is returned as typed: `01234`, `1.50`."""
         kind = type_named(type_name)
         is_number = isinstance(self.value, int | float) and not isinstance(self.value, bool)
         return self.raw if is_number and kind is not None and type_name and kind.is_text else self.value
@@ -51,7 +51,7 @@ class _Written:
 
 @dataclass(slots=True)
 class _ParamReader:
-    """Reads one PARAM, its clauses in any order."""
+    """Parser of one PARAM, with clauses in any order."""
 
     cursor: Cursor
     read: Reads
@@ -130,7 +130,7 @@ class _ParamReader:
             self.type = cursor.take().text.lower()
 
     def _read_literals(self) -> None:
-        """`AS "easy", "hard"`. One text alone, with spaces in it, is what the parameter is, not what it may be."""
+        """Parse `AS "easy", "hard"`. A single text with spaces is the description instead of a choice."""
         self._read_choices("AS")
         only = self.choices[0].value if len(self.choices) == 1 else None
         if isinstance(only, str) and len(only.split()) > 1:
@@ -166,8 +166,8 @@ class _ParamReader:
             self._bad(f"`{closed}` is missing behind the choices of PARAM {self.name}, {cursor.found()}")
 
     def _value(self, behind: str, *ends: str) -> _Written:
-        """What stands behind a word of the header: a text, a number, true or false, a list, a map, or words without
-        quotes up to the next clause or one of `ends`."""
+        """Parse a value of the header: text, number, boolean, list, map, or unquoted words up to the next clause or one
+        of `ends`."""
         cursor, token = self.cursor, self.cursor.now
         if token.kind is Kind.TEXT:
             self._check_quotes(token, behind)
@@ -190,7 +190,7 @@ class _ParamReader:
         return _Written(_plain(found, raw), raw)
 
     def _check_quotes(self, token: Token, behind: str) -> None:
-        """Raises ScriptError for `Ann"`, which has lost its first quote and is read as words without quotes."""
+        """Raise ScriptError for `Ann"` with a missing first quote, which would be read as unquoted words."""
         if token.text.endswith('"') and token.text.count('"') == 1 and len(token.text) > 1:
             self._bad(f"a quote is missing before {token.text} behind {behind} of PARAM {self.name}", token.at)
 
@@ -217,7 +217,7 @@ class _ParamReader:
 
 
 def _plain(found: Sequence[Token], raw: str) -> JsonValue:
-    """The value of what has no quotes."""
+    """Value of an unquoted token sequence."""
     first, last = found[0], found[-1]
     if len(found) == 1 and first.kind is Kind.NUMBER:
         return first.value
@@ -229,7 +229,7 @@ def _plain(found: Sequence[Token], raw: str) -> JsonValue:
 
 
 def _described(cursor: Cursor) -> str:
-    """The text of a DESCRIPTION, on one line."""
+    """Parse the text of a DESCRIPTION; whitespace is collapsed."""
     if cursor.now.kind in (Kind.TEXT, Kind.BLOCK):
         text = _joined_texts(cursor)
     else:
@@ -241,7 +241,7 @@ def _described(cursor: Cursor) -> str:
 
 
 def _joined_texts(cursor: Cursor) -> str:
-    """`"a"`, and `"a" + "b"`. A header is read when nothing has a value yet, so `${…}` is only text there."""
+    """Parse `"a"` or `"a" + "b"`. `${…}` is kept as text, because the header has no variables."""
     text = _literal(cursor.take())
     while cursor.is_symbol("+", "&") and cursor.ahead().kind is Kind.TEXT:
         cursor.take()
@@ -259,7 +259,7 @@ def _behind(token: Token) -> At:
 
 
 def _touching(cursor: Cursor) -> list[Token]:
-    """The tokens from the cursor on that no space separates."""
+    """Tokens from the cursor on that are not separated by spaces."""
     found = [cursor.now]
     while True:
         token = cursor.ahead(len(found))
@@ -269,7 +269,7 @@ def _touching(cursor: Cursor) -> list[Token]:
 
 
 def _text_of(tokens: Sequence[Token]) -> str:
-    """The tokens with the spaces that were between them."""
+    """Source of the tokens, with the original spaces."""
     text, ends = "", None
     for token in tokens:
         gap = token.at.column - ends.column if ends is not None and ends.line == token.at.line else 1

@@ -16,7 +16,7 @@ from services.refs import JsonValue
 
 
 class Scanned:
-    """Of one text."""
+    """State of the lexer for one text: the tokens and problems found, and the current line."""
 
     __slots__ = ("_faulty", "base", "brackets", "faults", "line", "text", "tokens")
 
@@ -25,25 +25,25 @@ class Scanned:
         self.faults: list[ScriptProblem] = []
         self.tokens: list[Token] = []
         self.brackets: list[str] = []
-        """Those that are open."""
+        """Open brackets, outermost first."""
         self.line = line
         self.base = base
-        """What is taken from an offset in this line to have its column."""
+        """Offset in the text that corresponds to column 0 of the current line."""
         self._faulty: set[int] = set()
 
     def at(self, offset: int) -> At:
-        """The place of an offset in this line or behind it."""
+        """Position of an offset in the current line or after it."""
         lines = self.text.count("\n", max(self.base + 1, 0), offset)
         if not lines:
             return At(self.line, offset - self.base)
         return At(self.line + lines, offset - self.text.rfind("\n", 0, offset))
 
     def put(self, kind: Kind, piece: str, value: JsonValue, start: int) -> None:
-        """A token that begins at `start` in this line."""
+        """Append a token that begins at `start` in the current line."""
         self.tokens.append(Token(kind, piece, value, At(self.line, start - self.base)))
 
     def go(self, start: int, end: int) -> int:
-        """Go on behind `end`, over the lines that end before it."""
+        """Advance the line count over the text from `start` to `end`; returns `end`."""
         lines = self.text.count("\n", start, end)
         if lines:
             self.line += lines
@@ -51,18 +51,18 @@ class Scanned:
         return end
 
     def line_end(self, offset: int) -> int:
-        """Where the line ends that the offset is in."""
+        """Offset of the end of the line that contains `offset`."""
         end = self.text.find("\n", offset)
         return len(self.text) if end < 0 else end
 
     def fault(self, at: At, code: Code, message: str) -> None:
-        """Something is wrong here. Of a line only the first fault counts."""
+        """Report a problem. Only the first problem of a line is kept."""
         if at.line not in self._faulty:
             self._faulty.add(at.line)
             self.faults.append(ScriptProblem(at, code, message))
 
     def drop_forbidden(self) -> None:
-        """Put a space where a character stands that no script may hold."""
+        """Report characters that no script may contain, and replace them with spaces."""
         if not FORBIDDEN.search(self.text):
             return
         for number, line in enumerate(self.text.split("\n"), 1):
@@ -82,7 +82,7 @@ _EXAMPLE_END = re.compile(r"[ \t](?:(?:DESCRIPTION|OPTIONAL|REQUIRED|DEFAULT|ENU
 _DESCRIPTION_END = re.compile(r"[ \t](?:OPTIONAL|REQUIRED|DEFAULT|ENUM|LIKE)\b")
 _ONE_VALUE = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$|[^\W\d]\w*$")
 _OWN_READING = ("'", '"', "`", "[", "{", "#", "(", "“", "„", "”", "‘", "«", "「", "＂")
-"""What begins a value that is read as everywhere."""
+"""Beginnings of values that the ordinary lexer rules read."""
 
 _NOT_PROSE = re.compile(
     r"""[ \t]*(?: $ | [A-Z_]{2,}\b | '| // | \# | (?i:REM)\b | \d+[ \t] )  # blank, a keyword, a comment, a number
@@ -99,7 +99,7 @@ _HAS_END_TABLE = re.compile(r"^[ \t]*END[ \t]+TABLE\b", re.IGNORECASE | re.MULTI
 
 
 class Raw(NamedTuple):
-    """A text without quotes, from `start` to `end` in the script."""
+    """An unquoted text, from `start` to `end` in the script."""
 
     text: str
     start: int
@@ -107,11 +107,10 @@ class Raw(NamedTuple):
 
 
 def description(text: str, position: int) -> Raw | None:
-    """What stands behind a DESCRIPTION of its own that ends at `position`, unless that is a text on one line.
+    """Text after a DESCRIPTION statement that ends at `position`; None if the ordinary rules apply.
 
-    Without quotes it goes to the line's end, and over the lines that follow as long as these read like prose: not
-    blank, not begun with a word in capitals, and without a quote or `=`. In quotes it may end in a later line. None
-    where it is to be read as everywhere."""
+    Unquoted text extends to the end of the line, and over following lines that read like prose: not blank, not begun
+    with an upper-case word, and without a quote or `=`. Quoted text may end in a later line."""
     line = _line(text, position)
     if line.text.startswith('"') and '"' not in line.text[1:]:
         closed = _CLOSED_LATER.match(text, line.start + 1)
@@ -125,7 +124,7 @@ def description(text: str, position: int) -> Raw | None:
 
 
 def _prose(text: str, line: Raw) -> tuple[list[str], int]:
-    """This line and those behind it that read like prose, and where they end."""
+    """Text of this line and of following lines of prose, and their end offset."""
     words = [line.text] if line.text else []
     end = line.end
     while (following := text.find("\n", end)) >= 0 and not _NOT_PROSE.match(text, following + 1):
@@ -136,12 +135,12 @@ def _prose(text: str, line: Raw) -> tuple[list[str], int]:
 
 
 def param_description(text: str, position: int) -> Raw | None:
-    """What stands without quotes behind the DESCRIPTION of a PARAM; None where quotes begin, or nothing is there."""
+    """Unquoted text after the DESCRIPTION of a PARAM; None if there is none, or if it is quoted."""
     return _up_to(_DESCRIPTION_END, text, position)
 
 
 def example(text: str, position: int) -> Raw | None:
-    """What stands behind LIKE of a PARAM, where it is neither in quotes nor one number or word."""
+    """Unquoted example after LIKE of a PARAM; None if it is quoted, or a single number or word."""
     raw = _up_to(_EXAMPLE_END, text, position)
     return None if raw is None or _ONE_VALUE.match(raw.text) else raw
 
@@ -156,7 +155,7 @@ def _up_to(last: re.Pattern[str], text: str, position: int) -> Raw | None:
 
 
 def _line(text: str, position: int) -> Raw:
-    """The rest of the line without the blanks around it."""
+    """Rest of the line, stripped."""
     end = text.find("\n", position)
     rest = text[position : len(text) if end < 0 else end].rstrip()
     words = rest.lstrip()
@@ -164,17 +163,17 @@ def _line(text: str, position: int) -> Raw:
 
 
 def is_named_otherwise(text: str, position: int) -> bool:
-    """Whether the word that ends at `position` is a name and begins no statement: `begin = 1`, `begin.x`."""
+    """Whether the word that ends at `position` is a name instead of a statement: `begin = 1`, `begin.x`."""
     return _line(text, position).text.startswith(_MARK)
 
 
 def has_end_table(text: str, position: int) -> bool:
-    """Whether END TABLE follows."""
+    """Whether an END TABLE line follows."""
     return _HAS_END_TABLE.search(text, position) is not None
 
 
 def block_end(text: str, position: int, word: str) -> re.Match[str] | None:
-    """The line that ends the block BEGIN `word`, from `position` on: END and the same word. SYSTEM PROMPT may end with
+    """Match of the line that ends the block BEGIN `word`, searched from `position`. A SYSTEM PROMPT block may end with
     either of its words."""
     last = r"(?:SYSTEM[ \t]+)?PROMPT|SYSTEM" if word == "SYSTEM" else re.escape(word)
     return re.compile(rf"^[ \t]*END[ \t]+(?:{last})[ \t]*(?:(?:'|//|\#|REM\b).*)?$", re.I | re.M).search(text, position)
@@ -211,18 +210,18 @@ _TYPED = re.compile(
     r"(?:^|:|\b(?:LET|FOR|THEN|ELSE|CONST))[ \t]*(?!\d)(\w+(?:%(?=[ \t])|[!#]))[ \t]*=(?!=)",
     re.IGNORECASE | re.MULTILINE,
 )
-"""A name that says its type, `n% = 5`; `n%=5` could also be a slip for `n = n % 5`."""
+"""Assignment to a name with a type suffix, `n% = 5`. Excludes `n%=5`, a likely slip for `n = n % 5`."""
 _FAR = 100
-"""No bracket closes one that so many others are within."""
+"""Maximum nesting distance at which a closing bracket is matched with its opening one."""
 _MOST_DIGITS = 300
-"""More are no number that anybody counts with."""
+"""Maximum length of a number literal."""
 
 
 def tokens_of(text: str) -> tuple[list[Token], list[ScriptProblem]]:
-    """The tokens of a script, the last one END, and what is wrong with its characters: one fault a line at the most.
+    """Tokenize a script. Returns the tokens, the last one END, and at most one problem per line. Never raises.
 
-    Never raises. A line with a fault keeps the tokens that can be made of it, with what the author must have meant,
-    so that an IF with a typographic quote still begins its block."""
+    A line with a problem keeps its tokens, with the presumed meaning of wrong characters, so that an IF with a
+    typographic quote still opens its block."""
     made = Scanned(as_lines(text), 1, -1)
     made.drop_forbidden()
     _Lexer(made).run()
@@ -230,12 +229,12 @@ def tokens_of(text: str) -> tuple[list[Token], list[ScriptProblem]]:
 
 
 def as_lines(text: str) -> str:
-    """The text without a byte order mark, and with `\\n` at the end of each line."""
+    """The text without a byte order mark and with `\\n` line ends."""
     return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
 
 
 def tokens_inside(inner: Inner) -> tuple[list[Token], list[ScriptProblem]]:
-    """The same for what stands in `${…}`, with its places in the script."""
+    """Tokenize the source of a `${…}`; positions refer to the script."""
     made = Scanned(inner.source, inner.at.line, -inner.at.column)
     made.brackets.append("{")
     _Lexer(made).run()
@@ -253,9 +252,10 @@ class _Lexer:
         self._tokens = made.tokens
         self._brackets = made.brackets
         self._param = False
-        """Whether a PARAM is being read."""
+        """Whether the current statement is a PARAM."""
         self._block: tuple[str, At] | None = None
-        """The word behind the BEGIN whose lines begin with the next one, and where that BEGIN stands."""
+        """Keyword after a BEGIN on the current line, and the position of the BEGIN; the block starts on the next
+        line."""
         self._no_inner_before = 0
         self._no_end_table = False
 
@@ -294,7 +294,7 @@ class _Lexer:
             self._read_block(len(text))
         self._made.put(Kind.END, "", None, len(text))
 
-    # Words that are more than names
+    # Words with lexer rules of their own
 
     def _begins_statement(self) -> bool:
         tokens = self._tokens
@@ -303,7 +303,7 @@ class _Lexer:
         return tokens[-1].kind is Kind.NUMBER and (len(tokens) == 1 or tokens[-2].kind is Kind.LINE)
 
     def _special(self, piece: str, value: str, start: int) -> int:
-        """What a word begins that is not read as others: where to go on, or -1 if it is a word like any other."""
+        """Read a word with special lexer rules. Returns the offset after it, or -1 to read it as an ordinary word."""
         end = start + len(piece)
         if value == "_":
             found = _REST_OF_LINE_IS_COMMENT.match(self._text, end)
@@ -324,7 +324,7 @@ class _Lexer:
         return -1
 
     def _is_remark(self, start: int, end: int) -> bool:
-        """Whether a REM within a statement is one, as in `x = 1 REM …`, and no key or member."""
+        """Whether a REM within a statement begins a comment, as in `x = 1 REM …`, and is no key or member."""
         if self._brackets:
             before = self._text[max(self._made.base + 1, 0) : start]
             return not before.strip() and not is_named_otherwise(self._text, end)
@@ -355,7 +355,7 @@ class _Lexer:
         self._tokens.append(Token(Kind.TEXT, raw.text, (raw.text,), self._made.at(raw.start)))
         return self._made.go(start, raw.end)
 
-    # Everything but words
+    # Other tokens
 
     def _newline(self, piece: str, start: int, end: int) -> int:
         if self._block:
@@ -435,7 +435,7 @@ class _Lexer:
         if piece == "%":
             self._made.put(Kind.WORD, piece, "MOD", start)
         elif piece == ":" and not self._brackets and self._text.startswith("=", end):
-            pass  # `x := 1` gives a value as `x = 1` does
+            pass  # `x := 1` is read as `x = 1`
         elif piece == ":" and not self._brackets:
             if self._tokens and self._tokens[-1].kind is not Kind.LINE:
                 self._made.put(Kind.LINE, piece, None, start)
@@ -452,7 +452,7 @@ class _Lexer:
         return end
 
     def _is_print(self) -> bool:
-        """Whether the statement is a PRINT, of which `;` at its end says that the next one goes on in its line."""
+        """Whether the statement is a PRINT; a `;` at its end suppresses the line break."""
         for token in reversed(self._tokens):
             if token.kind is Kind.LINE:
                 return False
@@ -461,7 +461,7 @@ class _Lexer:
         return False
 
     def _other(self, piece: str, start: int, end: int) -> int:
-        """A character that is none of the language's."""
+        """Read a character that is not part of the language's syntax."""
         if category(piece).startswith("M") and self._made.is_behind_word(start):
             return self._longer_word(end)
         self._made.fault(self._made.at(start), Code.BAD_CHARACTER, out_of_place(piece))
@@ -483,8 +483,7 @@ class _Lexer:
         return end
 
     def _longer_word(self, end: int) -> int:
-        """Take the letters and marks up to where the last word really ends: scripts whose vowels are marks, accents
-        that are characters of their own."""
+        """Extend the last word over following letters and combining marks (vowel signs, decomposed accents)."""
         word = self._tokens.pop()
         start = word.at.column + self._made.base
         while end < len(self._text) and (
@@ -495,8 +494,8 @@ class _Lexer:
         self._made.put(Kind.WORD, whole, whole.upper(), start)
         return end
 
-    # With the class, since a lexer that held its own methods would be garbage that counting references does not find,
-    # with all its tokens.
+    # Class attribute: bound methods on the instance would form a reference cycle and keep all tokens alive until the
+    # garbage collector runs.
     _rare: ClassVar[Mapping[str, Callable[[Any, str, int, int], int]]] = {
         "newline": _newline,
         "bracket": _bracket,

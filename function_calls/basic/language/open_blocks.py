@@ -1,4 +1,4 @@
-"""Open blocks at the parser's position, the words that end or divide them, and misspellings of these words."""
+"""Open blocks and labels during parsing, words that end or divide blocks, and correction of misspelt ones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from function_calls.basic.language.tokens import Cursor, Kind, Token
 from function_calls.basic.nodes import At
 
 Path = tuple[int, ...]
-"""The blocks around a statement, from the outermost one inwards, each with a number of its own."""
+"""Numbers of the blocks around a statement, outermost first."""
 
 
 class _Place(NamedTuple):
@@ -24,14 +24,14 @@ class _Place(NamedTuple):
 
 class _Going(NamedTuple):
     at: At
-    """Of the label's name."""
+    """Position of the label's name."""
     label: str
     what: str
     path: Path
 
 
 class Labels:
-    """Collected while a script is read."""
+    """Labels and jumps of the procedure being parsed."""
 
     __slots__ = ("_goings", "_places", "_reading")
 
@@ -41,19 +41,19 @@ class Labels:
         self._goings: list[_Going] = []
 
     def stands(self, at: At, name: str, path: Path) -> None:
-        """A label stands here."""
+        """Register a label."""
         first = self._places.setdefault(name, _Place(at, path))
         if first.at != at:
             message = f"the label {name} stands in line {first.at.line} already; give one of them another name"
             self._reading.fault(at, Code.DUPLICATE_NAME, message)
 
     def wanted(self, at: At, name: str, what: str, path: Path) -> None:
-        """GOTO, GOSUB or ON ERROR GOTO goes to it."""
+        """Register a jump of GOTO, GOSUB or ON ERROR GOTO."""
         self._goings.append(_Going(at, name, what, path))
 
     @contextmanager
     def of_their_own(self) -> Iterator[None]:
-        """A SUB or FUNCTION begins, and lasts."""
+        """Use a separate set of labels within a SUB or FUNCTION."""
         outside = self._places, self._goings
         self._places, self._goings = {}, []
         try:
@@ -63,7 +63,7 @@ class Labels:
             self._places, self._goings = outside
 
     def settle(self) -> None:
-        """All of the SUB, FUNCTION or tool has been read: remember what goes nowhere, and begin anew."""
+        """Report invalid jumps at the end of a SUB, FUNCTION or tool, and clear the labels."""
         for going in self._goings:
             place = self._places.get(going.label)
             if place is None:
@@ -109,7 +109,7 @@ _OPENS = {
 }
 _DIVIDES = {"ELSE": "IF", "ELSEIF": "IF", "CASE": "SELECT", "DEFAULT": "SELECT"}
 ENDING_WORDS = frozenset({*_ENDS, *_DIVIDES, "END"})
-"""With these a line may begin that ends or divides a block."""
+"""Words that end or divide a block."""
 WRITTEN = {
     "IF": "END IF",
     "FOR": "NEXT",
@@ -120,35 +120,35 @@ WRITTEN = {
     "SUB": "END SUB",
     "FUNCTION": "END FUNCTION",
 }
-"""How the end of each kind of block is written."""
+"""Usual end of each kind of block."""
 _FAMILIES = (frozenset(("FOR", "WHILE", "DO")), frozenset(("SUB", "FUNCTION")))
 LOOPS = _FAMILIES[0]
 PROCEDURES = _FAMILIES[1]
 
 
 _MOST_LOOKINGS = 20
-"""Of one script: how often all that follows is looked through for the end of a block."""
+"""Limit per script for scans of the remaining tokens for a block end."""
 
 
 class TooManyBlocks(Exception):
-    """Blocks stand too deep within one another; what follows cannot be told apart any more."""
+    """Raised when blocks are nested too deeply to continue parsing."""
 
 
 class Opened(NamedTuple):
-    """A block."""
+    """An open block."""
 
     kind: str
     """A key of WRITTEN."""
     at: At
     number: int
     written: str
-    """Its first word as the author has it: SWITCH, FOR."""
+    """First word as written, such as SWITCH or FOR."""
     variable: str = ""
-    """Of a FOR."""
+    """Loop variable of a FOR."""
 
 
 class Ending(NamedTuple):
-    """The words that end or divide a block."""
+    """Words that end or divide a block."""
 
     kind: str
     words: int
@@ -157,12 +157,12 @@ class Ending(NamedTuple):
 
     @property
     def written(self) -> str:
-        """They, for a message."""
+        """The words for messages."""
         return str(self.token.value) if self.words == 1 else f"END {self.kind}"
 
 
 class OpenBlocks:
-    """From the outermost one inwards."""
+    """Stack of open blocks, outermost first."""
 
     __slots__ = ("_count", "_lookings", "_reading", "_suspects", "_wrong", "stack", "told")
 
@@ -171,19 +171,19 @@ class OpenBlocks:
         self._count = 0
         self._lookings = 0
         self._wrong: At | None = None
-        """Where the words stand that end the innermost block, though they are those of another kind."""
+        """Position of an end of another kind that is accepted as the end of the innermost block."""
         self._suspects: dict[tuple[str, int], At] = {}
         self.stack: list[Opened] = []
         self.told: At | None = None
-        """An end of which is told already that it ends nothing."""
+        """Position of a stray end that was already reported."""
 
     @contextmanager
     def block(self, kind: str, token: Token, variable: str = "") -> Iterator[Opened]:
-        """A block of this kind begins with `token`, and lasts. Raises TooManyBlocks."""
+        """Context manager for a block that begins with `token`. Raises TooManyBlocks."""
         try:
             self._reading.enter(token.at)
         except ScriptError as error:
-            # Values in the first lines of blocks are a level deeper, and have been told before.
+            # Expressions in the first lines of blocks are a level deeper and were reported before.
             while self._reading.faults and self._reading.faults[-1].code is Code.TOO_DEEP:
                 self._reading.faults.pop()
             self._reading.failed(error.fault, token.at.line, token.at.line)
@@ -198,22 +198,22 @@ class OpenBlocks:
             self._reading.depth -= 1
 
     def divide(self) -> None:
-        """Another part of the innermost block begins: no GOTO leads from one into the other."""
+        """Begin another part of the innermost block; GOTO cannot jump between parts."""
         self._count += 1
         self.stack[-1] = self.stack[-1]._replace(number=self._count)
 
     @property
     def path(self) -> Path:
-        """The blocks that are open."""
+        """Numbers of the open blocks."""
         return tuple(opened.number for opened in self.stack)
 
     @property
     def outermost(self) -> Path:
-        """Those around all that stands in the same SUB, FUNCTION or script."""
+        """Number of the enclosing SUB or FUNCTION; empty in the script itself."""
         return tuple(opened.number for opened in self.stack if opened.kind in PROCEDURES)
 
     def innermost(self, kinds: frozenset[str]) -> Opened | None:
-        """The innermost open block of these kinds, in the same SUB or FUNCTION."""
+        """The innermost open block of these kinds, within the same SUB or FUNCTION."""
         for opened in reversed(self.stack):
             if opened.kind in kinds:
                 return opened
@@ -222,7 +222,7 @@ class OpenBlocks:
         return None
 
     def ending(self, cursor: Cursor) -> Ending | None:
-        """The words at the cursor that end or divide a block, whether or not it is open."""
+        """The words at the cursor that end or divide a block, open or not; None if there are none."""
         token = cursor.now
         if token.kind is not Kind.WORD or token.value not in ENDING_WORDS:
             return None
@@ -240,8 +240,8 @@ class OpenBlocks:
         return token.value == "CASE" and bool(self.stack) and self.stack[-1].kind == "SELECT"
 
     def is_stray(self, cursor: Cursor, ending: Ending) -> bool:
-        """Whether no open block can be meant by the words at the cursor, which is then a fault. Words that end another
-        kind of block than the innermost one, whose own end does not come any more, are a fault too, but end it."""
+        """Whether the words at the cursor match no open block, which is reported. An end of another kind than the
+        innermost block, whose own end is missing, is reported too but accepted as its end."""
         kinds = [opened.kind for opened in self.stack]
         if ending.token.at == self.told:
             return True
@@ -264,7 +264,7 @@ class OpenBlocks:
         return True
 
     def _is_wrong(self, cursor: Cursor, ending: Ending, kinds: list[str]) -> bool:
-        """Whether the words at the cursor were written for the end of the innermost block."""
+        """Whether the words at the cursor were meant as the end of the innermost block."""
         is_open = ending.kind in kinds
         if not is_open and any({kinds[-1], ending.kind} <= family for family in _FAMILIES):
             return True
@@ -276,14 +276,14 @@ class OpenBlocks:
         return not is_open or _count(cursor, ending.kind) >= kinds.count(ending.kind)
 
     def is_nested(self, cursor: Cursor) -> bool:
-        """Whether a SUB or FUNCTION that begins at the cursor stands within another one, as both have an end."""
+        """Whether the SUB or FUNCTION at the cursor is nested in another one, as shown by their ends."""
         if self.innermost(PROCEDURES) is None or cursor.now.value not in PROCEDURES:
             return False
         self._lookings += 1
         return self._lookings <= _MOST_LOOKINGS and _count(cursor, "SUB") > 1
 
     def skip_procedure(self, cursor: Cursor) -> None:
-        """Pass the SUB or FUNCTION at the cursor with all that stands in it; without an end only its first line."""
+        """Skip the SUB or FUNCTION at the cursor; without an end only its first line."""
         self._lookings += 1
         if self._lookings <= _MOST_LOOKINGS:
             cursor.index += next(ends_ahead(cursor, "SUB"), 0)
@@ -298,13 +298,13 @@ class OpenBlocks:
             return True
         if ending.kind == opened.kind:
             if ending.token.at.column < opened.at.column and ending.token.at.line > opened.at.line:
-                # Its indentation says that it was meant for a block around this one.
+                # By its indentation it was meant for an outer block.
                 self._suspects[opened.kind, ending.token.at.column] = opened.at
             return True
         return not any(ending.kind == other.kind for other in self.stack)
 
     def not_closed(self, opened: Opened) -> None:
-        """Remember the fault, at the block that most likely is the one without an end."""
+        """Report an unclosed block, at the block that most likely lacks its end."""
         at = self._suspects.get((opened.kind, opened.at.column), opened.at)
         at = at if at > opened.at else opened.at
         message = f"the {opened.written} in line {at.line} has no {WRITTEN[opened.kind]}"
@@ -325,7 +325,7 @@ class OpenBlocks:
 
 
 def is_over(cursor: Cursor) -> bool:
-    """Whether the statement is over, also before an ELSE on the same line."""
+    """Whether the statement ends here, possibly before an ELSE on the same line."""
     token = cursor.now
     if token.kind is Kind.WORD and token.value in ENDING_WORDS:
         return token.value in ("ELSE", "ELSEIF", "ENDIF") or cursor.is_at("END", "IF")
@@ -333,8 +333,8 @@ def is_over(cursor: Cursor) -> bool:
 
 
 def ends_ahead(cursor: Cursor, kind: str) -> Iterator[int]:
-    """How far from the cursor each block of this kind ends that begins before or at it; those of a SUB and a FUNCTION
-    are of one kind."""
+    """Token distances from the cursor to the ends of this kind that close blocks begun at or before it. SUB and
+    FUNCTION count as one kind."""
     kinds = PROCEDURES if kind in PROCEDURES else frozenset((kind,))
     count, depth, begins = 1, 0, False
     while (token := cursor.ahead(count)).kind is not Kind.END:
@@ -358,7 +358,7 @@ def _count(cursor: Cursor, kind: str) -> int:
 
 
 def _has_lines(cursor: Cursor, count: int) -> bool:
-    """Whether the IF so many tokens ahead has its statements on lines of their own."""
+    """Whether the IF `count` tokens ahead is a block IF."""
     while (token := cursor.ahead(count)).kind not in (Kind.LINE, Kind.END):
         if token.kind is Kind.WORD and token.value == "THEN":
             behind = cursor.ahead(count + 1)
@@ -378,12 +378,12 @@ _OPENERS = ("IF", "FOR", "FOREACH", "WHILE", "SELECT", "SWITCH", "WITH", "SUB", 
 _DIVIDERS = ("ELSE", "ELSEIF", "CASE", "DEFAULT")
 _MEANT = (*_OPENERS, *_DIVIDERS, *_MISSPELT_ENDS)
 _ENDED = ("IF", "FOR", "WHILE", "SELECT", "SWITCH", "WITH", "SUB", "FUNCTION")
-"""What stands behind END."""
+"""Words after END."""
 _SHORTEST, _LONGEST = 2, 12
 _CONDITIONS = frozenset(("IF", "ELSEIF"))
 _NO_VALUES = frozenset(("AND", "OR", "NOT", "IN", "IS", "LIKE", "MOD", "IF", "ELSEIF", "CONTAINS"))
 _MOST = 20
-"""Of one script; whoever misspells more has been told enough."""
+"""Limit of corrections per script."""
 _ENDS_OF: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "WHILE": ("WEND", "ENDWHILE", "WHILE"),
@@ -395,11 +395,11 @@ _ENDS_OF: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "FUNCTION": ("ENDFUNCTION", "FUNCTION"),
     }
 )
-"""A word behind the opener that makes it likely."""
+"""Ends whose presence confirms a misspelt opener."""
 
 
 def mended(tokens: Sequence[Token], knows: Callable[[Token], bool]) -> tuple[list[Token], list[ScriptProblem]]:
-    """The tokens with the right words, and a fault for each wrong one. `knows`: whether a word means something."""
+    """Correct misspelt block words; returns the tokens and a problem for each. `knows` tests for known words."""
     found = _Mending(tokens, knows)
     found.run()
     return found.tokens, found.faults
@@ -426,7 +426,7 @@ class _Mending:
                 begins = token.kind is Kind.LINE
 
     def _begins(self, index: int, token: Token) -> None:
-        """A statement begins here."""
+        """Check the first word of a statement."""
         if token.value == "END":
             self._behind_end(index + 1)
         elif token.value in _CONDITIONS or (token.value == "ELSE" and self.tokens[index + 1].value == "IF"):
@@ -453,7 +453,7 @@ class _Mending:
                 return
 
     def _then(self, index: int) -> None:
-        """Behind the word of a condition: mend the THEN of the line if it is misspelt."""
+        """Correct a misspelt THEN after a condition."""
         wrong = 0
         while (token := self.tokens[index]).kind not in (Kind.LINE, Kind.END):
             if token.value == "THEN":
@@ -477,7 +477,7 @@ class _Mending:
         self.tokens[index] = token._replace(text=word, value=word)
 
     def _fits(self, index: int, word: str) -> bool:
-        """Whether what follows can stand behind `word`."""
+        """Whether the following tokens are valid after `word`."""
         following = self.tokens[index + 1]
         is_alone = following.kind in (Kind.LINE, Kind.END)
         if word in _OPENERS and word != "DO":
@@ -501,7 +501,7 @@ class _Mending:
                 return is_alone
 
     def _opens(self, index: int, word: str) -> bool:
-        """Whether a block that begins with `word` can go on as this line does."""
+        """Whether the line is valid for a block that begins with `word`."""
         following = self.tokens[index + 1]
         if word == "IF":
             return self._has_then(index)
@@ -525,7 +525,7 @@ class _Mending:
 
 
 def _is_near(written: str, word: str) -> bool:
-    """Whether one letter is wrong, missing or too many, or two are exchanged."""
+    """Whether the words differ by one wrong, missing or additional letter, or by two swapped letters."""
     if not _SHORTEST <= len(written) <= _LONGEST or abs(len(written) - len(word)) > 1 or written == word:
         return False
     same = 0

@@ -1,4 +1,4 @@
-"""The types of parameters: what a model is told of each, and which examples and defaults fit it."""
+"""Parameter types: JSON Schema, and conversion of examples and defaults."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from types import MappingProxyType
 from services.refs import JsonObject, JsonValue
 
 STRICT_TYPES = ("string", "number", "boolean")
-"""Those of the strict profile."""
+"""Types allowed by the strict profile."""
 _NUMBER = re.compile(r"[+-]?(\d{1,30}(\.\d{0,30})?|\.\d{1,30})([eE][+-]?\d{1,3})?")
 _INTEGER = re.compile(r"[+-]?\d{1,18}")
 _BARE_KEY = re.compile(r"([{,]\s*)([A-Za-z_]\w*)\s*:")
@@ -23,19 +23,19 @@ _CLOCK = "^([01]?[0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9])?$"
 
 
 class DoesNotFit(ValueError):
-    """A value that is none of its type."""
+    """Raised for a value that does not match the type."""
 
 
 @dataclass(frozen=True, slots=True)
 class ParamType:
-    """One type."""
+    """A parameter type."""
 
     schema: Mapping[str, JsonValue]
-    """Its JSON Schema, to which a parameter adds description, choices and so on."""
+    """JSON Schema; a parameter adds its description, choices and others."""
     read: Callable[[JsonValue], JsonValue]
-    """A written value as one of this type. Raises DoesNotFit."""
+    """Converts a literal to this type. Raises DoesNotFit."""
     wanted: str
-    """What a value is, for an author: `a number such as 9.99`."""
+    """Description of valid values for authors: `a number such as 9.99`."""
 
     @property
     def is_text(self) -> bool:
@@ -44,23 +44,23 @@ class ParamType:
 
 
 def type_named(name: str) -> ParamType | None:
-    """The type of that name in lower case; `""`, which a PARAM without AS has, is a text."""
+    """Type by its lower-case name; `""`, a PARAM without AS, is a string. None if unknown."""
     return _TYPES.get(name or "string")
 
 
 def type_names() -> tuple[str, ...]:
-    """All names, the usual ones first."""
+    """All names, the common ones first."""
     return tuple(_TYPES)
 
 
 def nearest_type(name: str, known: Sequence[str]) -> str:
-    """The type of `known` that `name` is nearly called; empty where none is."""
+    """The name in `known` most similar to `name`; empty if none is."""
     near = difflib.get_close_matches(name, known, n=1)
     return near[0] if near else ""
 
 
 def type_of_choices(choices: Sequence[JsonValue]) -> ParamType:
-    """The type of literal choices: that which all of them have."""
+    """The common type of literal choices."""
     for name in ("boolean", "integer", "number", "string"):
         if all(_json_type(one) in (name, "integer" if name == "number" else name) for one in choices):
             return _TYPES[name]
@@ -120,7 +120,7 @@ def _list(value: JsonValue) -> JsonValue:
 
 
 def _of_json(value: JsonValue, kind: type) -> JsonValue:
-    """JSON in a text too, also as authors write it within quotes: `"{name: 'Ann'}"`."""
+    """Convert JSON in a text, also with single quotes and unquoted keys: `"{name: 'Ann'}"`."""
     if isinstance(value, str):
         decoded = _decoded(value)
         value = _decoded(_BARE_KEY.sub(r'\1"\2":', value.replace("'", '"'))) if decoded is None else decoded
@@ -191,7 +191,7 @@ def _not_told(text: str) -> JsonValue:
 
 
 def _parts(text: str) -> JsonValue:
-    """`red, green` as a list."""
+    """Split `red, green` into a list."""
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
@@ -202,8 +202,8 @@ LOOSE_EXAMPLES: Mapping[str, Callable[[str], JsonValue]] = MappingProxyType(
         **dict.fromkeys(("array", "list"), _parts),
     }
 )
-"""What models are told of an example that people write though it is none of the type, such as `tomorrow` or
-`R$ 150,00`, by the names of the types; None: nothing."""
+"""Conversion of examples that do not match the type, such as `tomorrow` or `R$ 150,00`, for models; by type name. A
+result of None omits the example."""
 
 
 def _types() -> dict[str, ParamType]:
@@ -213,13 +213,13 @@ def _types() -> dict[str, ParamType]:
     boolean = _simple("boolean", _boolean, "true or false")
     money = _simple("number", _number, "an amount such as 9.99, without a sign of its currency")
     items: JsonObject = {}
-    # Some providers refuse an array that does not say what its items are.
+    # Some providers reject an array schema without `items`.
     array = ParamType({"type": "array", "items": items}, _list, 'a list such as ["a", "b"]')
     hash_map = _simple("object", _map, 'a map such as {"a": 1}')
     clock = _patterned(_CLOCK, "a time such as 14:30")
     moment = _simple("string", _moment, "a date and time such as 2026-01-31T14:30", format="date-time")
     phone = _patterned(r"^[+]?[0-9(][0-9 ().\-/]{2,30}$", "a phone number such as +1 555 123 4567")
-    # `format: uri` would refuse what people paste: addresses with letters of other scripts.
+    # `format: uri` would reject addresses with non-ASCII letters.
     url = _patterned(r"^[A-Za-z][A-Za-z0-9+.\-]*://\S+$", "an address such as https://example.com/page")
     digits = "[0-9A-Fa-f]"
     return {

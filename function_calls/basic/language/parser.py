@@ -1,4 +1,4 @@
-"""Parser: from script text to its tree, with all syntax errors."""
+"""Parser: from script text to its syntax tree and all syntax problems."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from function_calls.basic.nodes import At, Define, Goto, If, Param, Return, Scri
 
 
 class Procedures:
-    """Reads them, and knows those that were read."""
+    """Parser of SUB and FUNCTION, with the definitions found so far."""
 
     __slots__ = ("_blocks", "_labels", "_lines", "_reading", "found")
 
@@ -34,7 +34,7 @@ class Procedures:
         self.found: list[Define] = []
 
     def define(self, cursor: Cursor) -> None:
-        """Read the SUB or FUNCTION at the cursor. What is wrong with it is remembered."""
+        """Parse the SUB or FUNCTION at the cursor. Problems are reported, not raised."""
         token = cursor.take()
         name, parameters = self._blocks.header(cursor, lambda: self._header(cursor, token)) or ("", ())
         self._blocks.line_end(cursor, str(token.value))
@@ -88,7 +88,7 @@ class Procedures:
             cursor.fail("a parameter has no value of its own; give it one in the first line of the body")
 
     def _type(self, cursor: Cursor) -> None:
-        """AS type says nothing here: values know what they are."""
+        """Parse and ignore AS type; values are dynamically typed."""
         if cursor.words("AS"):
             if cursor.now.kind is not Kind.WORD:
                 cursor.fail(f"a type is missing behind AS, {cursor.found()}")
@@ -111,14 +111,14 @@ _WRITTEN: Mapping[str, str] = MappingProxyType(
         "TRY": "ON ERROR RESUME NEXT before it, and IF ERROR THEN behind it",
     }
 )
-"""By the first word of the statement."""
+"""Correct syntax by the first word of the statement."""
 _GO_ON = frozenset(("ELSE", "ELSEIF", "WHILE", "CATCH", "FINALLY"))
-"""What may stand behind `}`, with more of the same statement."""
+"""Words after `}` that continue the statement."""
 _OPENS = frozenset(("{", "#{"))
 
 
 def without_braces(tokens: Sequence[Token]) -> tuple[list[Token], list[ScriptProblem]]:
-    """The tokens without such blocks, and a fault for each."""
+    """Remove blocks in braces from the tokens. Returns the rest and a problem for each block."""
     kept: list[Token] = []
     faults: list[ScriptProblem] = []
     begins, index = True, 0
@@ -136,8 +136,8 @@ def without_braces(tokens: Sequence[Token]) -> tuple[list[Token], list[ScriptPro
 
 
 def _brace_of(tokens: Sequence[Token], index: int) -> int:
-    """Where the brace is that opens the block of the statement at `index`; 0 where none does. A map that begins a
-    line's end, as in `IF x = {`, stands behind an operator."""
+    """Index of the brace that opens the block of the statement at `index`, or 0. A map at the end of a line, as in `IF
+    x = {`, follows an operator."""
     first = tokens[index]
     behind = tokens[index + 1]
     if behind.kind is Kind.SYMBOL and behind.text not in ("(", "{"):
@@ -165,8 +165,8 @@ def _holds_statements(tokens: Sequence[Token], brace: int) -> bool:
 
 
 def _behind(tokens: Sequence[Token], brace: int) -> int:
-    """Where it goes on behind the block that begins with this brace, and those that belong to it; at the end of the
-    line where it has no end."""
+    """Index after the block that begins with this brace and its continuations; the end of the line if it is not
+    closed."""
     while closed := _closed(tokens, brace):
         following = closed + 1
         while tokens[following].kind is Kind.LINE and tokens[following + 1].value in _GO_ON - {"WHILE"}:
@@ -205,26 +205,26 @@ _MOST_FAULTS = 100
 
 
 class Parsed(NamedTuple):
-    """What came of a text."""
+    """Result of parsing a script."""
 
     script: Script
-    """At least one unit, also of an empty file. With faults it is what could be understood."""
+    """Has at least one unit, even for an empty file. After problems it contains the valid parts."""
     faults: tuple[ScriptProblem, ...]
-    """In the order of the script, none twice."""
+    """Sorted by position, without duplicates."""
 
 
 class Header(NamedTuple):
-    """What reads PARAM and DESCRIPTION; the cursor stands at these words. Both raise ScriptError."""
+    """Parsers of PARAM and DESCRIPTION, called with the cursor at that word. Both raise ScriptError."""
 
     read_param: ReadParam
     read_description: ReadDescription
 
 
 def parse(text: str, forms: KeywordForms, functions: Mapping[str, Arity], header: Header | None = None) -> Parsed:
-    """The tree of a script and what is wrong with it. Never raises, whatever the text.
+    """Parse a script. Never raises, whatever the text.
 
-    `functions` are those of the language, by their names in lower case. Reading goes on behind a fault, so that
-    several are found at once."""
+    `functions` are the built-ins, by lower-case name. Parsing continues after a problem, so that several are reported
+    at once."""
     read, found = tokens_of(text)
     written = with_nexts_of_their_own(read)
     tokens, names, slips = _mended(written, forms, functions)
@@ -244,7 +244,7 @@ def parse(text: str, forms: KeywordForms, functions: Mapping[str, Arity], header
 def _mended(
     written: Sequence[Token], forms: KeywordForms, functions: Mapping[str, Arity]
 ) -> tuple[Sequence[Token], Survey, list[ScriptProblem]]:
-    """The tokens with the words and blocks that were nearly right mended, their names, and what was wrong."""
+    """Correct misspelt words and remove blocks in braces. Returns the tokens, their names and the problems."""
     names = survey(written)
     tokens, faults = without_braces(written)
     first = keyword_words_of(forms.names).first
@@ -259,7 +259,7 @@ def _mended(
     if not faults:
         return written, names, faults
     again = survey(tokens)
-    # What stands in a block that was passed over may be called from outside of it.
+    # Procedures in a skipped block may be called elsewhere.
     definitions = {**names.definitions, **again.definitions}
     return tokens, Survey(names.variables | again.variables, definitions, names.goals | again.goals), faults
 
@@ -284,7 +284,7 @@ def _in_order(faults: Iterable[ScriptProblem]) -> tuple[ScriptProblem, ...]:
 
 
 class _Units:
-    """Reads the tools of a file."""
+    """Parser of the tools of a file."""
 
     __slots__ = (
         "_at", "_body", "_description", "_description_at", "_header", "_lines", "_params", "_reading", "_statements",
@@ -308,7 +308,7 @@ class _Units:
         self._body: list[Statement] = []
 
     def read(self, cursor: Cursor) -> None:
-        """Read all of them. Raises TooManyBlocks."""
+        """Parse all tools. Raises TooManyBlocks."""
         blocks = self._statements.blocks
         while True:
             found = blocks.body(cursor)
@@ -340,7 +340,7 @@ class _Units:
         self._statements.blocks.line_end(cursor, str(token.value))
 
     def finish(self) -> None:
-        """The tool is over: put it to those that were found."""
+        """Append the current tool to `found`, and start a new one."""
         self._statements.labels.settle()
         if self._at is None and self.found:
             return
@@ -361,7 +361,7 @@ class _Units:
 
 
 def _ends(statement: Statement) -> bool:
-    """Whether nothing behind this statement is ever come to from it."""
+    """Whether control never continues to the next statement."""
     if isinstance(statement, If):
         return _all_end(statement.otherwise, *(body for _, body in statement.branches))
     if isinstance(statement, Select):

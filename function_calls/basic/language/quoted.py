@@ -1,4 +1,4 @@
-"""Quoted texts with escapes and `${…}`, and statements that continue in the next line."""
+"""Quoted texts with escapes and `${…}`, and continuation of statements on the next line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from services.patterns import lazy_pattern
 
 _WAITING = frozenset([",", "+", "-", "*", "/", "\\", "^", "&", "=", "<>", "<", "<=", ">", ">=", "."])
 _OF_VALUES = _WAITING - {","}
-"""Behind these no comparison stands: `b = 2` in the next line is an assignment."""
+"""Operators after which `b = 2` on the next line is an assignment, not a comparison."""
 _WAITING_WORDS = frozenset(("AND", "OR", "NOT", "MOD"))
 _OPENING = frozenset(("(", "[", "{", "#{"))
 
@@ -25,7 +25,7 @@ _STATEMENT = lazy_pattern(
     )""",
     re.IGNORECASE | re.VERBOSE,
 )
-"""What is plainly a statement of its own."""
+"""Lines that are unmistakably a new statement."""
 _ASSIGNMENT = lazy_pattern(r"[ \t]*\w[\w.]*[ \t]*=")
 _ALONE = lazy_pattern(
     r"[ \t]*(?:NEXT(?:[ \t]+\w+)?|WEND|LOOP|ELSE|ENDIF|END|RETURN|EXIT|BREAK|CONTINUE|STOP)[ \t]*(?:$|'|//|#|:)",
@@ -39,7 +39,7 @@ _GOES_ON = lazy_pattern(
     re.IGNORECASE | re.VERBOSE | re.MULTILINE,
 )
 _ENTRY = lazy_pattern(r"""[ \t]*(?:["'`\d\[{#(-]|\w+[ \t]*:)""")
-"""An entry of a list or a map; a comma is missing before it."""
+"""Entry of a list or map; the comma before it is missing."""
 _VALUE = lazy_pattern(r"""[ \t]*["'`\[{#]""")
 
 
@@ -55,19 +55,19 @@ _CODE = lazy_pattern(
     )""",
     re.VERBOSE | re.MULTILINE,
 )
-"""What is no line of a text, but code."""
+"""Lines that are code rather than the continuation of a text."""
 
 
 def reads_like_prose(text: str, position: int) -> bool:
-    """Whether the line that begins at `position` can belong to a text that was begun before it."""
+    """Whether the line at `position` can be the continuation of an open text."""
     return position < len(text) and not _CODE.match(text, position)
 
 
 def goes_on(last: Token, text: str, position: int, brackets: Sequence[str], over_blank_line: bool) -> bool:
-    """Whether the statement that has `last` before the line's end goes on at `position`, where the next line begins.
+    """Whether the statement whose line ends with `last` continues on the line at `position`.
 
-    Within brackets a line may also end behind a value, unless what follows can only be a statement of its own: then
-    a bracket was not closed."""
+    Within brackets a line may also end after a value, unless the next line is unmistakably a statement: then a bracket
+    was not closed."""
     if waits(last):
         if not brackets and (over_blank_line or _is_code(last, text, position)):
             return False
@@ -82,7 +82,7 @@ def goes_on(last: Token, text: str, position: int, brackets: Sequence[str], over
 
 
 def _is_code(last: Token, text: str, position: int) -> bool:
-    """Whether the line at `position` is none that goes on behind an operator, though it could be read so."""
+    """Whether the line at `position`, after an operator, is a new statement although it could be a continuation."""
     if _ALONE.match(text, position):
         return True
     return last.text in _OF_VALUES and _ASSIGNMENT.match(text, position) is not None
@@ -97,7 +97,7 @@ _ROWS = {
     "ORDER": frozenset(("FIND",)),
     "LIMIT": frozenset(("FIND",)),
 }
-"""The parts of statements on rows that may have a line of their own, by their first words."""
+"""Clauses of row statements that may be on a line of their own, each with the keywords it belongs to."""
 _BEGINS_PART = lazy_pattern(
     r"""[ \t]*(?: (?P<part>WHERE|LIMIT|VALUES|SET|WITH)(?=[ \t]+["'(\w]|[ \t]*\(|[ \t]*$)
       | (?P<order>ORDER)(?=[ \t]+BY\b) | (?P<bracket>\() )""",
@@ -108,8 +108,8 @@ _PART_WORDS = frozenset(("WHERE", "SET", "VALUES", "WITH", "ORDER", "BY", "LIMIT
 
 
 def goes_on_with_rows(tokens: Sequence[Token], text: str, position: int) -> bool:
-    """Whether `tokens` end in a statement on rows, such as `UPDATE stock`, of which another part stands in the line at
-    `position`: `SET count = 1`, or what SET at the end of the line waits for."""
+    """Whether `tokens` end in a row statement, such as `UPDATE stock`, that continues with a clause at `position` (`SET
+    count = 1`), or with the operand of a clause word at the end of the line."""
     last = tokens[-1]
     waiting = last.kind is Kind.WORD and last.value in _PART_WORDS
     found = _BEGINS_PART.match(text, position)
@@ -128,13 +128,13 @@ def goes_on_with_rows(tokens: Sequence[Token], text: str, position: int) -> bool
         return False
     if part not in ("SET", "WITH", "("):
         return True
-    # These could also begin a statement, so that the one before must need them.
+    # These words can also begin a statement, so the open statement must still expect them.
     is_open = not any(token.text == "," or token.value in _PART_WORDS for token in tokens[first:])
     return is_open and (part == "(" or _COLUMNS.match(text, found.end("part")) is not None)
 
 
 def waits(last: Token) -> bool:
-    """Whether a value has to follow this token."""
+    """Whether a value must follow this token."""
     if last.kind is Kind.SYMBOL:
         return last.text in _WAITING
     return last.kind is Kind.WORD and last.value in _WAITING_WORDS
@@ -154,28 +154,27 @@ _RAW = re.compile(r"[^$\\]+")
 
 
 class Quoted(NamedTuple):
-    """A text that was read."""
+    """Result of reading a text."""
 
     parts: tuple[Part, ...]
-    """At least one."""
+    """Never empty."""
     end: int
-    """Where what follows begins."""
+    """Offset after the text."""
     wrong_at: int = -1
-    """Where it is wrong; -1 where it is right."""
+    """Offset of a problem, or -1."""
     wrong: str = ""
 
 
 def quoted(text: str, start: int, at: Callable[[int], At], no_inner_before: int = 0) -> Quoted:
-    """The text whose quote stands at `start`; `at` tells the place of an offset.
+    """Read the text whose quote is at `start`. `at` converts an offset to a position.
 
-    Between backticks it goes on over the ends of lines, and between `"` over lines that read like prose; if such a one
-    is not closed, those lines belong to it nevertheless. Before `no_inner_before` a `${` is not looked into: that its
-    line has none that closes is known."""
+    A text in backticks may span lines, one in `"` only lines that read like prose; those are part of it even if it is
+    never closed. A `${` before `no_inner_before` is not parsed, because it is known to be unclosed."""
     return _Reader(text, start, at, no_inner_before).read()
 
 
 def parts_of(raw: str, at: Callable[[int], At]) -> Quoted:
-    """The parts of a block's lines, which are taken as written but for `${…}` and `\\${`."""
+    """Parts of a block's lines; only `${…}` and `\\${` have a special meaning."""
     parts: list[Part] = []
     position, wrong_at = 0, -1
     while position < len(raw):
@@ -242,7 +241,7 @@ class _Reader:
         return Quoted(_joined(self._parts), end, self._start, self._open())
 
     def _goes_on(self) -> bool:
-        """Whether the text does so behind the line that ends here."""
+        """Whether the text continues after this line end."""
         return self._quote == "`" or (self._quote == '"' and reads_like_prose(self._text, self._position + 1))
 
     def _take(self, part: Part, length: int) -> None:
@@ -261,7 +260,7 @@ class _Reader:
         elif following in _KEPT and following:
             self._take(following, 2)
         else:
-            self._take("\\", 1)  # C:\data is meant as it stands
+            self._take("\\", 1)  # `C:\data` keeps its backslash
 
     def _interpolation(self) -> bool:
         start = self._position
@@ -269,7 +268,7 @@ class _Reader:
             return False
         end = _inner_end(self._text, start + 2, self._quote)
         if end < 0:
-            self._wrong_at = start  # the others are not looked for: each would be looked for to the end
+            self._wrong_at = start  # searching a brace for each further `${` would take quadratic time
             return False
         source = self._text[start + 2 : end]
         escaped = "\\" + self._quote
@@ -292,12 +291,12 @@ class _Reader:
 
 
 def _begins_inner(text: str, position: int) -> bool:
-    """Whether `${…}` begins here. `${{name}}` is an amount in front of somebody else's placeholder."""
+    """Whether a `${…}` begins here. `${{name}}` is a dollar sign before a template placeholder of another system."""
     return text.startswith("${", position) and not text.startswith("{", position + 2)
 
 
 def _inner_end(text: str, position: int, quote: str) -> int:
-    """Where the `}` of the `${` before `position` stands, or -1. Only between backticks it may be in another line."""
+    """Offset of the `}` that closes the `${` before `position`, or -1. May be on another line only within backticks."""
     depth = 0
     length = len(text)
     while position < length:
@@ -318,7 +317,7 @@ def _inner_end(text: str, position: int, quote: str) -> int:
 
 
 def _joined(parts: list[Part]) -> tuple[Part, ...]:
-    """The parts with neighbouring strings joined; an empty string where there are none."""
+    """The parts with adjacent strings joined; at least an empty string."""
     joined: list[Part] = []
     pending: list[str] = []
     for part in parts:

@@ -1,4 +1,4 @@
-"""State while one script is parsed: names, errors found so far, and nesting depth."""
+"""Parser state of one script: names, collected problems and nesting depth."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from function_calls.basic.nodes import At, Expression, Literal
 from function_calls.basic.values import text_of
 
 _MOST_SEARCHES = 20
-"""Of one script. Each takes about a millisecond, and a file full of faults has told its author enough by then."""
+"""Limit per script. Each search takes about a millisecond."""
 
 
 class Nearest:
-    """Looks for near words, each once, and not without end."""
+    """Spelling suggestions, cached and limited in number."""
 
     __slots__ = ("_found", "_searches")
 
@@ -26,7 +26,7 @@ class Nearest:
         self._searches = 0
 
     def hint(self, words: Iterable[str], known: Iterable[str]) -> str:
-        """`; did you mean X?` for the first of `words`, in upper case, that is near to one of `known`; else empty."""
+        """`; did you mean X?` for the first of `words` (in upper case) similar to one of `known`; otherwise empty."""
         candidates: list[str] | None = None
         for word in words:
             if word not in self._found:
@@ -42,17 +42,17 @@ class Nearest:
 
 
 Arity = tuple[int, int | None]
-"""The fewest and the most arguments; None: any number."""
+"""Minimum and maximum number of arguments; a maximum of None is unlimited."""
 
 MOST_NESTED = 100
-"""Brackets, blocks, signs and texts with `${}` within one another, all together."""
+"""Maximum total nesting of brackets, blocks, signs and texts with `${}`."""
 HIGHEST = 200
-"""Operators and members of one expression on top of one another: whoever walks the tree goes as deep."""
+"""Maximum height of an expression tree; recursive functions over the tree rely on it."""
 _LONGEST_SHOWN = 60
 
 
 class Reading:
-    """Of one script."""
+    """Names, problems and nesting depth of the script being parsed."""
 
     __slots__ = (
         "_faulty_lines", "definitions", "depth", "faults", "foreign", "functions", "keywords", "nearest", "variables",
@@ -64,9 +64,9 @@ class Reading:
         self.functions = functions
         self.keywords = keywords
         self.foreign: set[str] = set()
-        """The statements of other languages that were told."""
+        """Statements of other languages that have been reported."""
         self._faulty_lines = faulty_lines
-        """Lines whose characters are wrong. Nothing more is said of them: what is read there is not what was meant."""
+        """Lines with lexer problems. Further problems there are dropped, because the tokens are guesses."""
         self.definitions: Mapping[str, int] = names.definitions
         self.variables = names.variables
         self.faults: list[ScriptProblem] = []
@@ -74,16 +74,16 @@ class Reading:
         self.nearest = Nearest()
 
     def fault(self, at: At, code: Code, message: str) -> None:
-        """Remember a fault behind which reading goes on as if it were none."""
+        """Report a problem at one position, without aborting the statement."""
         self.failed(ScriptProblem(at, code, message), at.line, at.line)
 
     def failed(self, fault: ScriptProblem, first_line: int, last_line: int) -> None:
-        """The same of a statement that goes from one of these lines to the other."""
+        """Report a problem of a statement that spans these lines."""
         if not any(line in self._faulty_lines for line in range(first_line, last_line + 1)):
             self.faults.append(fault)
 
     def enter(self, at: At, levels: int = 1) -> None:
-        """Go deeper; whoever calls this takes as much off `depth` again. Raises ScriptError where it is too deep."""
+        """Increase `depth`, which the caller must decrease again. Raises ScriptError if it exceeds MOST_NESTED."""
         if self.depth + levels > MOST_NESTED:
             raise ScriptError(
                 at,
@@ -95,7 +95,7 @@ class Reading:
 
     @contextmanager
     def deeper(self, at: At, levels: int = 1) -> Iterator[None]:
-        """The same for as long as it lasts."""
+        """Context manager for `enter`."""
         self.enter(at, levels)
         try:
             yield
@@ -103,17 +103,17 @@ class Reading:
             self.depth -= levels
 
     def knows(self, name: str) -> bool:
-        """Whether something can be called by this name."""
+        """Whether the name is a function, SUB or built-in."""
         return name in self.functions or name in self.definitions
 
     def takes_none(self, name: str) -> bool:
-        """Whether what has this name can be called with nothing."""
+        """Whether the name can be called without arguments."""
         if name in self.definitions:
             return not self.definitions[name]
         return name in self.functions and not self.functions[name][0]
 
     def no_function(self, at: At, name: str, arguments: Sequence[Expression] | None = None) -> ScriptProblem:
-        """What is called here by `name` is not there. `arguments`: what it is given, where that was read."""
+        """Problem for a call of an unknown function. `arguments`, if parsed, are repeated in the hint."""
         if (phrase := foreign_phrase((name.upper(),), self.keywords)) and not self.knows(name):
             return ScriptProblem(at, Code.UNKNOWN_FUNCTION, told_of(phrase))
         known = (*(one.upper() for one in (*self.functions, *self.definitions)), *self.keywords)
@@ -123,7 +123,7 @@ class Reading:
         return ScriptProblem(at, Code.UNKNOWN_FUNCTION, f"there is no function {name.upper()}{hint}")
 
     def check_call(self, at: At, name: str, count: int, arguments: Sequence[Expression] | None = None) -> None:
-        """Remember a fault if `name` cannot be called with so many values."""
+        """Report a problem if `name` is unknown or does not accept `count` arguments."""
         fewest, most = self.definitions.get(name, 0), None
         if name in self.definitions:
             fewest, most = self.definitions[name], self.definitions[name]
@@ -138,7 +138,7 @@ class Reading:
 
 
 def _written(arguments: Sequence[Expression] | None) -> str:
-    """Values as the author may have written them, where they are plain and short."""
+    """Source of short literal arguments for a hint; `…` for all others."""
     if arguments is None or not all(isinstance(one, Literal) for one in arguments):
         return "…"
     values = [one.value for one in arguments if isinstance(one, Literal)]

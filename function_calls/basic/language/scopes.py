@@ -1,4 +1,4 @@
-"""Names of a script found before parsing, and the scope of its variables."""
+"""Survey of a script's names before parsing, and scopes of variables."""
 
 from __future__ import annotations
 
@@ -32,27 +32,26 @@ from function_calls.basic.world import ERROR_NAMES
 
 _DECLARES = frozenset(["EACH", "DIM", "REDIM", "PRESERVE", "PARAM"])
 _GIVES = frozenset(["FOR", "HEAR", "INPUT", "GOTO", "GOSUB"]) | _DECLARES
-"""What stands behind these receives a value, or is gone to; behind FOR, HEAR and INPUT only where no other words
-follow."""
+"""Words followed by a name that is assigned or is a label; after FOR, HEAR and INPUT only if no other words follow."""
 _BEFORE_ASSIGNMENT = frozenset(["THEN", "ELSE", "SET", "LET", "CONST"])
 _OPENERS = frozenset(("(", "[", "{", "#{"))
 _CLOSERS = frozenset((")", "]", "}"))
 CHANGES = frozenset(["+", "-", "*", "/", "&", "\\"])
-"""What may stand before the `=` of an assignment: `total += 1`."""
+"""Operators of compound assignments: `total += 1`."""
 
 
 class Survey(NamedTuple):
-    """All in lower case."""
+    """Names in a script, in lower case."""
 
     variables: frozenset[str]
     definitions: dict[str, int]
-    """SUBs and FUNCTIONs, with how many parameters each has; the first one counts where two have one name."""
+    """Number of parameters by name of SUB or FUNCTION; the first definition wins."""
     goals: frozenset[str]
-    """Names of labels that something goes to."""
+    """Labels that are the target of a jump."""
 
 
 def survey(tokens: Sequence[Token]) -> Survey:
-    """Look through a script."""
+    """Collect the names that a script assigns, defines and jumps to."""
     looking = _Looking(tokens)
     looking.run()
     return Survey(frozenset(looking.variables), looking.definitions, frozenset(looking.goals))
@@ -64,7 +63,7 @@ class _Looking:
     def __init__(self, tokens: Sequence[Token]) -> None:
         self._tokens = tokens
         self._withs = 0
-        """How many WITHs are open: what stands before `=` in there is a key."""
+        """Number of open WITH blocks; `name =` within one is a key."""
         self.variables: set[str] = set()
         self.definitions: dict[str, int] = {}
         self.goals: set[str] = set()
@@ -85,7 +84,7 @@ class _Looking:
                 begins = kind is Kind.LINE or (begins and kind is Kind.NUMBER)
 
     def _begins(self, token: Token, following: Token, index: int) -> None:
-        """A statement begins with these two; `index` is that of the second one."""
+        """Process the first two tokens of a statement; `index` is that of the second one."""
         value = token.value
         if following.kind is Kind.SYMBOL:
             if not self._withs and (following.text == "=" or is_assignment(self._tokens, index - 1)):
@@ -114,7 +113,7 @@ class _Looking:
 
 
 def parameters_at(tokens: Sequence[Token], index: int) -> tuple[str, ...]:
-    """The names between the parentheses at `index`, as far as these are names; none without parentheses."""
+    """Parameter names in the parentheses at `index`; empty without parentheses. Stops at the first invalid token."""
     names: list[str] = []
     if not _is(tokens[index], "("):
         return ()
@@ -132,7 +131,7 @@ def parameters_at(tokens: Sequence[Token], index: int) -> tuple[str, ...]:
 
 
 def is_assignment(tokens: Sequence[Token], index: int) -> bool:
-    """Whether an assignment begins with the word at `index`: behind it and what selects a part of it stands `=`."""
+    """Whether the word at `index`, with members and indexes after it, is followed by an assignment operator."""
     index += 1
     while True:
         token = tokens[index]
@@ -152,7 +151,7 @@ def is_assignment(tokens: Sequence[Token], index: int) -> bool:
 
 
 def _behind(tokens: Sequence[Token], index: int) -> int:
-    """Where it goes on behind the bracket at `index`; at the end of its statement if it is not closed."""
+    """Index after the bracket at `index` is closed, or the end of its statement."""
     depth = 0
     while tokens[index].kind not in (Kind.LINE, Kind.END):
         token = tokens[index]
@@ -178,67 +177,67 @@ SESSION_VARIABLES = frozenset(
         "useremail", "userid", "username", "userphone",
     }
 )  # fmt: skip
-"""What a run may know without that the script sets it."""
+"""Names that a run may predefine."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What names mean in one procedure."""
+    """Scope of names in one procedure or in the script itself."""
 
     top: frozenset[str]
-    """The variables of the script."""
+    """Variables of the script."""
     own: frozenset[str] | None
-    """Those of this SUB or FUNCTION; None in the script itself."""
+    """Local variables of the SUB or FUNCTION; None for the script itself."""
     given: frozenset[str]
-    """Those of its own that have a value from its start."""
+    """Local variables that are set when the procedure starts."""
     definitions: Mapping[str, Define]
     followed: frozenset[str] = frozenset()
-    """The variables beside which the parts of their text are kept."""
+    """Variables whose text parts are tracked for filters (see `filter_texts.py`)."""
 
     def has(self, name: str) -> bool:
-        """Whether it is a variable that the script gives a value somewhere, as far as this procedure sees."""
+        """Whether it is a variable that is assigned somewhere and visible in this scope."""
         return name in self.top or (self.own is not None and name in self.own)
 
     def is_top(self, name: str) -> bool:
-        """Whether a value that it is given here is the script's."""
+        """Whether an assignment here sets a variable of the script."""
         return self.own is None or name not in self.own
 
     def of_rows(self, names: Iterable[str]) -> Scope:
-        """That of a value which is reckoned for each row, in which these names have values."""
+        """Scope of an expression evaluated for each row, with these names as variables."""
         return Scope(frozenset(names), None, frozenset(), self.definitions)
 
     def load(self, name: str) -> str:
-        """The instruction that takes its value."""
+        """Instruction that loads the variable."""
         if self.own is None or name in self.given:
             return "load"
         return "load_own" if name in self.own else "load_top"
 
     def store(self, name: str) -> str:
-        """The instruction that gives it one."""
+        """Instruction that stores the variable."""
         return "store" if self.own is None or name in self.own else "store_top"
 
 
 def top_scope(body: Iterable[Statement], parameters: Iterable[str], definitions: Mapping[str, Define]) -> Scope:
-    """That of the script itself, which is called with these parameters."""
+    """Scope of the script itself, with its parameters."""
     followed = followed_in((body, tuple(definitions.values())))
     return Scope(frozenset(parameters) | _assigned(body), None, frozenset(), definitions, followed)
 
 
 def own_scope(definition: Define, top: Scope) -> Scope:
-    """That of a SUB or FUNCTION."""
+    """Scope of a SUB or FUNCTION."""
     given = frozenset(definition.parameters) | {definition.name}
     return Scope(top.top, given | (_assigned(definition.body) - top.top), given, top.definitions, top.followed)
 
 
 def root_of(target: Expression) -> str | None:
-    """The variable that is changed when `target` is given a value; None where there is none."""
+    """Name of the variable that an assignment to `target` changes, or None."""
     while isinstance(target, Member | Index):
         target = target.of
     return target.name if isinstance(target, Name | Apply) else None
 
 
 def clears_error(statement: Statement) -> bool:
-    """Whether it is `ERR = 0` or the like, which says that the last error is dealt with."""
+    """Whether it is `ERR = 0` or equivalent, which clears the last error."""
     if not isinstance(statement, Assign) or not isinstance(statement.target, Name):
         return False
     return statement.target.name in ERROR_NAMES and isinstance(statement.value, Literal) and not statement.value.value
@@ -267,7 +266,7 @@ def _given_a_value(statement: Statement) -> Iterator[str | None]:
 
 
 def changed_by(expression: Expression) -> Name | Member | Index | None:
-    """What a call changes that stands as a statement of its own: `PUSH list, x` is `list = PUSH(list, x)`."""
+    """Target changed by a call used as a statement: `PUSH list, x` is `list = PUSH(list, x)`. None if there is none."""
     if not isinstance(expression, Apply) or expression.name not in CHANGING or not expression.arguments:
         return None
     target = expression.arguments[0]

@@ -1,4 +1,4 @@
-"""Statements: which kind a line is, assignments, calls, and hints for lines that are none."""
+"""Parser of statements: dispatch by first word, assignments, calls, and messages for invalid lines."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ _STARTS: dict[str, Callable[[At], Expression]] = {
     **dict.fromkeys(("OBJECT", "MAP", "DICTIONARY"), lambda at: MapOf(at, ())),
     **dict.fromkeys(("DATE", "DATETIME", "TIME", "VARIANT", "ANY"), lambda at: Literal(at, None)),
 }
-"""With what a variable of such a type begins; of all others with an empty list."""
+"""Initial value by declared type; all other types start as an empty list."""
 
 
 class Assignments:
-    """Reads them."""
+    """Parser of assignments and declarations."""
 
     __slots__ = ("_read", "_reading")
 
@@ -61,13 +61,13 @@ class Assignments:
         return is_assignment(cursor.tokens, cursor.index)
 
     def simple(self, cursor: Cursor, into: list[Statement]) -> None:
-        """`name = value`."""
+        """Parse `name = value`."""
         token = cursor.take()
         cursor.index += 1
         into.append(Assign(token.at, Name(token.at, token.text.lower()), self._value(cursor, token.at, token.text)))
 
     def assign(self, cursor: Cursor, into: list[Statement], at: At | None = None) -> None:
-        """`target = value`, or with an operator before the `=`. `at` is where the statement begins."""
+        """Parse `target = value` or a compound assignment. `at` is the start of the statement."""
         first = cursor.now
         target = self._read.target(cursor)
         operator = "" if cursor.symbol("=") else cursor.take().text
@@ -79,14 +79,14 @@ class Assignments:
         into.append(Assign(at or first.at, target, value))
 
     def let(self, cursor: Cursor, into: list[Statement]) -> None:
-        """LET target = value."""
+        """Parse LET target = value."""
         token = cursor.take()
         if cursor.now.kind is not Kind.WORD or not self.is_here(cursor):
             cursor.fail(f"behind LET stands `name = value`, {cursor.found()}")
         self.assign(cursor, into, token.at)
 
     def const(self, cursor: Cursor, into: list[Statement]) -> None:
-        """CONST of one or more names, which then are variables like others."""
+        """Parse CONST with one or more names, which become ordinary variables."""
         token = cursor.take()
         while True:
             if cursor.now.kind is not Kind.WORD or cursor.ahead().text != "=":
@@ -96,7 +96,7 @@ class Assignments:
                 return
 
     def set(self, cursor: Cursor, into: list[Statement]) -> bool:
-        """SET target = value; whether it is that and no keyword such as SET CONTEXT."""
+        """Parse SET target = value; returns False for keywords such as SET CONTEXT."""
         if cursor.ahead().kind is not Kind.WORD or not is_assignment(cursor.tokens, cursor.index + 1):
             return False
         token = cursor.take()
@@ -104,7 +104,7 @@ class Assignments:
         return True
 
     def dim(self, cursor: Cursor, into: list[Statement]) -> None:
-        """DIM and REDIM of one or more variables."""
+        """Parse DIM or REDIM of one or more variables."""
         token = cursor.take()
         if token.value == "REDIM" and cursor.is_at("PRESERVE"):
             cursor.fail("REDIM PRESERVE is not needed: a list grows by itself; write PUSH list, value")
@@ -160,7 +160,7 @@ class Assignments:
         if cursor.is_line_end:
             self._missing(cursor)
         value = self._read.expression(cursor)
-        # `today = TODAY` means the function: the variable has no value yet that it could be given.
+        # `today = TODAY` calls the function, since the variable has no value yet.
         if isinstance(value, Name) and value.name == name.lower() and self._reading.takes_none(value.name):
             return Apply(value.at, value.name, ())
         return value
@@ -170,7 +170,7 @@ class Assignments:
 
 
 class Calls:
-    """Reads them. All methods raise ScriptError where something cannot be understood."""
+    """Parser of call statements. Its methods raise ScriptError for invalid syntax."""
 
     __slots__ = ("_read", "_reading", "_words")
 
@@ -180,7 +180,7 @@ class Calls:
         self._words = words
 
     def call(self, cursor: Cursor, into: list[Statement]) -> bool:
-        """CALL of a SUB, a FUNCTION or a function of the language; whether it is that and not the keyword CALL."""
+        """Parse CALL of a SUB, a FUNCTION or a built-in; returns False for the keyword CALL."""
         token, named = cursor.now, cursor.ahead()
         if named.kind is not Kind.WORD or not self._reading.knows(named.text.lower()):
             if named.kind is Kind.WORD and "CALL" not in self._words.first:
@@ -191,7 +191,7 @@ class Calls:
         return True
 
     def function(self, cursor: Cursor, token: Token, following: Token, into: list[Statement]) -> bool:
-        """The call of a function: `name(…)`, `x.name(…)`, and `name …` where there is such a function; whether it is
+        """Parse a call statement, `name(…)`, `x.name(…)`, or `name …` for a known function; returns whether it is
         one."""
         is_known = token.text.lower() in self._reading.functions
         if following.kind is Kind.SYMBOL and following.text in ("(", ".", "["):
@@ -207,7 +207,7 @@ class Calls:
         return False
 
     def called(self, cursor: Cursor) -> Expression:
-        """`name(…)`, `name a, b` or `name`."""
+        """Parse `name(…)`, `name a, b` or `name`."""
         token, following = cursor.now, cursor.ahead()
         if following.kind is Kind.SYMBOL and following.text == "(":
             return self._read.expression(cursor)
@@ -223,21 +223,21 @@ class Calls:
 
 
 OVER_LINES = frozenset(("IF", "FOR", "FOREACH", "WHILE", "DO", "SELECT", "SWITCH", "WITH"))
-"""The words with which a block begins."""
+"""Words that begin a block."""
 _OPERATORS = ("+", "-", "*", "/", "\\", "^", "&")
 _BEGINS_VALUE = (Kind.TEXT, Kind.NUMBER, Kind.WORD)
 _NO_NAMES = frozenset((
     "IF", "THEN", "ELSE", "ELSEIF", "ENDIF", "END", "FOR", "WHILE", "WEND", "LOOP", "DO", "GOTO", "GOSUB", "LET", "DIM",
     "TALK", "PRINT", "HEAR", "SUB", "FUNCTION", "RETURN", "AND", "OR", "NOT", "MOD", "CONST",
 ))  # fmt: skip
-"""Before `=` these are a slip; all other words of the language are names there: next, error, description."""
+"""Rejected as variable names. Other words of the language, such as next, error and description, are allowed."""
 _FENCE = "``"
 _LONGEST_SHOWN = 60
 _MOST_BEGUN = 8
 
 
 class NoStatements:
-    """Tells it of one script. The methods that say what is wrong raise ScriptError."""
+    """Messages for lines that are no valid statement."""
 
     __slots__ = ("_forms", "_reading")
 
@@ -246,23 +246,23 @@ class NoStatements:
         self._reading = reading
 
     def check_foreign(self, cursor: Cursor, words: list[str]) -> None:
-        """Raise ScriptError if the statement at the cursor begins as one of another language."""
+        """Raise ScriptError if the statement at the cursor belongs to another language."""
         if phrase := foreign_phrase(words, self._forms.names):
             self._reading.foreign.add(phrase)
             cursor.fail(told_of(phrase), Code.UNKNOWN_STATEMENT)
 
     def belongs_to_told(self, cursor: Cursor) -> bool:
-        """Whether this is a part of a statement of another language that was told: CATCH of TRY."""
+        """Whether this continues a foreign statement that was already reported, such as CATCH after TRY."""
         words = words_at(cursor)
         return any(belongs_to(" ".join(words[:count])) in self._reading.foreign for count in (1, 2))
 
     def check_name(self, cursor: Cursor, token: Token) -> None:
-        """Refuse what nobody calls a variable. Raises ScriptError."""
+        """Raise ScriptError for an assignment to a reserved word."""
         if token.value in _NO_NAMES:
             cursor.fail(f"{token.value} is a word of the language and cannot receive a value; choose another name")
 
     def no_statement(self, cursor: Cursor) -> NoReturn:
-        """A line that begins with no word."""
+        """Raise ScriptError for a line that does not begin with a word."""
         token = cursor.now
         following = cursor.ahead()
         if following.kind is Kind.SYMBOL and following.text == "=" and token.kind is not Kind.SYMBOL:
@@ -283,11 +283,11 @@ class NoStatements:
         cursor.fail(f"a statement begins with a word, {cursor.found()}")
 
     def no_name(self, cursor: Cursor) -> NoReturn:
-        """What stands before `=` is no name."""
+        """Raise ScriptError for an assignment to something other than a name."""
         cursor.fail(f"only a name can receive a value, {cursor.found()}; a name begins with a letter, as in total = 3")
 
     def more(self, cursor: Cursor, first: Token) -> NoReturn:
-        """The statement is complete, but the line goes on."""
+        """Raise ScriptError for tokens after a complete statement."""
         token = cursor.now
         if first.value in OVER_LINES and first.at.line < token.at.line:
             told = f"the {first.value} of line {first.at.line} is over before this, {cursor.found()}"
@@ -316,7 +316,7 @@ class NoStatements:
         cursor.fail(f"{first.text} is complete before this, {cursor.found()}{right}")
 
     def unknown(self, cursor: Cursor, token: Token, following: Token, language: Collection[str]) -> NoReturn:
-        """No statement begins with this word. `language`: those with which one does."""
+        """Raise ScriptError for an unknown first word. `language`: the words that begin statements."""
         if following.kind is Kind.SYMBOL and following.text == "(":
             raise ScriptError(*self._reading.no_function(token.at, token.text.lower())[:3])
         name = token.text if len(token.text) <= _LONGEST_SHOWN else f"{token.text[:_LONGEST_SHOWN]}…"
@@ -345,12 +345,12 @@ class NoStatements:
         cursor.fail(f"there is no statement {name.upper()}{hint}", Code.UNKNOWN_STATEMENT)
 
     def _begun_with(self, word: str) -> str:
-        """The keywords of more than one word that begin with this one."""
+        """Keywords of several words that begin with this word, as a list for messages."""
         return ", ".join([name for name in self._forms.names if name.startswith(f"{word} ")][:_MOST_BEGUN])
 
 
 def _in_parentheses(cursor: Cursor, first: Token) -> str:
-    """A hint where the comma belongs to a FORMAT without parentheses: `y = FORMAT x, "0.00"`."""
+    """Hint for a comma that belongs to a FORMAT without parentheses: `y = FORMAT x, "0.00"`."""
     count = 1
     while count <= cursor.index and (token := cursor.ahead(-count)).at > first.at and token.kind is not Kind.LINE:
         if token.value == "FORMAT" and token.kind is Kind.WORD:
@@ -365,11 +365,11 @@ _MORE_OF_THE_LANGUAGE = (
     "PARAM", "DESCRIPTION", "SUB", "FUNCTION", "ON", "SET", "CALL", "CLEAR", "THEN", "ERR", "REM",
 )  # fmt: skip
 LANGUAGE = ENDING_WORDS | OVER_LINES | frozenset(_MORE_OF_THE_LANGUAGE)
-"""The words with which statements of the language begin."""
+"""Words that begin statements of the language."""
 
 
 class Statements:
-    """Reads the statements of one script."""
+    """Parser of the statements of one script."""
 
     __slots__ = (
         "_calls", "_forms", "_goals", "_language", "_maybe", "_read", "_reading", "_told", "_words",
@@ -430,12 +430,12 @@ class Statements:
 
     @property
     def read(self) -> Expressions:
-        """What reads its expressions."""
+        """The expression parser."""
         return self._read
 
     def one(self, cursor: Cursor, into: list[Statement], is_inline: bool = False) -> None:
-        """Read the statement at the cursor into the list, and pass it: the cursor then stands at the end of a line, of
-        a statement, or, in an IF on one line, at ELSE. What is wrong with it is remembered."""
+        """Parse the statement at the cursor, append it to `into`, and stop at the end of the line or statement, or at
+        ELSE in a one-line IF. Problems are collected, not raised."""
         token = cursor.now
         try:
             self._statement(cursor, into, is_inline)
@@ -450,8 +450,8 @@ class Statements:
             self.blocks.skip_line(cursor)
 
     def _is_over(self, cursor: Cursor, first: Token, is_inline: bool) -> bool:
-        """Whether the statement that began with `first` is, though its line goes on: before an ELSE on the line of an
-        IF, before the end of a block on a line with a number, and where a block has no end."""
+        """Whether the statement that began with `first` may end before the end of its line: before ELSE in a one-line
+        IF, before a block end on a numbered line, and after a block without an end."""
         if is_inline and is_over(cursor):
             return True
         if first.kind is Kind.NUMBER and self.open.ending(cursor) is not None:
@@ -479,11 +479,11 @@ class Statements:
             self._other(cursor, token, following, into)
 
     def _is_changed(self, cursor: Cursor, token: Token) -> bool:
-        """Whether it is a variable of the script that gets another value: `description += "…"`, `stop[0] = 1`."""
+        """Whether it assigns to a variable of the script: `description += "…"`, `stop[0] = 1`."""
         return token.text.lower() in self._reading.variables and self.assignments.is_here(cursor)
 
     def _other(self, cursor: Cursor, token: Token, following: Token, into: list[Statement]) -> None:
-        """A statement that begins with no word of the language."""
+        """Parse a statement that does not begin with a word of the language: label, assignment, call or keyword."""
         name = token.text.lower()
         if following.kind is Kind.LINE and following.text.startswith(":") and self._is_label(token):
             cursor.index += 1
@@ -508,7 +508,7 @@ class Statements:
             self._told.unknown(cursor, token, following, self._language)
 
     def _match(self, cursor: Cursor) -> MatchedForm | None:
-        """The keyword at the cursor. One that goes on as only a statement of another language does is told as that."""
+        """Match the keyword at the cursor. On failure, a foreign statement with the same words is reported as such."""
         begin = cursor.index
         try:
             return self._forms.match(cursor, self._read, inside=False)
@@ -520,7 +520,7 @@ class Statements:
             raise
 
     def _number(self, cursor: Cursor, into: list[Statement], is_inline: bool) -> None:
-        """A line's number, and what stands on the line. On the line of an IF it is where that goes."""
+        """Parse a line number and the statement after it. In a one-line IF the number is a jump target."""
         token = cursor.now
         if not isinstance(token.value, int):
             cursor.fail(f"`{token.text}` is no line's number; such a number is whole")
@@ -534,7 +534,7 @@ class Statements:
             return
         self.labels.stands(token.at, name, self.open.path)
         into.append(Label(token.at, name))
-        # The line may also hold the end of a block, which is not this one's to read.
+        # An end of a block on this line belongs to the enclosing block.
         if not cursor.is_line_end and self.open.ending(cursor) is None:
             self._statement(cursor, into, is_inline)
 
@@ -545,7 +545,7 @@ class Statements:
         return not (token.value in self._words.names or self._reading.knows(name))
 
     def _clear_error(self, cursor: Cursor, into: list[Statement]) -> bool:
-        """CLEAR ERROR: from here on there was none."""
+        """Parse CLEAR ERROR."""
         if not cursor.is_at("CLEAR", "ERROR"):
             return False
         token = cursor.now
@@ -554,7 +554,7 @@ class Statements:
         return True
 
     def _err_clear(self, cursor: Cursor, into: list[Statement]) -> bool:
-        """ERR.CLEAR() with its parentheses, which it does not need."""
+        """Parse ERR.CLEAR(); the parentheses are optional."""
         token, member, opener = cursor.now, cursor.ahead(2), cursor.ahead(3)
         is_clear = _is_member(cursor.ahead()) and member.value == "CLEAR" and opener.text == "("
         if not is_clear or "err" in self._reading.variables:
@@ -565,7 +565,7 @@ class Statements:
         return True
 
     def _misplaced(self, cursor: Cursor, into: list[Statement]) -> None:
-        """What belongs to the top of a script, within a block."""
+        """Report a statement within a block that is only allowed at the top level of a script."""
         token, around = cursor.now, self.open.stack[-1] if self.open.stack else None
         where = f"not within the {around.written} of line {around.at.line}" if around else "and something else here"
         if token.value in PROCEDURES:

@@ -1,4 +1,4 @@
-"""Tokens: the words of a script, and a cursor over them."""
+"""Tokens of a script, and the cursor of the parser."""
 
 from __future__ import annotations
 
@@ -12,67 +12,67 @@ from services.refs import JsonValue
 
 
 class Kind(Enum):
-    """What a token is."""
+    """Type of a token."""
 
-    WORD = auto()  # a keyword or a name: letters of any script, digits, `_`, a trailing `$` is dropped
+    WORD = auto()  # keyword or name: letters of any script, digits, `_`; a trailing `$` is dropped
     NUMBER = auto()  # `value` is an int or a float
-    TEXT = auto()  # a text in quotes; `value` is a tuple of its parts: str, or Inner for `${…}`
-    SYMBOL = auto()  # an operator or a bracket: `text` is one of ( ) [ ] { } #{ , . : ; = <> < <= > >= + - * / \\ ^ &
-    BLOCK = auto()  # what stands between BEGIN … and END …; `value` as of TEXT, its lines as written
-    LINE = auto()  # the end of a statement: a line's end, or `:` between statements
-    END = auto()  # the end of the script
+    TEXT = auto()  # quoted text; `value` is a tuple of its parts: str, or Inner for `${…}`
+    SYMBOL = auto()  # operator or bracket: `text` is one of ( ) [ ] { } #{ , . : ; = <> < <= > >= + - * / \\ ^ &
+    BLOCK = auto()  # lines between BEGIN … and END …, as written; `value` as for TEXT
+    LINE = auto()  # end of a statement: a line end, or `:` between statements
+    END = auto()  # end of the script
 
 
 class Inner(NamedTuple):
-    """What stands in `${…}` of a text."""
+    """Source of an expression in `${…}` within a text."""
 
     source: str
     at: At
 
 
 class Token(NamedTuple):
-    """One of them."""
+    """A token with its position."""
 
     kind: Kind
     text: str
-    """As written; of a SYMBOL its one spelling (`!=` is `<>`, `==` is `=`)."""
+    """As written; operators are normalized (`!=` to `<>`, `==` to `=`)."""
     value: JsonValue
-    """Of a WORD its upper case."""
+    """Value by `kind`; for a WORD the text in upper case."""
     at: At
 
 
 class Cursor:
-    """Where the parser is. The last token is END and is never passed."""
+    """Position of the parser in the token list. The last token is END and is never passed."""
 
     __slots__ = ("given", "index", "tokens")
 
     def __init__(self, tokens: Sequence[Token]) -> None:
         self.tokens = tokens
         self.index = 0
-        """May be set back to what it was."""
+        """Index of the current token. May be reset to an earlier value."""
         self.given: dict[str, int] | None = None
-        """Kept by the forms of keywords: the words, in upper case, that can name a table as variables, each with the
-        index of the token that first gives it such a value."""
+        """Cache of the keyword forms: variables (in upper case) that can hold the name of a table, each with the index
+        of the token that first assigns such a value."""
 
     @property
     def now(self) -> Token:
-        """The token that is to be read."""
+        """The current token."""
         return self.tokens[self.index]
 
     def ahead(self, count: int = 1) -> Token:
-        """The token so many behind this one."""
+        """The token `count` positions after the current one, or END."""
         index = self.index + count
         return self.tokens[index] if index < len(self.tokens) else self.tokens[-1]
 
     def take(self) -> Token:
-        """The token that was to be read; the next one is now."""
+        """Return the current token and advance, except past END."""
         token = self.tokens[self.index]
         if token.kind is not Kind.END:
             self.index += 1
         return token
 
     def is_at(self, *words: str) -> bool:
-        """Whether these words, in upper case, are next."""
+        """Whether the next tokens are these words, given in upper case."""
         for offset, word in enumerate(words):
             token = self.ahead(offset) if offset else self.now
             if token.kind is not Kind.WORD or token.value != word:
@@ -80,36 +80,36 @@ class Cursor:
         return True
 
     def words(self, *words: str) -> bool:
-        """Pass these words if they are next; whether they were."""
+        """Consume these words if they are next; returns whether they were."""
         if not self.is_at(*words):
             return False
         self.index += len(words)
         return True
 
     def is_symbol(self, *symbols: str) -> bool:
-        """Whether one of these is next."""
+        """Whether the current token is one of these symbols."""
         return self.now.kind is Kind.SYMBOL and self.now.text in symbols
 
     def symbol(self, *symbols: str) -> bool:
-        """Pass one of these if it is next; whether it was."""
+        """Consume one of these symbols if it is next; returns whether it was."""
         if not self.is_symbol(*symbols):
             return False
         self.index += 1
         return True
 
     def expect(self, symbol: str, after: str) -> Token:
-        """Pass this symbol. Raises ScriptError, which names what it should stand behind."""
+        """Consume this symbol. Raises ScriptError with `after` in its message if another token is next."""
         if not self.is_symbol(symbol):
             self.fail(f"`{symbol}` is missing behind {after}, {self.found()}")
         return self.take()
 
     @property
     def is_line_end(self) -> bool:
-        """Whether the statement is over."""
+        """Whether the cursor is at the end of a statement."""
         return self.now.kind in (Kind.LINE, Kind.END)
 
     def found(self) -> str:
-        """What stands here, for a fault."""
+        """Description of the current token for messages."""
         token = self.now
         if token.kind is Kind.END:
             return "where the script ends"
@@ -118,8 +118,8 @@ class Cursor:
         return f"where `{_short(token.text)}` stands"
 
     def fail(self, message: str, code: Code = Code.SYNTAX, at: At | None = None) -> NoReturn:
-        """Raise ScriptError here, or at that place. What is missing where the script ends, or before a block's text, is
-        told where its statement stands."""
+        """Raise ScriptError at `at`, or here. At the end of the script, or before a block's text, the position is that
+        of the previous token."""
         raise ScriptError(at or self._place(), code, message)
 
     def _place(self) -> At:

@@ -1,4 +1,4 @@
 """Compiled scripts as functions.
 
-Scripts of a folder as FunctionSpecs, with their errors. Used by the source of BASIC scripts.
+The scripts of a storage as FunctionSpecs, with their diagnostics. Used by the source of BASIC scripts.
 """

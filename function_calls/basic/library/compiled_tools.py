@@ -1,4 +1,4 @@
-"""A compiled tool of the library, and the work folder in which it is stored."""
+"""Compiled tools, their rows in the store, and the work folder for their files."""
 
 from __future__ import annotations
 
@@ -26,27 +26,27 @@ _ENDINGS = (".mcp.json", ".tool.json", ".program.json")
 
 
 class WorkFolder:
-    """`<root>/<bot>.gbai/<bot>.gbdialog/`. Each file is whole or not there, whenever the process ends."""
+    """Work folder `<root>/<bot>.gbai/<bot>.gbdialog/`. Files are replaced atomically."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
 
     def of(self, bot: str) -> Path:
-        """The folder of `bot`; perhaps not there yet."""
+        """The folder of `bot`, which may not exist yet."""
         return self._root / f"{bot}.gbai" / f"{bot}.gbdialog"
 
     def put_script(self, bot: str, name: str, content: bytes) -> None:
-        """The script as it was fetched. Raises OSError."""
+        """Write a copy of the script. Raises OSError."""
         self._put(self.of(bot) / f"{name}.bas", content)
 
     def put_tool(self, bot: str, definition: ToolDefinition, program: bytes) -> None:
-        """What a tool was compiled to; `program` as `packed` gives it. Raises OSError."""
+        """Write the definitions and the program of a tool; `program` as returned by `packed`. Raises OSError."""
         contents = (_shown(definition.mcp()), _shown(definition.openai()), program)
         for ending, content in zip(_ENDINGS, contents, strict=True):
             self._put(self.of(bot) / f"{definition.name}{ending}", content)
 
     def program(self, bot: str, tool: str, checksum: str) -> Program | None:
-        """The program of a tool; None where it is not there, or is not the one with that checksum."""
+        """Load the program of a tool; None if it is missing or has another checksum."""
         try:
             packed_program = (self.of(bot) / f"{tool}{_ENDINGS[-1]}").read_bytes()
         except OSError:
@@ -56,7 +56,7 @@ class WorkFolder:
         return Program.of_json(orjson.loads(packed_program))
 
     def drop(self, bot: str, scripts: Iterable[str], tools: Iterable[str]) -> None:
-        """What there was of scripts and tools that are gone. Raises OSError."""
+        """Delete the files of removed scripts and tools. Raises OSError."""
         folder = self.of(bot)
         names = [*(f"{one}.bas" for one in scripts), *(f"{one}{ending}" for one in tools for ending in _ENDINGS)]
         for name in names:
@@ -75,12 +75,12 @@ class WorkFolder:
 
 
 def packed(program: Program) -> bytes:
-    """The program as it is kept."""
+    """Serialize a program for the work folder."""
     return orjson.dumps(program.to_json())
 
 
 def checksum_of(packed_program: bytes) -> str:
-    """By which it is known again."""
+    """SHA-256 of a serialized program, in hex."""
     return hashlib.sha256(packed_program).hexdigest()
 
 
@@ -94,24 +94,24 @@ _FOLDERS = (f"*{_OF_A_BOT}", f"*{_DIALOG}")
 
 
 class ScriptPlace(NamedTuple):
-    """One script."""
+    """Location of a script."""
 
     path: str
-    """In its storage."""
+    """Path in the storage."""
     bot: str
     name: str
-    """Of the file, without `.bas`."""
+    """File name without `.bas`."""
 
     @property
     def folder(self) -> str:
-        """Where it lies in the storage, with `/` at the end; empty at the top."""
+        """Folder in the storage with a trailing `/`; empty for the root."""
         head, slash, _ = self.path.rpartition("/")
         return head + slash
 
 
 def place_of(path: str, bot: str) -> ScriptPlace | None:
-    """The script at `path` of a storage: `<bot>.gbai/<any>.gbdialog/<name>.bas`, `<any>.gbdialog/<name>.bas`, or
-    `<name>.bas`; the last two belong to `bot`. None for any other file."""
+    """Parse the path of a script: `<bot>.gbai/<any>.gbdialog/<name>.bas`, `<any>.gbdialog/<name>.bas`, or `<name>.bas`;
+    the last two belong to `bot`. None for any other file."""
     *folders, file = path.split("/")
     name, dot, ending = file.rpartition(".")
     if not dot or ending.casefold() != "bas" or not name:
@@ -127,7 +127,7 @@ def place_of(path: str, bot: str) -> ScriptPlace | None:
 
 
 def storage_of(source: BasicSource) -> Storage:
-    """What an operator named: a folder of bots, the folder of one bot, a folder of scripts, or one script."""
+    """Storage of a configured path: a folder of bots, one bot or scripts, or a single script."""
     path = source.path
     if path.exists() and not path.is_dir():
         return LocalFile(path)
@@ -136,8 +136,8 @@ def storage_of(source: BasicSource) -> Storage:
 
 
 def bot_of(source: BasicSource) -> str:
-    """Whose the scripts are that lie in no folder of a bot below the path: of the bot whose folder the path itself is
-    or lies in, else of the one that the operator says."""
+    """Bot of the scripts that are in no `.gbai` folder below the path: the bot of the folder that the path is or is in,
+    otherwise the configured one."""
     path = Path(source.path).absolute()
     if _is(path.name, _OF_A_BOT):
         return _bot_of(path.name)
@@ -147,7 +147,7 @@ def bot_of(source: BasicSource) -> str:
 
 
 def no_such_bot(bot: str, files: Sequence[str], bots: Iterable[str]) -> Diagnostic:
-    """The warning about scripts of a bot that the settings do not have."""
+    """Warning about scripts of a bot that is not configured."""
     count = f"its {len(files)} scripts serve" if len(files) > 1 else "its script serves"
     hint = did_you_mean(bot, bots) or f"; there are: {', '.join(bots)}"
     message = f"the settings have no bot {bot!r}, so {count} nobody: name it under `bots`, or rename the folder{hint}"
@@ -159,40 +159,40 @@ def _is(name: str, ending: str) -> bool:
 
 
 def _bot_of(package: str) -> str:
-    """Bots are called in small letters."""
+    """Names of bots are in lower case."""
     return package[: -len(_OF_A_BOT)].casefold()
 
 
 class NotKept(ValueError):
-    """A row that does not say what it should; what it stands for is compiled anew."""
+    """Raised for an invalid row; its script is compiled again."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LibraryTool:
-    """One tool that serves. Compared by identity: when it is compiled anew it is another one."""
+    """An active tool. Compared by identity: each compilation creates a new object."""
 
     definition: ToolDefinition
     place: ScriptPlace
     file: str
-    """As a person is told of it."""
+    """File name for messages."""
     content_hash: str
-    """Of all that it was compiled from."""
+    """Hash of the compiler, profile, location and source."""
     digest: str
-    """Of its program."""
+    """Digest of the program."""
     keywords: tuple[str, ...]
-    """What it may want of the world."""
+    """Host keywords that the program may use."""
     calls: tuple[str, ...]
-    """The functions that it calls, where their names stand in the script."""
+    """Functions that the program calls by a literal name."""
     checksum: str
-    """Of its program as it is kept."""
+    """Checksum of the serialized program."""
 
     @property
     def key(self) -> tuple[str, str]:
-        """Bot and name: nothing else that serves has these."""
+        """Unique key: bot and name."""
         return self.place.bot, self.definition.name
 
     def facts(self) -> str:
-        """What is known of the program, as it is kept."""
+        """Metadata of the program as stored in the database, in JSON."""
         return _text(
             {
                 "digest": self.digest,
@@ -203,12 +203,12 @@ class LibraryTool:
         )
 
     def described(self) -> str:
-        """The definition, as it is kept."""
+        """The definition as stored in the database, in JSON."""
         return _text(self.definition.to_json())
 
 
 def tool_of(compiled: CompiledTool, place: ScriptPlace, file: str, content_hash: str, program: bytes) -> LibraryTool:
-    """What was compiled; `program` as it is kept."""
+    """Create the tool of a compilation; `program` is the serialized program."""
     return LibraryTool(
         definition=compiled.definition,
         place=place,
@@ -222,7 +222,7 @@ def tool_of(compiled: CompiledTool, place: ScriptPlace, file: str, content_hash:
 
 
 def kept_tool(row: KeptTool, place: ScriptPlace) -> LibraryTool:
-    """What the row stands for, at the place where its file is. Raises NotKept."""
+    """Restore a tool from its row, for the script at `place`. Raises NotKept."""
     try:
         facts = orjson.loads(row.program)
         definition = ToolDefinition.of_json(orjson.loads(row.definition))
@@ -241,12 +241,12 @@ def kept_tool(row: KeptTool, place: ScriptPlace) -> LibraryTool:
 
 
 def findings_text(findings: Iterable[Diagnostic]) -> str:
-    """What was said of one file, as it is kept."""
+    """Serialize the diagnostics of one file."""
     return _text([[one.line, one.column, one.code, one.message, one.severity] for one in findings])
 
 
 def kept_findings(text: str, file: str) -> tuple[Diagnostic, ...]:
-    """The same again. Raises NotKept."""
+    """Parse the result of `findings_text`. Raises NotKept."""
     try:
         return tuple(Diagnostic(file, *one) for one in orjson.loads(text))
     except (ValueError, TypeError) as error:

@@ -22,49 +22,49 @@ from services.store.port import StoreError, Write
 from services.threads import ThreadPool, Threads
 
 _AT_ONCE = 4
-"""More of them would only keep the event loop from its turn."""
+"""More threads would starve the event loop."""
 
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """What came of a file."""
+    """Result of reading and compiling a file."""
 
     place: ScriptPlace
     etag: str
     file: str
-    """As a person is told of it."""
+    """File name for messages."""
     content: bytes = b""
     content_hash: str = ""
     tools: tuple[tuple[LibraryTool, bytes], ...] = ()
-    """Each with its program as it is kept. Empty where there are errors."""
+    """Tools with their serialized programs; empty if there are errors."""
     findings: tuple[Diagnostic, ...] = ()
     is_known: bool = False
-    """It has the content that it had when it was compiled, and was left alone."""
+    """The content is unchanged since the last compilation, so it was not compiled."""
     is_unread: bool = False
-    """Nothing is known but that it cannot be read, which `findings` says."""
+    """The file could not be read; `findings` has the reason."""
 
 
 class Compiling:
     """Reads and compiles files in threads. Belongs to one event loop."""
 
     def __init__(self, compiler: BasicCompiler, digest: str) -> None:
-        """`digest`: of the compiler."""
+        """`digest` identifies the version of the compiler."""
         self.compiler = compiler
         self._digest = digest
         self.crew = ThreadPool(_AT_ONCE)
 
     def prefix(self, profile: Profile) -> str:
-        """What the hashes begin with of all that is compiled now."""
+        """Common prefix of the hashes of this compiler and profile."""
         return f"{self._digest}.{profile.value}."
 
     async def compiled(
         self, storage: Storage, place: ScriptPlace, etag: str, profile: Profile, known: str = ""
     ) -> Compiled:
-        """What the file is now. `known`: the hash with which it need not be compiled again."""
+        """Read and compile a file. It is not compiled if its hash equals `known`."""
         return await self.crew.begin(partial(self._compile, storage, place, etag, profile, known))
 
     async def from_text(self, place: ScriptPlace, file: str, profile: Profile, text: str) -> Compiled:
-        """The same of a text that is kept."""
+        """Compile a stored text."""
         content_hash = self._hash(place, profile, text.encode())
         return await self.crew.begin(partial(self._result, place, "", file, profile, text.encode(), content_hash))
 
@@ -90,14 +90,14 @@ class Compiling:
         return Compiled(place, etag, file, content, content_hash, tuple(tools), result.diagnostics)
 
     def _hash(self, place: ScriptPlace, profile: Profile, content: bytes) -> str:
-        """Of all that decides what comes of the file."""
+        """Hash of everything that determines the result of a compilation."""
         summed = hashlib.sha256(f"{place.bot}\0{place.path}\0".encode("utf-8", "surrogatepass"))
         summed.update(content)
         return self.prefix(profile) + summed.hexdigest()
 
 
 def text_of(content: bytes) -> str:
-    """The text of a file, as the store can hold it."""
+    """Decode a file to a text that the store accepts."""
     return content.decode("utf-8", "replace").replace("\0", "\ufffd")
 
 
@@ -107,21 +107,21 @@ _SERVES = "scripts serve all the same, but have to be compiled anew at the next 
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """What the work folder is to hold of one script."""
+    """Changes to the work folder for one script."""
 
     bot: str
     script: str
-    """The name of its file, without `.bas`."""
+    """File name without `.bas`."""
     content: bytes | None
-    """None: the script is gone."""
+    """None deletes the script."""
     tools: tuple[tuple[LibraryTool, bytes], ...] = ()
-    """Each with its program as it is kept."""
+    """Tools with their serialized programs."""
     gone: tuple[str, ...] = ()
-    """Tools that it has no more."""
+    """Tools to delete."""
 
 
 class Writing:
-    """Writes both. Belongs to one event loop."""
+    """Writes the work folder and the rows of compiled tools. Belongs to one event loop."""
 
     def __init__(self, work: WorkFolder, kept: BasicTools, crew: ThreadPool) -> None:
         self._work = work
@@ -129,7 +129,7 @@ class Writing:
         self._crew = crew
 
     async def write(self, files: Sequence[Files], rows: Sequence[Write]) -> tuple[Diagnostic, ...]:
-        """Write all of it; what could not be."""
+        """Write files and rows; returns a diagnostic for each failure."""
         problems: list[Diagnostic] = []
         try:
             if files:
@@ -155,15 +155,15 @@ class Writing:
 
 _MOST_LOADED = 256
 ReadScript = Callable[[], bytes]
-"""Gives the file of a tool as it is now; raises StorageError."""
+"""Returns the current content of a tool's file. Raises StorageError."""
 
 
 class ProgramLost(LookupError):
-    """Neither the program nor the text that it was compiled from is there any more."""
+    """Raised if a program is lost and cannot be compiled again from its source."""
 
 
 class Programs:
-    """The programs that were called last. Belongs to one event loop."""
+    """LRU cache of programs. Belongs to one event loop."""
 
     def __init__(self, work: WorkFolder, kept: BasicTools, compiler: BasicCompiler, threads: Threads) -> None:
         self._work = work
@@ -173,8 +173,8 @@ class Programs:
         self._loaded: OrderedDict[tuple[str, str, str], Program] = OrderedDict()
 
     async def load(self, tool: LibraryTool, profile: Profile, read: ReadScript) -> Program:
-        """The program of `tool`. Where the work folder does not have it, or has another in its place, it is compiled
-        anew from the text that it came from. Raises ProgramLost."""
+        """Load the program of `tool`. If the work folder lacks it or has another version, it is compiled again from the
+        stored or current source. Raises ProgramLost."""
         key = (*tool.key, tool.checksum)
         known = self._loaded.get(key)
         if known is None:
@@ -209,7 +209,7 @@ class Programs:
             return None
 
     def _compiled(self, tool: LibraryTool, profile: Profile, content: bytes) -> Program | None:
-        """None where another program comes of it."""
+        """Compile the tool again; None if the result is a different program."""
         place = tool.place
         result = self._compiler.compile_text(content, tool.file, name=place.name, bot=place.bot, profile=profile)
         for one in result.tools:

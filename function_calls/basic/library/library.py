@@ -1,4 +1,4 @@
-"""Library of the compiled scripts of one storage. Changed files are compiled in the background."""
+"""Compiled scripts of one storage. Changed files are compiled in the background."""
 
 from __future__ import annotations
 
@@ -34,43 +34,43 @@ from services.store.port import StoreError, Write
 from services.threads import Threads
 
 ToolKey = tuple[str, str]
-"""Bot and name."""
+"""Bot and tool name."""
 
 
 class Taker(NamedTuple):
-    """The file that a name belongs to."""
+    """File that owns a tool name."""
 
     source: str
     path: str
     file: str
-    """As a person is told of it."""
+    """File name for messages."""
 
 
 class Names:
-    """Who has which name."""
+    """Owners of tool names, across all libraries of a source."""
 
     def __init__(self) -> None:
         self._takers: dict[ToolKey, Taker] = {}
 
     def take(self, key: ToolKey, taker: Taker) -> Taker | None:
-        """Who else has it already; None: it is the taker's from now on."""
+        """Claim a name. Returns the owner if it is another file, otherwise None."""
         first = self._takers.setdefault(key, taker)
         return None if first[:2] == taker[:2] else first
 
     def free(self, source: str, path: str, but: Collection[ToolKey] = ()) -> None:
-        """The file has none any more but these."""
+        """Release the names of a file except those in `but`."""
         theirs = [key for key, taker in self._takers.items() if taker[:2] == (source, path)]
         for key in theirs:
             if key not in but:
                 del self._takers[key]
 
     def is_free(self, key: ToolKey) -> bool:
-        """Whether nobody has it."""
+        """Whether the name has no owner."""
         return key not in self._takers
 
 
 def taken_twice(key: ToolKey, first: str, second: str, line: int) -> Diagnostic:
-    """The fault of the second file that would be a tool which the first one is already."""
+    """Diagnostic for a second file that defines an existing tool."""
     bot, name = key
     message = f"tool {name!r} of bot {bot!r} is there twice, in {first} and in {second}; call one of them otherwise"
     return Diagnostic(second, line, 1, Code.DUPLICATE_TOOL.value, message)
@@ -83,19 +83,19 @@ Happened = Literal["added", "changed", "compiled_anew", "broken", "deleted"]
 
 
 class News:
-    """Of one library, since it was told of last."""
+    """Changes of one library since the last log entry."""
 
     def __init__(self, where: str) -> None:
-        """`where`: the scripts lie."""
+        """`where` is the location of the scripts, for the log."""
         self._where = where
         self._paths: dict[Happened, list[str]] = {}
 
     def note(self, happened: Happened, path: str) -> None:
-        """Remember it."""
+        """Record a change."""
         self._paths.setdefault(happened, []).append(path)
 
     def tell(self) -> None:
-        """Write the line; none where nothing happened."""
+        """Log the recorded changes, if any."""
         if not self._paths:
             return
         told: dict[str, object] = {}
@@ -108,7 +108,7 @@ class News:
 
 @dataclass(frozen=True, slots=True)
 class Workshop:
-    """What all libraries of a source share. Belongs to one event loop."""
+    """Services shared by all libraries of a source. Belongs to one event loop."""
 
     listing: Threads
     compiling: Compiling
@@ -121,22 +121,22 @@ class Workshop:
 
 @dataclass(frozen=True, slots=True)
 class KnownScript:
-    """What is known of one file."""
+    """State of one file."""
 
     etag: str = ""
     content_hash: str = ""
-    """Of what it was when it was compiled last."""
+    """Hash of the content that `tools` were compiled from; without tools, of the latest content."""
     tools: tuple[LibraryTool, ...] = ()
-    """What serves of it."""
+    """Active tools of the file."""
     findings: tuple[Diagnostic, ...] = ()
-    """What was said of it then."""
+    """Diagnostics of the last compilation."""
     wanted: tuple[ToolKey, ...] = ()
-    """The names of tools that it would have, were they not another file's."""
+    """Tool names that the file defines, but another file owns."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a file becomes, and what is to be written of it."""
+    """New state of a file, with the files and rows to write."""
 
     path: str
     script: KnownScript
@@ -145,7 +145,7 @@ class Outcome:
 
 
 class Outcomes:
-    """Judges what came of the files of one library."""
+    """Computes the new state of files from the results of compilation."""
 
     def __init__(self, key: str, profile: Profile, shop: Workshop) -> None:
         self._key = key
@@ -153,10 +153,10 @@ class Outcomes:
         self._shop = shop
 
     async def of(self, one: Compiled, known: KnownScript, outdated: Sequence[KeptTool]) -> Outcome:
-        """`known`: the file as it was before. `outdated`: what was kept of it by another compiler."""
+        """Return the new state. `known` is the previous one; `outdated` are rows of another compiler version."""
         path = one.place.path
         if one.is_unread:
-            # Without an etag it is read again at the next look.
+            # Without an etag the next refresh reads it again.
             return Outcome(path, replace(known, etag="", findings=one.findings))
         if one.is_known:
             rows = basic_tools.seen(self._key, path, one.etag, findings_text(known.findings))
@@ -166,7 +166,7 @@ class Outcomes:
         return await self._broken(one, known, outdated)
 
     def _whole(self, one: Compiled, known: KnownScript) -> Outcome:
-        """Of a script without errors: all of its tools serve whose names are free."""
+        """State of a script without errors: tools whose names are available become active."""
         place, taker = one.place, Taker(self._key, one.place.path, one.file)
         self._shop.names.free(self._key, place.path, but=[tool.key for tool, _ in one.tools])
         mine: list[tuple[LibraryTool, bytes]] = []
@@ -184,7 +184,7 @@ class Outcomes:
         gone = tuple(tool.definition.name for tool in known.tools if tool.definition.name not in names)
         said = findings_text(findings)
         rows = [basic_tools.deactivate(place.bot, name, self._key) for name in gone]
-        # What wants a name that another file has is looked at again at the next start.
+        # Without an etag a conflicting file is checked again at the next start.
         etag = "" if wanted else one.etag
         rows += [self._row(one, tool, said, etag) for tool in tools]
         files = (Files(place.bot, place.name, one.content, tuple(mine), gone),) if mine or not wanted else ()
@@ -206,7 +206,7 @@ class Outcomes:
         )
 
     async def _broken(self, one: Compiled, known: KnownScript, outdated: Sequence[KeptTool]) -> Outcome:
-        """Of a script with errors: what served of it goes on."""
+        """State of a script with errors: its previous tools stay active."""
         place = one.place
         if not known.tools and outdated:
             earlier = await self._recovered(one, outdated)
@@ -236,7 +236,7 @@ class Outcomes:
         return Outcome(place.path, replace(script, content_hash=one.content_hash), files, (row,))
 
     async def _recovered(self, one: Compiled, outdated: Sequence[KeptTool]) -> Outcome | None:
-        """What the file was before it was broken, compiled by this compiler from the text that is kept."""
+        """Compile the last valid version of the file from its stored source; None if there is none."""
         rows = [row for row in outdated if row.definition]
         try:
             texts = {await self._shop.kept.script_of(row.bot, row.tool_name, row.content_hash) for row in rows}
@@ -249,16 +249,16 @@ class Outcomes:
 
 
 _PATIENT_SECONDS = 5.0
-"""So long scripts are waited for before the others are told of."""
+"""Timeout for listing the storage, and for a batch of compilations until it is first exceeded."""
 _LESS_PATIENT_SECONDS = 0.5
-"""The same, behind some that took longer."""
+"""Timeout afterwards; compilations that make no progress within it continue in the background."""
 _SECONDS_WITHOUT_A_WORD = 7.0
 _AT_ONCE = 100
-"""So many scripts are compiled before what came of them is written."""
+"""Batch size of compilation; results are written after each batch."""
 
 
 class ScriptLibrary:
-    """The scripts of one entry of the settings."""
+    """Scripts of one configured storage."""
 
     def __init__(
         self,
@@ -271,9 +271,9 @@ class ScriptLibrary:
         shop: Workshop,
         tell: Callable[[], None],
     ) -> None:
-        """`key` is that under which its tools are kept; `where`, what faults of the storage are told of. `bot`: whose
-        the scripts are that lie in no folder of a bot. `bots`: those that there are. `tell` is called when there is
-        something new that nobody waits for."""
+        """`key` identifies the library's rows; `where` is the storage's name in diagnostics. `bot` owns the scripts
+        outside of bot folders; `bots` are the configured ones. `tell` is the callback for changes outside of an awaited
+        refresh."""
         self.key = key
         self._where = where
         self._bot = bot
@@ -287,35 +287,35 @@ class ScriptLibrary:
         self._scripts: dict[str, KnownScript] = {}
         self._order: tuple[str, ...] = ()
         self._outdated: dict[str, list[KeptTool]] = {}
-        """What was kept of files by another compiler, or is to be compiled anew."""
+        """Rows by path that were written by another compiler version or must be compiled again."""
         self._running: dict[str, tuple[str, asyncio.Task[Compiled]]] = {}
-        """What is being read, with its etag, because it takes long."""
+        """Etag and task of compilations in progress, by path."""
         self._settling: set[asyncio.Task[None]] = set()
         self._problems: tuple[Diagnostic, ...] = ()
-        """With the storage and with what is written."""
+        """Problems of the storage and of writing."""
         self._strangers: tuple[Diagnostic, ...] = ()
-        """Scripts of bots that there are not."""
+        """Warnings about scripts of unknown bots."""
         self._has_looked = False
         self._news = News(where)
 
-    # What there is
+    # Current state
 
     @property
     def tools(self) -> Iterator[LibraryTool]:
-        """What serves, in the order of the files."""
+        """Active tools in the order of their files."""
         for path in self._order:
             yield from self._scripts[path].tools if path in self._scripts else ()
 
     @property
     def findings(self) -> Iterator[Diagnostic]:
-        """All that was said of the files, warnings too."""
+        """Diagnostics of all files, including warnings."""
         yield from self._strangers
         for path in self._order:
             yield from self._scripts[path].findings if path in self._scripts else ()
 
     @property
     def faults(self) -> Iterator[Diagnostic]:
-        """What cannot be used, and why."""
+        """Diagnostics of everything that cannot be used."""
         yield from self._problems
         yield from self._strangers
         for path in self._order:
@@ -331,14 +331,14 @@ class ScriptLibrary:
             )
 
     async def program(self, tool: LibraryTool) -> Program:
-        """The program of one of `tools`. Raises ProgramLost."""
+        """Load the program of one of `tools`. Raises ProgramLost."""
         storage = self._storage()
         return await self._shop.programs.load(tool, self._profile, lambda: storage.read(tool.place.path))
 
-    # How it comes there
+    # Loading and refreshing
 
     def restore(self, rows: Iterable[KeptTool]) -> list[Write]:
-        """Take up what was kept under `key`, without reading any file of the storage; what is to be written of it."""
+        """Restore tools from the rows of `key`, without reading the storage. Returns the rows to write."""
         by_path: dict[str, list[KeptTool]] = {}
         writes: list[Write] = []
         for row in rows:
@@ -350,7 +350,7 @@ class ScriptLibrary:
                 writes.append(basic_tools.deactivate(row.bot, row.tool_name, self.key))
         prefix = self._shop.compiling.prefix(self._profile)
         for path, rows_of_path in by_path.items():
-            # A file that is a tool by now is not what it was before that.
+            # Rows of errors are obsolete once the file has tools.
             kept = [row for row in rows_of_path if row.definition] or rows_of_path
             place = place_of(path, self._bot)
             if place is None or not all(row.content_hash.startswith(prefix) for row in kept):
@@ -363,7 +363,7 @@ class ScriptLibrary:
         return writes
 
     def _restored(self, place: ScriptPlace, rows: Sequence[KeptTool]) -> KnownScript:
-        """Raises NotKept."""
+        """Restore one file. Raises NotKept."""
         tools = tuple(kept_tool(row, place) for row in rows if row.definition)
         file = tools[0].file if tools else self._storage().place(place.path)
         for tool in tools:
@@ -372,8 +372,8 @@ class ScriptLibrary:
         return KnownScript(first.etag, first.content_hash, tools, kept_findings(first.findings, file))
 
     async def refresh(self, again: Collection[str] = ()) -> None:
-        """Look what there is now, and compile what has changed, and the files `again`. Returns when that is done; what
-        takes longer than some seconds is told of by `tell`."""
+        """List the storage, and compile changed files and the files in `again`. Slow files continue in the background
+        after some seconds; `tell` is called when they are done."""
         async with self._turn:
             storage = self._storage()
             listed = await self._listed(storage)
@@ -390,26 +390,26 @@ class ScriptLibrary:
             self._news.tell()
 
     async def refresh_names(self) -> None:
-        """Compile those again which would have names that are free by now."""
+        """Compile the files again whose conflicting names have become available."""
         free = self._shop.names.is_free
         again = [path for path, script in self._scripts.items() if any(map(free, script.wanted))]
         if again:
             await self.refresh(again)
 
     async def finish(self) -> None:
-        """Return when nothing is being read any more."""
+        """Wait for all background compilations."""
         while self._running or self._settling:
             await asyncio.wait([*(task for _, task in self._running.values()), *self._settling])
             await asyncio.sleep(0)
 
     def close(self) -> None:
-        """Wait for nothing any more."""
+        """Cancel all background compilations."""
         for task in (*(task for _, task in self._running.values()), *self._settling):
             task.cancel()
         self._running.clear()
 
     async def _listed(self, storage: Storage) -> Mapping[str, str] | None:
-        """The etags; None where the storage cannot say. Then nothing has gone that cannot be looked at."""
+        """Etags by path. None if the storage fails or is slow; then no file counts as deleted."""
         task = asyncio.create_task(self._shop.listing.run(storage.list))
         if not await self._is_done_soon([task], _PATIENT_SECONDS):
             task.cancel()
@@ -424,7 +424,7 @@ class ScriptLibrary:
         return listed
 
     def _places(self, storage: Storage, listed: Mapping[str, str]) -> dict[str, tuple[ScriptPlace, str]]:
-        """The scripts among the files, without those of bots that there are not."""
+        """The scripts among the files, except those of unknown bots."""
         found: dict[str, tuple[ScriptPlace, str]] = {}
         strangers: dict[str, list[str]] = {}
         for path, etag in listed.items():
@@ -448,7 +448,7 @@ class ScriptLibrary:
         return path not in self._scripts or self._scripts[path].etag != etag
 
     async def _drop(self, gone: Collection[str]) -> None:
-        """Forget files that are there no more."""
+        """Remove deleted files."""
         files: list[Files] = []
         rows: list[Write] = []
         for path in gone:
@@ -465,7 +465,7 @@ class ScriptLibrary:
         await self._write(files, rows)
 
     async def _compile(self, storage: Storage, changed: Sequence[tuple[ScriptPlace, str]]) -> None:
-        """Compile these; some after others, and while some are compiled, those before them are written."""
+        """Compile these files in batches; each batch is written while the next one is compiled."""
         patience, told_at = _PATIENT_SECONDS, self._shop.clock.monotonic()
         writing: asyncio.Task[None] | None = None
         try:
@@ -478,7 +478,7 @@ class ScriptLibrary:
                     self._tell()
                     told_at = self._shop.clock.monotonic()
             if len(changed) > _AT_ONCE:
-                # They serve as soon as they can: some disks take longer for thousands of files than this took.
+                # Publish before writing: thousands of files can take a disk longer than their compilation.
                 self._tell()
             if writing is not None:
                 await writing
@@ -487,7 +487,7 @@ class ScriptLibrary:
                 writing.cancel()
 
     def _ended(self, tasks: Sequence[tuple[str, asyncio.Task[Compiled]]]) -> list[Compiled]:
-        """What came of those that have ended; the others are taken when they do."""
+        """Results of completed tasks; the others are taken by a callback later."""
         done: list[Compiled] = []
         for path, task in tasks:
             if task.done():
@@ -498,12 +498,11 @@ class ScriptLibrary:
         return done
 
     async def _wait(self, tasks: Collection[asyncio.Task[Any]], patience: float) -> float:
-        """Return when all have ended, or nothing ends any more for as long as `patience` says; the patience that is
-        left."""
+        """Wait until all tasks are done, or none completes within `patience` seconds. Returns the patience left."""
         waiting = list(tasks)
         while not await self._is_done_soon(waiting, patience):
             patience = _LESS_PATIENT_SECONDS
-            # Behind those that hang there may be others that would not.
+            # Replace hanging threads, so that queued files can proceed.
             self._shop.compiling.crew.relieve()
             left = [task for task in waiting if not task.done()]
             if len(left) == len(waiting):
@@ -516,7 +515,7 @@ class ScriptLibrary:
         if path in self._running:
             self._running.pop(path)[1].cancel()
         known = self._scripts.get(path, KnownScript())
-        # While the daemon runs, another etag means another edition even of the same text.
+        # While the daemon runs, a new etag forces compilation even if the text is the same.
         content_hash = "" if self._has_looked else known.content_hash
         task = asyncio.create_task(self._read(storage, place, etag, content_hash), name=f"script {path}")
         self._running[path] = (etag, task)
@@ -525,13 +524,13 @@ class ScriptLibrary:
     async def _read(self, storage: Storage, place: ScriptPlace, etag: str, known: str) -> Compiled:
         try:
             return await self._shop.compiling.compiled(storage, place, etag, self._profile, known)
-        except Exception as error:  # noqa: BLE001 - a fault of the compiler, or a stranger's storage: the others go on
+        except Exception as error:  # noqa: BLE001 - a bug of the compiler or of custom storage must not stop the others
             _log.error("script_not_compiled", path=place.path, exc_info=error)
             found = problem_at(place.path, f"it cannot be compiled, which is no fault of the script: {told(error)}")
             return Compiled(place, etag, place.path, findings=(found,), is_unread=True)
 
     async def _is_done_soon(self, tasks: Collection[asyncio.Task[Any]], seconds: float) -> bool:
-        """Whether all of them end within so many seconds."""
+        """Whether all tasks complete within `seconds`."""
         if not tasks:
             return True
         whole = asyncio.create_task(asyncio.wait(tasks))
@@ -544,7 +543,7 @@ class ScriptLibrary:
             timer.cancel()
 
     def _is_over(self, path: str, task: asyncio.Task[Compiled]) -> None:
-        """What took long has ended."""
+        """Callback of a background compilation."""
         if task.cancelled() or self._running.get(path, ("", None))[1] is not task:
             return
         settling = asyncio.create_task(self._settle(path, task))
@@ -562,7 +561,7 @@ class ScriptLibrary:
         self._tell()
 
     async def _taken(self, compiled: Sequence[Compiled]) -> tuple[list[Files], list[Write]]:
-        """Let what was compiled serve; what is to be written of it."""
+        """Activate compiled scripts. Returns the files and rows to write."""
         files: list[Files] = []
         rows: list[Write] = []
         for one in compiled:
@@ -579,7 +578,7 @@ class ScriptLibrary:
     async def _write_behind(
         self, before: asyncio.Task[None] | None, files: Sequence[Files], rows: Sequence[Write]
     ) -> None:
-        """Write what is behind what `before` writes."""
+        """Write after the task `before` has finished."""
         if before is not None:
             await before
         await self._write(files, rows)
@@ -591,7 +590,7 @@ class ScriptLibrary:
 
 
 def _happened(one: Compiled, known: KnownScript, *, is_outdated: bool) -> Happened:
-    """What was done with a file that was `known` like this before."""
+    """Change to log for a compiled file; `known` is its previous state."""
     if not one.tools:
         return "broken"
     if is_outdated or known.content_hash == one.content_hash:

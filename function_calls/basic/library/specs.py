@@ -1,4 +1,4 @@
-"""From a tool of the library to its FunctionSpec, and arguments as people write them."""
+"""FunctionSpecs of compiled tools, and conversion of arguments in natural language."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ _KINDS: Mapping[str, str] = {
     "percent": "percent", "date": "date", "time": "hour", "hour": "hour", "datetime": "datetime", "email": "email",
     "phone": "mobile", "mobile": "mobile", "url": "url", "uuid": "uuid", "zipcode": "zipcode",
 }  # fmt: skip
-"""The kind of HEAR that each type of a parameter is read as."""
+"""Kind of HEAR that parses natural-language input, by parameter type."""
 
 
 class ReadsSaid(Protocol):
-    """Understands what people say."""
+    """Parser of natural-language values."""
 
     def heard(self, kind: str, text: str, profile: ChatProfile) -> JsonValue:
-        """What `text` means as a kind of HEAR in a chat. Raises ValueError."""
+        """Parse `text` as a kind of HEAR. Raises ValueError."""
 
 
 def kind_of(parameter: ParamDecl) -> str:
-    """The kind of HEAR that people's words for this parameter are read as; empty where they are taken as they stand."""
+    """Kind of HEAR for natural-language input of this parameter; empty if there is none."""
     return "" if parameter.choices else _KINDS.get(parameter.type, "")
 
 
 def said(
     raw: Mapping[str, Any], parameters: Sequence[ParamDecl], reads: ReadsSaid, profile: ChatProfile
 ) -> dict[str, Any]:
-    """`raw` with what people have said in their words as the schema wants it; what already is, and what nobody
-    understands, as it stands."""
+    """Convert natural-language arguments to the types of the schema. Valid and unparsable values are returned
+    unchanged."""
     return {**raw, **{one.name: _read(raw[one.name], one, reads, profile) for one in parameters if one.name in raw}}
 
 
@@ -62,31 +62,31 @@ def _read(value: Any, parameter: ParamDecl, reads: ReadsSaid, profile: ChatProfi
 
 
 TAG = "basic"
-"""Borne by every function that is a script, for rules that speak of all of them."""
+"""Tag of every script function, for rules that apply to all scripts."""
 KEYWORDS = "keywords"
-"""In the metadata of a script: those of the host that it may want, by their names."""
+"""Metadata key for the host keywords that a script may use."""
 LoadProgram = Callable[[], Awaitable[Program]]
 
 
 class Runs(ReadsSaid, Protocol):
-    """How scripts are run."""
+    """Interface to the script runtime."""
 
     def handler(self, tool: LibraryTool, load: LoadProgram, source: BasicSource) -> Handler:
-        """What runs `tool`, whose program `load` gives, of that entry of the settings."""
+        """Handler that runs `tool`, a script of this config entry; `load` returns its program."""
 
     def effect_of(self, keywords: Iterable[str]) -> Effect:
-        """What a script with these keywords does to the world."""
+        """Effect of a script with these keywords."""
 
     def touches_of(self, keywords: Iterable[str]) -> frozenset[Touch]:
-        """What it touches."""
+        """Data labels of a script with these keywords."""
 
     def seconds_of(self, keywords: Iterable[str]) -> float:
-        """How long a run of it may take."""
+        """Timeout in seconds of a script with these keywords."""
 
 
 class ArgumentsLater:
-    """Reads arguments by a schema that is known to be usable. What reads them is made when the first ones come: of a
-    thousand scripts few are called. What people say in their words is read as what the script declares."""
+    """Argument parser for a valid schema. The validator is created at the first call, since few of many scripts are
+    called. Natural-language values are converted to the declared types."""
 
     def __init__(self, schema: JsonObject, parameters: Sequence[ParamDecl], reads: ReadsSaid) -> None:
         self._schema = schema
@@ -95,7 +95,7 @@ class ArgumentsLater:
         self._made: SchemaArguments | None = None
 
     def parse(self, raw: Mapping[str, Any]) -> Any:
-        """The arguments with defaults filled in. Raises ArgumentError."""
+        """Validate arguments and fill in defaults. Raises ArgumentError."""
         if self._made is None:
             self._made = SchemaArguments(self._schema)
         try:
@@ -113,12 +113,12 @@ class ArgumentsLater:
         return said(raw, self._parameters, self._reads, profile)
 
     def dump(self, arguments: Any) -> JsonObject:
-        """The same, in a dict of its own."""
+        """Return the arguments as a new dict."""
         return dict(arguments)
 
 
 def spec_of(tool: LibraryTool, load: LoadProgram, source: BasicSource, runs: Runs) -> FunctionSpec:
-    """The function. Raises DefinitionError."""
+    """Build the FunctionSpec of a tool. Raises DefinitionError."""
     definition = tool.definition
     parameters = definition.schema()
     is_session = bool(definition.metadata.get(BEGINS_CHATS))
@@ -130,7 +130,7 @@ def spec_of(tool: LibraryTool, load: LoadProgram, source: BasicSource, runs: Run
         "tags": [TAG],
         "metadata": {**definition.metadata, KEYWORDS: list(tool.keywords)},
     }
-    # Nobody calls what begins a conversation.
+    # Scripts that begin conversations are not callable.
     options |= {"offered_to": []} if is_session else {"commands": [definition.name]}
     spec = build_spec(
         name=definition.name,
@@ -143,6 +143,6 @@ def spec_of(tool: LibraryTool, load: LoadProgram, source: BasicSource, runs: Run
         version=tool.digest,
     )
     if len(definition.parameters) == 1 and kind_of(definition.parameters[0]):
-        # `3 pm` and `12,50 €` are more than one word.
+        # Accept the rest of the line: `3 pm` and `12,50 €` contain spaces.
         return replace(spec, command=replace(spec.command, line=definition.parameters[0].name))
     return spec
