@@ -305,7 +305,7 @@ def _text_of_parts(run: Running, stack: Stack, _: JsonValue) -> None:
 
 
 def _filter(run: Running, stack: Stack, _: JsonValue) -> None:
-    """Convert parts to the keyword's argument: plain text if all parts are values, or all are the author's."""
+    """Convert parts to a filter; to a plain value if no part is a value, or none is author text."""
     parts = stack.pop()
     values = [part for part in parts if type(part) is list]
     own = "".join(part for part in parts if type(part) is str)

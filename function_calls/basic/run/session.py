@@ -162,7 +162,7 @@ SUGGESTIONS = "suggestions"
 _MOST_IN_A_ROW = 5
 """A longer sequence of messages is joined into one, with a line for each."""
 MOST_MESSAGES = 100
-"""Limit per run on messages to one member or with attachments, which are sent separately."""
+"""Limit per run on messages that are not plain text for the whole chat; each is sent separately."""
 
 
 class SaidSoFar:
