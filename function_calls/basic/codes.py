@@ -14,16 +14,16 @@ _LONG_NAME = re.compile(rf"\w{{{_LONGEST_NAME + 1},}}")
 
 
 class Profile(StrEnum):
-    """Which scripts are allowed."""
+    """Language profile: which scripts are accepted."""
 
     STRICT = "strict"
-    """What the documents of the language say: parameters at the start, three types, all required, all described."""
+    """The documented language: parameters at the start, three types, all of them required and described."""
     EXTENDED = "extended"
-    """What real scripts need."""
+    """The language that existing scripts use."""
 
 
 class Code(StrEnum):
-    """Found when a script is read."""
+    """Compile-time problems."""
 
     UNREADABLE = "basic.unreadable"
     TOO_LONG = "basic.too_long"
@@ -57,22 +57,22 @@ class Code(StrEnum):
 
 
 class ScriptProblem(NamedTuple):
-    """One fault of a script."""
+    """One problem of a script."""
 
     at: At
     code: Code
     message: str
-    """What is wrong and what is allowed, for the author."""
+    """The problem and the permitted forms, for the script's author."""
     severity: Severity = "error"
 
     def diagnostic(self, file: str) -> Diagnostic:
-        """The same, of this file."""
+        """The problem as a diagnostic of `file`; names of more than 60 characters are shortened."""
         message = _LONG_NAME.sub(lambda name: f"{name[0][:_LONGEST_NAME]}…", self.message)
         return Diagnostic(file, self.at.line, self.at.column, self.code.value, message, self.severity)
 
 
 class ScriptError(Exception):
-    """Raised while a script is read: what stands here cannot be understood."""
+    """Raised by the lexer, parser and compiler for source that cannot be understood."""
 
     def __init__(self, at: At, code: Code, message: str) -> None:
         super().__init__(message)
@@ -80,7 +80,7 @@ class ScriptError(Exception):
 
 
 class RunCode(StrEnum):
-    """Why a run stopped. `config/texts/` has a sentence for each: `basic.stopped.<code>`."""
+    """Reason why a run stopped. `config/texts/` has a sentence for each: `basic.stopped.<code>`."""
 
     STEPS = "steps"
     TIME = "time"
@@ -108,15 +108,15 @@ CATCHABLE = frozenset(RunCode) - {
     RunCode.OUTPUT,
     RunCode.UNKNOWN_OUTCOME,
 }
-"""What ON ERROR of a script holds. A limit ends the run whatever the script says, and so does an effect of which nobody
-knows whether it happened: the chat has to hear of it."""
+"""Errors that ON ERROR handles. Limits always end the run, and so does an effect with unknown outcome, which has to be
+reported to the chat."""
 
 
 class RunError(Exception):
-    """Raised by an operation, a function of the language or a keyword: the statement cannot be done."""
+    """Runtime error of an operation, a function or a keyword."""
 
     def __init__(self, code: RunCode, detail: str = "") -> None:
         super().__init__(detail or code.value)
         self.code = code
         self.detail = detail
-        """What exactly, in our own words or the script's: never a stranger's. Shown to people."""
+        """Details in our words or the script's, never in a stranger's. Shown to people."""

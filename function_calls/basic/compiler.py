@@ -1,4 +1,4 @@
-"""Compiler: from a script to its tools with definitions and programs, or all its errors."""
+"""Compiler: script source to tool definitions and programs, or to all its errors."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ from services.refs import JsonObject
 
 LONGEST_NAME = 64
 PROVIDER_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
-"""What providers of models take for the name of a function."""
+"""Function names that model providers accept."""
 _OTHER = re.compile(r"[^\w-]+")
 _WORDS = re.compile(r"[a-z0-9]+")
 _LITTLE = frozenset(
@@ -67,7 +67,7 @@ _FIRST = At(1, 1)
 
 
 def stem_of(name: str) -> str:
-    """A file's name without its folders and `.bas`."""
+    """The file's name without folders and `.bas`."""
     file = PurePosixPath(name.replace("\\", "/")).name
     return file[:-4] if file.lower().endswith(".bas") else file
 
@@ -75,7 +75,7 @@ def stem_of(name: str) -> str:
 def tool_name(
     written: str, profile: Profile, at: At = _FIRST, what: str = "the file's name"
 ) -> tuple[str, ScriptProblem | None]:
-    """The tool's name, and what is to be said of it. An error: no tool can have this name."""
+    """The tool's name, and a problem with it or None. If the problem is an error, the name is empty."""
     if PROVIDER_NAME.fullmatch(written):
         return written, None
     allowed = f"a tool's name has 1 to {LONGEST_NAME} of the letters A-Z and a-z, digits, `_` and `-`"
@@ -98,8 +98,8 @@ def tool_name(
 
 
 def name_among(file: str, number: int, description: str) -> str:
-    """The name of one of several tools of a file that names none of them: the file's and the first words of the
-    description, which stays when another is put before it; else the file's and its number, from 1."""
+    """Name of an unnamed tool in a file with several: the file's name and the first words of the description, so that
+    it does not change when tools are inserted; else the file's name and `number`, from 1."""
     words = [word for word in _WORDS.findall(description.lower()) if word not in _LITTLE][:_MOST_WORDS]
     while words and len(name := "_".join([file, *words])) > LONGEST_NAME:
         words.pop()
@@ -107,13 +107,13 @@ def name_among(file: str, number: int, description: str) -> str:
 
 
 def in_words(name: str) -> str:
-    """A name as a sentence would have it: `get-price` is `Get price`."""
+    """A name as words: `get-price` becomes `Get price`."""
     words = " ".join(re.split(r"[\s_-]+", name)).strip()
     return words[:1].upper() + words[1:]
 
 
 SESSION_SCRIPT = "start"
-"""The script of this name runs when a conversation starts."""
+"""Name of the script that runs when a conversation starts."""
 _CLOCK = "SET SCHEDULE"
 _MOST_DERIVED = 300
 _DECORATION = re.compile(r"^[^\w]+|[=*#_~-]{3,}")
@@ -127,11 +127,10 @@ def definitions_of(
     bot: str = "default",
     source_file: str = "",
 ) -> tuple[list[ToolDefinition], list[ScriptProblem]]:
-    """The definitions of the script's tools, each naming its unit, and what is wrong with them. `name` is that of its
-    file. A unit with an error has no definition; the others have. A script without PARAM is a tool without parameters,
-    and several tools of a file are named by it and the first words of their descriptions, where it does not name them.
-    `start.bas` is marked `session` in its metadata and needs no description, and in the extended profile a script that
-    runs by the clock needs none."""
+    """Tool definitions of the script's units, and their problems. `name` is the file's name. A unit with errors has no
+    definition; the other units do. A script without PARAM is a tool without parameters; unnamed tools of a file with
+    several are named by `name_among`. `start.bas` is marked `session` in its metadata and needs no description; in the
+    extended profile a script that only runs on a schedule needs none either."""
     stem = stem_of(name)
     file_name, named = tool_name(stem, profile)
     faults = [named] if named is not None else []
@@ -157,7 +156,7 @@ def definitions_of(
 
 
 def _names(units: Sequence[Unit], file_name: str, profile: Profile, faults: list[ScriptProblem]) -> list[str]:
-    """The names of the tools, in order; empty for one that can have none."""
+    """Tool names in order; empty if a unit has no valid name."""
     names: list[str] = []
     taken: dict[str, Unit] = {}
     for number, unit in enumerate(units, start=1):
@@ -179,7 +178,7 @@ def _names(units: Sequence[Unit], file_name: str, profile: Profile, faults: list
 
 
 def _description(unit: Unit, name: str, profile: Profile, *, is_needed: bool) -> tuple[str, list[ScriptProblem]]:
-    """What the tool does: as it says, else by the comment above it, else by its name."""
+    """The tool's description: DESCRIPTION, else the comment above it, else its name in words."""
     if unit.description.strip():
         return unit.description.strip(), []
     derived = _told_by(unit.comment) or in_words(name)
@@ -195,13 +194,13 @@ def _description(unit: Unit, name: str, profile: Profile, *, is_needed: bool) ->
 
 
 def _is_for_the_clock(unit: Unit) -> bool:
-    """Whether it sets when it runs and takes nothing: then nobody has to find it by what it does."""
+    """Whether the unit sets its own schedule and takes no parameters, so that no model has to choose it."""
     wants = (one.expression for one in unit.body if isinstance(one, Evaluate))
     return not unit.params and any(isinstance(one, Want) and one.keyword == _CLOCK for one in wants)
 
 
 def _told_by(comment: str) -> str:
-    """The words of comment lines, without what only decorates them, cut between words where they are many."""
+    """Text of comment lines without decoration, cut between words after 300 characters."""
     lines = (_DECORATION.sub("", line).strip() for line in comment.splitlines())
     text = " ".join(line for line in lines if line)
     if len(text) <= _MOST_DERIVED:
@@ -214,11 +213,11 @@ _PARTS = {
     node: tuple(field.name for field in fields(node) if field.name not in ("at", "name", "operator"))
     for node in (Script, Unit, *get_args(Expression), *get_args(Statement), Case)
 }
-"""What may be read below a node, by its type."""
+"""Child fields of each node type."""
 _NONE: Mapping[str, str] = MappingProxyType({})
 _NEAR = 0.75
 _MOST_HINTS = 20
-"""Finding what a name nearly is takes long where there are many."""
+"""Limit on suggestions: searching for similar names is slow."""
 
 
 def lints_of(
@@ -228,12 +227,12 @@ def lints_of(
     functions: Collection[str] = (),
     usages: Mapping[str, str] = _NONE,
 ) -> list[ScriptProblem]:
-    """Names that say nothing, parameters without an example and variables that nothing sets, in the order of their
-    places. Only for a script that was read without error: what sets a variable may stand in a line that was not.
-    `variables`: those that the configuration of the bot sets, such as `x` of `param-x`; `functions`: what may be
-    called without parentheses; `usages`: how the keywords of one word are written that need something, by their names
-    in lower case. Where no variable is called so, such a name for a value is an error: the keyword was meant. What a
-    description lacks `definitions_of` tells."""
+    """Unclear names, parameters without an example, and variables that are never set, in source order. Requires a
+    script without errors, since a line with errors may set a variable.
+
+    `variables`: set by the bot's configuration, such as `x` for `param-x`. `functions`: callable without parentheses.
+    `usages`: forms of one-word keywords with arguments, by lower-case name; reading such a name without a variable of
+    that name is an error. Missing descriptions are reported by `definitions_of`."""
     known = {name.lower() for name in (*variables, *functions)} | SESSION_VARIABLES
     used = _Use()
     used.note(script)
@@ -245,7 +244,7 @@ def lints_of(
 
 
 def lints_of_a_half(script: Script) -> list[ScriptProblem]:
-    """What can be told of a script as well that was read with errors: of its parameters."""
+    """Lints that are reliable for a script with errors: those of its parameters."""
     faults = [fault for unit in script.units for param in unit.params for fault in _of_param(param)]
     return sorted(faults, key=lambda fault: fault.at)
 
@@ -278,7 +277,7 @@ def _unknown(used: _Use, known: set[str], params: set[str], usages: Mapping[str,
 
 
 def _slips(used: _Use, known: set[str], params: set[str]) -> Iterator[ScriptProblem]:
-    """What UPDATE takes for a column, and is written nearly as a variable is."""
+    """Names that UPDATE reads as columns but that resemble a variable."""
     there = used.written | params
     for name, node in used.copied.items():
         near = difflib.get_close_matches(name, sorted(there), n=1, cutoff=_NEAR) if name not in there | known else ()
@@ -288,7 +287,7 @@ def _slips(used: _Use, known: set[str], params: set[str]) -> Iterator[ScriptProb
 
 
 def _no_kind(name: str, variables: Collection[str]) -> str:
-    """Of the word in `HEAR answer AS word`: it can name a kind, or a variable that holds what may be chosen."""
+    """Message for an unknown word in `HEAR answer AS word`: neither a kind nor a variable with choices."""
     near = difflib.get_close_matches(name, (*type_names(), *variables), n=1, cutoff=_NEAR)
     hint = (
         f"; did you mean {near[0].upper()}?"
@@ -299,19 +298,19 @@ def _no_kind(name: str, variables: Collection[str]) -> str:
 
 
 class _Use:
-    """Which variables nodes read and write."""
+    """Variables that nodes read and write."""
 
     def __init__(self) -> None:
         self.read: dict[str, Name] = {}
-        """Each where it is read first."""
+        """First read of each variable."""
         self.written: set[str] = set()
         self.copied: dict[str, Name] = {}
-        """What UPDATE gives a column alone, each where it stands first."""
+        """First use of each name that UPDATE assigns to a column by itself."""
         self.heard_as: set[str] = set()
-        """Single words behind the AS of a HEAR."""
+        """Single words after the AS of a HEAR."""
 
     def note(self, node: object) -> None:
-        """Take in a node with all below it. A loop, since scripts may be long."""
+        """Collect from a node and all its descendants. Iterative, since scripts may be long."""
         left = [node]
         while left:
             one = left.pop()
@@ -325,12 +324,12 @@ class _Use:
                 left += self._below(one)
 
     def _below(self, node: object) -> list[object]:
-        """What is read below `node`; what it writes is noted."""
+        """Descendants of `node` that are read; variables that it writes are recorded."""
         if isinstance(node, Want) and node.keyword == "HEAR":
             lists = [value.items for _, value in node.arguments if isinstance(value, ListOf)]
             self.heard_as |= {one.name for items in lists if len(items) == 1 for one in items if isinstance(one, Name)}
         elif isinstance(node, OfRow):
-            # A name in it that nothing sets is a column; one that stands alone may be a slip as well.
+            # An unset name in it is a column; a name by itself may also be a typo.
             if isinstance(node.value, Name):
                 self.copied.setdefault(node.value.name, node.value)
             return [one for one in nodes_in((node.value,)) if isinstance(one, Want)]
@@ -345,7 +344,7 @@ class _Use:
         return [getattr(node, name) for name in _PARTS[type(node)]]
 
     def _indexes(self, target: Target) -> list[object]:
-        """What is read to find what is written: `list[i] = 1` reads `i`."""
+        """Expressions read to locate the target: `list[i] = 1` reads `i`."""
         read: list[object] = []
         of: object = target
         while isinstance(of, Member | Index):
@@ -359,15 +358,15 @@ class _Use:
 
 
 Arity = tuple[int, int | None]
-"""The fewest and the most arguments; None: any number."""
+"""Minimum and maximum number of arguments; a maximum of None is unlimited."""
 _MOST_FINDINGS = 200
-"""Errors, and as many warnings, that are told of one script."""
+"""Limit on reported errors of a script, and on warnings."""
 _BOM = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True, slots=True)
 class CompiledTool:
-    """What a model is told of a tool, and what runs."""
+    """A tool's definition for models and its program."""
 
     definition: ToolDefinition
     program: Program
@@ -375,38 +374,38 @@ class CompiledTool:
 
 @dataclass(frozen=True, slots=True)
 class CompilationResult:
-    """What came of one script."""
+    """Result of compiling one script."""
 
     tools: tuple[CompiledTool, ...] = ()
-    """Empty where there are errors: half a script would do half of what it says."""
+    """Empty if there are errors: part of a script is never run."""
     diagnostics: tuple[Diagnostic, ...] = ()
-    """Errors and warnings, in the order of the file."""
+    """Errors and warnings in source order."""
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:
-        """What makes the script unusable."""
+        """Diagnostics that make the script unusable."""
         return tuple(one for one in self.diagnostics if one.severity == "error")
 
     @property
     def warnings(self) -> tuple[Diagnostic, ...]:
-        """What its author should look at."""
+        """Warnings for the author."""
         return tuple(one for one in self.diagnostics if one.severity != "error")
 
 
 @dataclass(slots=True)
 class BasicCompiler:
-    """Compiles one script at a time; any number of threads may use it at once."""
+    """Compiles scripts; thread-safe."""
 
     forms: Forms
-    """Of the keywords that scripts may use."""
+    """Forms of the available keywords."""
     functions: Mapping[str, Arity]
-    """The functions of the language, by their names in lower case."""
+    """Functions of the language, by lower-case name."""
     source_bytes: int = 64 * 1024
-    """The longest script."""
+    """Size limit of a script."""
     spellings: tuple[str, ...] = ()
-    """The forms as they are declared."""
+    """The declared spelling of the forms."""
     compilations: int = field(default=0, init=False)
-    """How many scripts were read so far."""
+    """Number of compilations so far."""
     _counting: Lock = field(default_factory=Lock, init=False, repr=False)
 
     def compile(
@@ -418,8 +417,8 @@ class BasicCompiler:
         profile: Profile = Profile.EXTENDED,
         variables: Collection[str] = (),
     ) -> CompilationResult:
-        """The tools of the file. Without `name` they are called as the file is. `variables`: those that scripts of the
-        bot find set. A file that cannot be read is an error of the result; nothing is raised."""
+        """Compile a file. `name` defaults to the file's name. `variables`: set by the bot's configuration. An
+        unreadable file is an error in the result; nothing is raised."""
         try:
             content = path.read_bytes()
         except OSError as error:
@@ -441,7 +440,7 @@ class BasicCompiler:
         profile: Profile = Profile.EXTENDED,
         variables: Collection[str] = (),
     ) -> CompilationResult:
-        """The same of a text, or of the bytes of a file. `file` is what its faults are told of."""
+        """Compile a text or the bytes of a file. `file` is the path in diagnostics."""
         with self._counting:
             self.compilations += 1
         content = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
@@ -451,11 +450,11 @@ class BasicCompiler:
             found = list(parsed.faults)
             definitions, faults = definitions_of(parsed.script, name, profile, bot=bot, source_file=file)
             if _has_errors(parsed.faults):
-                # A line that could not be read may be the one that is missing.
+                # The line with the error may be the DESCRIPTION.
                 faults = [one for one in faults if one.code is not Code.MISSING_DESCRIPTION]
             found += faults
             if _has_errors(found):
-                # Of half a script it cannot be told which variables nothing sets.
+                # Unset variables cannot be determined in a script with errors.
                 found += lints_of_a_half(parsed.script)
             else:
                 alone = [name for name, (fewest, _) in self.functions.items() if not fewest]
@@ -466,7 +465,7 @@ class BasicCompiler:
         return _result(tools, found, file)
 
     def _text(self, content: bytes) -> str:
-        """What stands in the file. Raises ScriptError."""
+        """The decoded source. Raises ScriptError."""
         if len(content) > self.source_bytes:
             told = (
                 f"the script has {len(content):,} bytes, but {self.source_bytes:,} are allowed: divide it into several"
@@ -485,7 +484,7 @@ class BasicCompiler:
     def _tools(
         self, script: Script, definitions: Sequence[ToolDefinition], found: list[ScriptProblem]
     ) -> tuple[CompiledTool, ...]:
-        """Of a script without errors. What only its code shows to be wrong is added to `found`."""
+        """Programs of a script without errors. Errors of code generation are added to `found`."""
         tools: list[CompiledTool] = []
         for definition in definitions:
             try:
@@ -495,11 +494,11 @@ class BasicCompiler:
         return () if _has_errors(found) else tuple(tools)
 
     def digest(self) -> str:
-        """Of all that decides what a text becomes, beside the text: another one means that nothing that was compiled
-        before may be used."""
+        """Digest of everything but the source that determines the result; programs with another digest are not
+        reused."""
         summed = hashlib.sha256(repr((self.source_bytes, sorted(self.functions.items()), self.spellings)).encode())
         for folder in function_calls.basic.__path__:
-            # The files of the compiler itself, so that no release with another one trusts what this one has made.
+            # Includes the compiler's own source files, so that a new release recompiles everything.
             for file in sorted(Path(folder).rglob("*.py")):
                 summed.update(file.read_bytes())
         return summed.hexdigest()[:32]
@@ -513,6 +512,6 @@ def _result(tools: tuple[CompiledTool, ...], found: Iterable[ScriptProblem], fil
     diagnostics = Diagnostics(one.diagnostic(file) for one in found).in_order()
     errors = [one for one in diagnostics if one.severity == "error"]
     warnings = [one for one in diagnostics if one.severity != "error"]
-    # Nobody reads thousands, and whoever shows them should not have to count.
+    # Limited here, so that callers need not count.
     kept = (*errors[:_MOST_FINDINGS], *warnings[:_MOST_FINDINGS])
     return CompilationResult(tools, tuple(Diagnostics(kept).in_order()))

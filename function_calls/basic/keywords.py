@@ -1,4 +1,4 @@
-"""Keywords: statements of scripts that the host carries out. A module of keywords is a module of marked functions."""
+"""Keywords: script statements that the host executes. A keyword module is a module of marked functions."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from function_calls.spec import Choice, Message
 from services.refs import JsonObject, JsonValue
 
 Value = JsonValue
-"""A value of a script: None, a bool, an int, a float, a text, a list or a map with texts as keys. Dates are texts in
-ISO form. A row set of FIND is a list of maps."""
+"""Value of a script: None, bool, int, float, text, list, or map with text keys. Dates are texts in ISO form. FIND
+returns rows as a list of maps."""
 Function = TypeVar("Function", bound=Callable[..., Any])
 _MARK = "__rollcall_keyword__"
 
 
 @dataclass(frozen=True, slots=True)
 class KeywordDeclaration:
-    """What the decorator was given."""
+    """Arguments of the decorator."""
 
     forms: tuple[str, ...]
     description: str
@@ -41,12 +41,11 @@ def basic_keyword(
 ) -> Callable[[Function], Function]:
     """Mark `async def f(run: ScriptRun, slot, …, *, service: Type) -> Value | Asks` as a keyword of scripts.
 
-    A form is written as the statement is, with words in upper case and slots in braces:
-    `SEND MAIL {to}, {subject}, {body} [, {files}]` (see forms.py). The first words name the keyword, and all forms
-    begin with the same number of arguments' names as the function has parameters; what a form leaves out is the
-    parameter's default. `effect` and `touches` as of a function; a script has those of all its keywords together.
-    `check`: for slots by their names, what is wrong with a value that stands written out in the script, so that its
-    author hears of it before it runs. Without `description` the first paragraph of the docstring serves."""
+    A form is written like the statement, with words in upper case and slots in braces: `SEND MAIL {to}, {subject},
+    {body} [, {files}]` (see forms.py). The first words are the keyword's name. All forms begin with the same slots, in
+    the order of the function's parameters; an omitted slot takes the parameter's default. `effect` and `touches` are
+    those of functions; a script combines those of all its keywords. `check` maps slots to validators of literal values,
+    so that invalid ones are reported at compile time. `description` defaults to the docstring's first paragraph."""
 
     def mark(function: Function) -> Function:
         text = description or " ".join((function.__doc__ or "").strip().split("\n\n", 1)[0].split())
@@ -64,27 +63,27 @@ def keyword_declaration(candidate: object) -> KeywordDeclaration | None:
 
 @dataclass(frozen=True, slots=True)
 class Asks:
-    """A keyword's result that is not there yet: the member is asked, the turn ends, and the keyword is carried out once
-    more with the answer in `run.answer`."""
+    """Result of a keyword that needs an answer: the member is asked, the turn ends, and the keyword is executed again
+    with the answer in `run.answer`."""
 
     text: str
-    """Empty: what the script has said last is the question."""
+    """Empty: the last message of the script is the question."""
     choices: tuple[Choice, ...] = ()
     only_choices: bool = False
     takes_files: bool = False
-    """A file without words is an answer."""
+    """A file without text is accepted as the answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grants:
-    """What a script may, beside what its caller may."""
+    """Permissions of a script in addition to its caller's."""
 
     functions: tuple[str, ...] = ()
-    """The functions that it may CALL, as patterns of their names; beside those that touch nothing outside the chat."""
+    """Name patterns of the functions it may CALL, in addition to those without access outside the chat."""
     shared_tables: tuple[str, ...] = ()
-    """The tables that all chats of the bot have in common, as patterns of names. Any other belongs to its chat."""
+    """Name patterns of tables shared by all chats of the bot. All other tables belong to one chat."""
     shared_memory: tuple[str, ...] = ()
-    """What the bot remembers for all its chats, and of a member in all chats, as patterns of the names."""
+    """Name patterns of memory shared by all chats of the bot, including a member's memory across chats."""
 
 
 def _no_line(before: str, more: str) -> bool:
@@ -93,47 +92,48 @@ def _no_line(before: str, more: str) -> bool:
 
 @dataclass(slots=True)
 class ScriptRun:
-    """What a keyword may know and do in one run of a script."""
+    """Access of a keyword to one run of a script."""
 
     context: MessageContext
     call: Call
     bot: str
-    """The bot whose script it is."""
+    """Id of the script's bot."""
     tool: str
-    """The name of the script's tool."""
+    """Name of the script's tool."""
     folder: str
-    """Where the script lies in its storage, with `/` at the end; empty at the top."""
+    """The script's folder in its storage, with a trailing `/`; empty at the top."""
     grants: Grants
     say: Callable[[Message], None]
-    """Let the chat, or whom the message names, hear this when the run ends or asks. Raises RunError over the limit."""
+    """Send a message to the chat, or to the member it names, when the run ends or asks. Raises RunError over the
+    limit."""
     kept: JsonObject
-    """Plain data that keywords keep for the rest of the run, by their own keys; it outlives questions."""
+    """Plain data that keywords store under their own keys for the rest of the run; kept across questions."""
     at: At
-    """Where the keyword stands that is carried out now."""
+    """Source position of the keyword being executed."""
     passing: dict[str, Any] = field(default_factory=dict)
-    """What keywords keep until the run asks something: secrets, which are stored nowhere."""
+    """Data of keywords that is kept until the run asks a question: secrets, which are never stored."""
     answer: str | None = None
-    """What the member said to the keyword's question."""
+    """The member's answer to the keyword's question."""
     asked: int = 0
-    """How often the keyword has asked so far."""
+    """Number of questions that the keyword has asked so far."""
     begins: bool = False
-    """Whether it is the script with which the chat begins, which nobody has called."""
+    """Whether this is the chat's start script, which has no caller."""
     heard: bool = False
-    """What members say, or are called, may be in what the run knows by now: somebody gave it arguments or an answer,
-    it has called something, or it has looked at who asks. Until then all its words are its author's."""
+    """Whether the run may know words of members: it received arguments or an answer, called a function, or read data of
+    the caller. Until then all its words are its author's."""
     say_on: Callable[[str, str], bool] = _no_line
-    """Let the message that was said last, and that says the first of these texts, go on with the second one; whether
-    there is such a message. Raises RunError over the limit."""
+    """Append the second text to the last message if its text is the first; returns whether it did. Raises RunError over
+    the limit."""
     outside: bool = False
-    """Set by a keyword whose value holds words of others: web pages, files, what other members said."""
+    """Set by keywords whose value contains text of others: web pages, files, messages of other members."""
     thread_seconds: float = 0.0
-    """Of the processor, which keywords have spent in threads of their own and the run has not been charged for."""
+    """Processor time of keywords in their own threads that has not been charged to the run yet."""
 
     @property
     def is_of_author(self) -> bool:
-        """Whether all that the run can say by now is its author's own words."""
+        """Whether all words of the run so far are its author's."""
         return not (self.heard or self.outside)
 
 
 KeywordHandler = Callable[[ScriptRun, Mapping[str, Value]], Awaitable["Value | Asks"]]
-"""Takes the values of the slots by name. Raises RunError."""
+"""Receives the slot values by name. Raises RunError."""

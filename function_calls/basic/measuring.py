@@ -1,4 +1,4 @@
-"""Size of values, and limits on what may be created."""
+"""Sizes of values, and limits on new values."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from function_calls.basic.codes import RunCode, RunError
 from services.refs import JsonValue
 
 LARGEST = 8 * 1024 * 1024
-"""Bytes of one value, as `size_of` counts them. What all values of a run may hold together is up to its settings."""
+"""Bytes of one value, as counted by `size_of`. Settings limit the total of a run's values."""
 MOST_ITEMS = 200_000
-"""Of a list that a function makes."""
+"""Limit on lists created by functions."""
 DEEPEST = 100
-"""Lists and maps within one another."""
+"""Nesting depth of lists and maps."""
 
 _TEXT = 56
 _SCALAR = 32
@@ -21,10 +21,10 @@ _ENTRY = 96
 
 
 def shallow_size(value: JsonValue) -> int:
-    """About how many bytes the value itself takes, without what its items hold; at once, however long it is.
+    """Approximate bytes of the value without the contents of its items, in constant time.
 
-    A run that adds this up for every value that is made, and measures with `size_of` only when the sum has grown by as
-    much as there is room for, spends no more on measuring than on making."""
+    A run that sums this for every new value, and measures with `size_of` only when the sum has grown by the free
+    amount, spends no more time on measuring than on creating values."""
     if type(value) is str:
         return _text_size(value)
     if type(value) is list:
@@ -35,8 +35,8 @@ def shallow_size(value: JsonValue) -> int:
 
 
 def size_of(value: JsonValue, most: int = LARGEST) -> int:
-    """About how many bytes the value takes with everything in it, as if nothing in it were shared. Stops counting soon
-    after `most`. Raises RunError (MEMORY) for what is nested too deep to be written down."""
+    """Approximate bytes of the value with all its contents, as if nothing in it were shared. Stops counting soon after
+    `most`. Raises RunError (MEMORY) for values nested too deep to be serialized."""
     total = shallow_size(value)
     level = [value] if type(value) is list or type(value) is dict else []
     depth = 0
@@ -54,25 +54,25 @@ def size_of(value: JsonValue, most: int = LARGEST) -> int:
 
 
 def check_size(value: JsonValue, what: str = "the value") -> None:
-    """Raises RunError (MEMORY) for a value that is larger than one may be."""
+    """Raises RunError (MEMORY) if the value exceeds the limit."""
     if size_of(value, LARGEST) > LARGEST:
         raise too_large(what)
 
 
 def check_length(characters: int, what: str) -> None:
-    """Raises RunError (MEMORY) where a text would get so many characters and that is too many."""
+    """Raises RunError (MEMORY) if a text of this length would exceed the limit."""
     if characters > LARGEST:
         raise too_large(what)
 
 
 def check_count(items: int, what: str) -> None:
-    """Raises RunError (MEMORY) where a list would get so many items and that is too many."""
+    """Raises RunError (MEMORY) if a list of this length would exceed the limit."""
     if items > MOST_ITEMS:
         raise RunError(RunCode.MEMORY, f"{what} would have more than {MOST_ITEMS:,} items")
 
 
 def too_large(what: str) -> RunError:
-    """The fault for what would be larger than a value may be."""
+    """The error for a value over the size limit."""
     return RunError(RunCode.MEMORY, f"{what} would be larger than {LARGEST // (1024 * 1024)} MB")
 
 
@@ -81,7 +81,7 @@ def _text_size(text: str) -> int:
 
 
 def _items_size(container: JsonValue, below: list[JsonValue]) -> int:
-    """Of what stands in it; lists and maps in it are put to `below`."""
+    """Size of the container's items; lists and maps among them are appended to `below`."""
     total = 0
     if type(container) is dict:
         items = container.values()

@@ -1,4 +1,4 @@
-"""Dates and times as texts: how they are read and written. As texts, too, the earlier one comes first."""
+"""Dates and times as texts: parsing and formatting. The texts sort in order of time."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _PLAIN = lazy_pattern(r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d(?::\d\d)?)?")
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A wall time, in the zone of the chat."""
+    """A wall-clock time in the chat's time zone."""
 
     at: datetime
-    """Naive. Of a time alone, some day."""
+    """Naive. For a time without a date, an arbitrary day."""
     form: Form
-    """What of it is meant."""
+    """Which parts of `at` are meaningful."""
 
     def __str__(self) -> str:
         if self.form == "date":
@@ -45,15 +45,15 @@ class Moment:
         return f"{self.at:%Y-%m-%d %H:%M:%S}".rjust(19, "0")
 
     def moved(self, by: timedelta) -> Moment:
-        """So much later on the clocks of the wall; a date that is moved by less than days has a time. Raises RunError
+        """The moment moved by `by` in wall-clock time; a date moved by part of a day gets a time. Raises RunError
         (BAD_VALUE) beyond the years 1 to 9999."""
         form: Form = "both" if self.form == "date" and by.seconds else self.form
         return Moment(within_calendar(lambda: self.at + by), form)
 
 
 def read(text: str, zone: Callable[[], tzinfo | None]) -> Moment | None:
-    """The moment that a text names: year first, or day and month first where only one reading is possible (31/12/2026,
-    31.12.2026). With a `Z` or an offset, it is taken to the zone. None for all else."""
+    """Parse a date or time: year first, or day and month first if only one reading is possible (31/12/2026,
+    31.12.2026). A time with `Z` or an offset is converted to the zone. None for other texts."""
     if not 4 <= len(text) <= _LONGEST:
         return None
     text = text.strip()
@@ -62,20 +62,20 @@ def read(text: str, zone: Callable[[], tzinfo | None]) -> Moment | None:
         if found:
             try:
                 return _moment(found, zone)
-            except (ValueError, OverflowError):  # a month 13, a 30th of February
+            except (ValueError, OverflowError):  # for example month 13 or February 30
                 return None
     return None
 
 
 def read_plain(text: str) -> Moment | None:
-    """The same for dates as NOW and TODAY write them, and for nothing else."""
+    """Like `read`, but only for dates as NOW and TODAY format them."""
     if not 10 <= len(text) <= 19 or text[4] != "-" or not _PLAIN.fullmatch(text):
         return None
     return read(text, lambda: None)
 
 
 def within_calendar(reckon: Callable[[], datetime]) -> datetime:
-    """What it gives. Raises RunError (BAD_VALUE) where that is beyond the years 1 to 9999."""
+    """The result of `reckon`. Raises RunError (BAD_VALUE) if it is beyond the years 1 to 9999."""
     try:
         return reckon()
     except (OverflowError, ValueError):
@@ -83,7 +83,7 @@ def within_calendar(reckon: Callable[[], datetime]) -> datetime:
 
 
 def days_later(moment: Moment, days: float) -> Moment:
-    """So many days later; a fraction is hours and minutes, to the second."""
+    """The moment `days` later; fractions are rounded to seconds. Raises RunError (BAD_VALUE)."""
     try:
         by = timedelta(seconds=round(days * 86_400))
     except (OverflowError, ValueError):
@@ -114,7 +114,7 @@ def _day(parts: dict[str, str | None]) -> datetime | None:
 
 
 def _clock(parts: dict[str, str | None]) -> timedelta | None:
-    """Since midnight, None for none."""
+    """Time since midnight; None if the text has no valid time."""
     if parts.get("hour") is None:
         return None
     hour, minute, second = int(parts["hour"] or 0), int(parts["minute"] or 0), int(parts["second"] or 0)

@@ -1,4 +1,4 @@
-"""The tree of a script: what the parser makes and code is generated from. Every node knows where it stands."""
+"""Syntax tree of a script, between parser and code generation. Every node has its source position."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from services.refs import JsonValue
 
 
 class At(NamedTuple):
-    """A place in a script, both from 1."""
+    """Source position, line and column from 1."""
 
     line: int
     column: int
@@ -21,7 +21,7 @@ class At(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A value that stands in the script: NULL, TRUE, a number or a text without `${}`."""
+    """A literal: NULL, TRUE, FALSE, a number or a text without `${}`."""
 
     at: At
     value: bool | int | float | str | None
@@ -29,7 +29,7 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A text with `${}`: its parts are joined as texts."""
+    """A text with `${}`; its parts are joined as texts."""
 
     at: At
     parts: tuple[Expression, ...]
@@ -37,7 +37,7 @@ class Template:
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A variable, in lower case: names differ in no other way. `user.name` is a Member of the Name `user`."""
+    """A variable, in lower case: names are case-insensitive. `user.name` is a Member of the Name `user`."""
 
     at: At
     name: str
@@ -61,7 +61,7 @@ class MapOf:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """`of.name`, the name as written. Of a list it is the member of its first item."""
+    """`of.name`, the name as written. For a list, the member of its first item."""
 
     at: At
     of: Expression
@@ -70,7 +70,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """`of[index]`, from 0; of a map, its key."""
+    """`of[index]`, from 0; for a map, the entry with this key."""
 
     at: At
     of: Expression
@@ -89,7 +89,7 @@ Operator = OneOf["+", "-", "*", "/", "\\", "mod", "^", "&", "=", "<>", "<", "<="
 
 @dataclass(frozen=True, slots=True)
 class Binary:
-    """`and` and `or` look at the right side only where the left one leaves it open. `not in` is a `not` of `in`."""
+    """`and` and `or` short-circuit. `not in` is a `not` of `in`."""
 
     at: At
     operator: Operator
@@ -108,8 +108,8 @@ class IsNull:
 
 @dataclass(frozen=True, slots=True)
 class Apply:
-    """`name(arguments)`: a FUNCTION of the script, or a function of the language; the name in lower case.
-    `x.name(a)` is `name(x, a)`. Of a name that is neither, an index: `a(1)` is `a[1]` in old scripts."""
+    """`name(arguments)`: a FUNCTION of the script or a language function; the name in lower case. `x.name(a)` is
+    `name(x, a)`. For any other name an index: old scripts write `a(1)` for `a[1]`."""
 
     at: At
     name: str
@@ -118,9 +118,9 @@ class Apply:
 
 @dataclass(frozen=True, slots=True)
 class Want:
-    """A keyword that is the host's: `keyword` is the first words of its form ("SEND MAIL"), `arguments` the values of
-    the form's slots by their names. Words that a form captures are Literals, a list of values is a ListOf, a block's
-    text a Template. What was left out is not there."""
+    """A host keyword: `keyword` is the first words of its form ("SEND MAIL"), `arguments` the slot values by name.
+    Captured words are Literals, a list of values is a ListOf, the text of a block a Template. Omitted slots are
+    absent."""
 
     at: At
     keyword: str
@@ -129,8 +129,8 @@ class Want:
 
 @dataclass(frozen=True, slots=True)
 class FilterText:
-    """What stands where a keyword takes a filter, and is not written out: a text that is put together out of `parts`.
-    Literals are the filter's own, all else is a value in it. One part alone is the whole filter."""
+    """A filter argument of a keyword that is computed by the script: `parts` are its concatenated parts. Literals are
+    filter source, other parts are values in it. A single part is the whole filter."""
 
     at: At
     parts: tuple[Expression, ...]
@@ -138,7 +138,7 @@ class FilterText:
 
 @dataclass(frozen=True, slots=True)
 class OfRow:
-    """What a row of a table is to get. A name in it that is no variable is the column of that row."""
+    """New value of a row's column. A name in it that is not a variable is a column of that row."""
 
     at: At
     value: Expression
@@ -169,7 +169,7 @@ Target = Name | Member | Index
 
 @dataclass(frozen=True, slots=True)
 class Assign:
-    """`[SET|LET] target = value`, and keywords that give a variable something: `HEAR x`."""
+    """`[SET|LET] target = value`, and keywords that set a variable: `HEAR x`."""
 
     at: At
     target: Target
@@ -178,7 +178,7 @@ class Assign:
 
 @dataclass(frozen=True, slots=True)
 class Dim:
-    """`DIM name(size)`: a list of so many NULLs; without a size an empty one. `ReDim` too."""
+    """`DIM name(size)`: a list of `size` NULLs; without a size an empty list. Also `ReDim`."""
 
     at: At
     name: str
@@ -187,7 +187,7 @@ class Dim:
 
 @dataclass(frozen=True, slots=True)
 class Evaluate:
-    """An expression for its effect: a keyword, a call."""
+    """An expression evaluated for its effect: a keyword or a call."""
 
     at: At
     expression: Expression
@@ -202,7 +202,7 @@ class If:
 
 @dataclass(frozen=True, slots=True)
 class ForEach:
-    """Over the items of a list, the keys of a map, the characters of a text. The variable keeps its last value."""
+    """Iterates over items of a list, keys of a map or characters of a text. The variable keeps its last value."""
 
     at: At
     variable: str
@@ -222,8 +222,8 @@ class ForTo:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """WHILE..WEND, DO WHILE..LOOP, DO..LOOP UNTIL and so on. `until`: it ends when the condition holds. `at_end`: it is
-    looked at after the body. Without a condition it goes on until EXIT."""
+    """WHILE..WEND, DO WHILE..LOOP, DO..LOOP UNTIL and so on. `until`: ends when the condition is true. `at_end`:
+    evaluates the condition after the body. Without a condition it repeats until EXIT."""
 
     at: At
     kind: OneOf["do", "while"]
@@ -235,7 +235,7 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What a case of SELECT or SWITCH fits: equal to `low`; between `low` and `high`; or `subject operator low`."""
+    """A CASE of SELECT or SWITCH: matches `low`; the range `low` to `high`; or `subject operator low`."""
 
     at: At
     low: Expression
@@ -253,7 +253,7 @@ class Select:
 
 @dataclass(frozen=True, slots=True)
 class Leave:
-    """EXIT FOR | DO | WHILE | SUB | FUNCTION | SELECT; BREAK is `loop`, the innermost one."""
+    """EXIT FOR | DO | WHILE | SUB | FUNCTION | SELECT; BREAK is `loop`, the innermost loop."""
 
     at: At
     what: OneOf["for", "do", "while", "sub", "function", "select", "loop"]
@@ -269,7 +269,7 @@ class Continue:
 
 @dataclass(frozen=True, slots=True)
 class Return:
-    """In a SUB or FUNCTION to whoever called it; elsewhere the end of the run, with its result. After GOSUB, back."""
+    """Returns from a SUB, a FUNCTION or a GOSUB; elsewhere ends the run with its result."""
 
     at: At
     value: Expression | None
@@ -277,15 +277,15 @@ class Return:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """END, STOP: the end of the run."""
+    """END, STOP: ends the run."""
 
     at: At
 
 
 @dataclass(frozen=True, slots=True)
 class Define:
-    """SUB or FUNCTION, at the top of a script; names in lower case. Its own variables are its parameters and what it
-    assigns that the script's top has not. In a FUNCTION its own name is what it returns, too."""
+    """SUB or FUNCTION at the top level of a script; names in lower case. Its parameters are local, and so are variables
+    that it assigns and the top level does not. The variable with a FUNCTION's own name is its return value."""
 
     at: At
     name: str
@@ -295,8 +295,8 @@ class Define:
 
 @dataclass(frozen=True, slots=True)
 class With:
-    """WITH target … END WITH: puts members into a map, made where there is none. The right sides are evaluated outside
-    of it, so `key = key` takes the variable. An inner WITH whose target is a Name is a member of the outer one."""
+    """WITH target … END WITH: sets members of a map, which is created if missing. The right sides are evaluated outside
+    of it, so `key = key` reads the variable. An inner WITH whose target is a Name is a member of the outer WITH."""
 
     at: At
     target: Target
@@ -305,8 +305,8 @@ class With:
 
 @dataclass(frozen=True, slots=True)
 class OnError:
-    """`resume`: an error ends its statement alone, and the run goes on behind it. Otherwise an error ends the run.
-    `label`: it goes on there."""
+    """Error handling. `resume`: skips the failing statement and continues after it. `label`: continues there. With
+    neither, an error ends the run."""
 
     at: At
     resume: bool
@@ -315,7 +315,7 @@ class OnError:
 
 @dataclass(frozen=True, slots=True)
 class Throw:
-    """THROW e, ERROR e: the run fails with this text unless ON ERROR says otherwise."""
+    """THROW e, ERROR e: raises a runtime error with this text, which ON ERROR may handle."""
 
     at: At
     message: Expression
@@ -330,7 +330,7 @@ class Assert:
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A line's number or name, in lower case."""
+    """A line number or label, in lower case."""
 
     at: At
     name: str
@@ -338,7 +338,7 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class Goto:
-    """GOTO, or with `comes_back` GOSUB."""
+    """GOTO, or GOSUB if `comes_back`."""
 
     at: At
     label: str
@@ -356,18 +356,18 @@ Statement = (
 
 @dataclass(frozen=True, slots=True)
 class Param:
-    """One PARAM as it was written."""
+    """A PARAM as written."""
 
     at: At
     name: str
     """As written."""
     type: str = ""
-    """In lower case; empty without AS, and with literal choices in its place."""
+    """In lower case; empty without AS, or if AS has literal choices."""
     type_at: At | None = None
     choices: tuple[JsonValue, ...] = ()
     """ENUM […], or `AS "easy", "hard"`."""
     like: JsonValue = None
-    """The example; numbers stay numbers. `has_like` tells NULL from none."""
+    """The example; numbers stay numbers. `has_like` distinguishes LIKE NULL from no LIKE."""
     has_like: bool = False
     description: str = ""
     optional: bool = False
@@ -377,23 +377,23 @@ class Param:
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """One tool of a file: its header and what it does."""
+    """One tool of a file: header and body."""
 
     at: At
     params: tuple[Param, ...]
     description: str
-    """Empty where none is given."""
+    """Empty without DESCRIPTION."""
     description_at: At | None
     comment: str
-    """The comment lines above it, for a description where none is given."""
+    """Comment lines above the unit, used if DESCRIPTION is missing."""
     body: tuple[Statement, ...]
     name: str = ""
-    """What the file names this one, where it does."""
+    """Name given in the file, or empty."""
 
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """A whole file. Nearly always it is one unit; SUBs and FUNCTIONs belong to all of them."""
+    """A whole file, usually with one unit; all units share its SUBs and FUNCTIONs."""
 
     units: tuple[Unit, ...]
     definitions: tuple[Define, ...]

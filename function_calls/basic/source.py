@@ -1,4 +1,4 @@
-"""BASIC scripts: each is a function, for as long as it lies in one of the folders that an operator named."""
+"""Function source of BASIC scripts: every script in the configured folders is a function."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _log = structlog.get_logger("basic")
 
 
 class BasicScripts:
-    """The scripts of all entries of the settings."""
+    """Scripts of all configured entries."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class BasicScripts:
         clock: Clock,
         storage: Callable[[BasicSource], Storage] = storage_of,
     ) -> None:
-        """`bots`: those of the settings. `storage` says what an entry stands for."""
+        """`bots`: ids of the configured bots. `storage` returns the storage of an entry."""
         self.name = name
         self._sources = tuple(dict.fromkeys(sources))
         self._compiler = compiler
@@ -63,7 +63,7 @@ class BasicScripts:
         self._published: Snapshot | None = None
 
     async def run(self, publish: Publish) -> None:
-        """Publish what can be compiled, and again when something has changed, or somebody wants it compiled anew."""
+        """Publish the tools that compile, and again after changes of files and requests to recompile."""
         await self._begin(publish)
         asked = asyncio.Event()
         try:
@@ -77,7 +77,7 @@ class BasicScripts:
                 library.close()
 
     async def _follow(self, publish: Publish) -> None:
-        """Until nobody tells of changes any more, and what is being read then has been."""
+        """Refresh after every change until no more are watched, then wait for running compilations."""
         async with aclosing(self._changes.of(*(one.path for one in self._sources))) as told:
             async for _ in told:
                 await self._look(publish)
@@ -85,7 +85,7 @@ class BasicScripts:
             await library.finish()
 
     async def _begin(self, publish: Publish) -> None:
-        """Take up what was kept."""
+        """Create the libraries and restore their stored tools."""
         digest = await self._threads.run(self._compiler.digest)
         compiling = Compiling(self._compiler, digest)
         programs = Programs(self._work, self._kept, self._compiler, self._threads)
@@ -99,7 +99,7 @@ class BasicScripts:
             writes = await self._threads.run(self._restore, rows)
             await self._kept.commit(writes)
         except StoreError as error:
-            # What is kept saves time, no more.
+            # Stored tools only save time.
             _log.error("tools_not_known", problem=str(error))
 
     def _library(self, source: BasicSource, shop: Workshop, tell: Callable[[], None]) -> ScriptLibrary:
@@ -115,8 +115,7 @@ class BasicScripts:
         )
 
     def _restore(self, rows: Sequence[KeptTool]) -> list[Write]:
-        """Give each library what is its own; what is to be written of it. The tools of entries that are gone serve
-        nobody any more."""
+        """Restore each library from its rows; returns the writes. Tools of removed entries are deactivated."""
         by_key: dict[str, list[KeptTool]] = {}
         for row in rows:
             by_key.setdefault(row.source, []).append(row)
@@ -125,7 +124,7 @@ class BasicScripts:
         return [*writes, *(self._kept.gone(row) for row in others if row.is_active)]
 
     async def _hear(self, asked: asyncio.Event, publish: Publish) -> None:
-        """Compile anew what somebody wants to be, whenever there is word of it."""
+        """Recompile files on request; waits for requests until cancelled."""
         while True:
             await asked.wait()
             asked.clear()
@@ -138,7 +137,7 @@ class BasicScripts:
                 await self._look(publish, outdated)
 
     async def _look(self, publish: Publish, again: Collection[tuple[str, str]] = ()) -> None:
-        """See what there is now, and publish it if it is other than before."""
+        """Refresh the libraries and publish if something changed."""
         async with self._looking:
             await asyncio.gather(
                 *(
@@ -159,7 +158,7 @@ class BasicScripts:
             publish(snapshot)
 
     def _make_specs(self) -> None:
-        """Of the tools that have none yet; those that are gone take theirs along."""
+        """Create the specs of new tools and drop those of removed tools."""
         tools = [(source, library, tool) for source, library in self._libraries for tool in library.tools]
         known = self._specs
         self._specs = {
@@ -184,5 +183,5 @@ class BasicScripts:
 
 
 def key_of(source: BasicSource) -> str:
-    """Under which its tools are kept. A folder may be named twice, for two bots."""
+    """Key of the source's stored tools. A folder may be configured twice, for two bots."""
     return f"{source.bot}:{source.path}"

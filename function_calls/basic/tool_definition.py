@@ -1,4 +1,4 @@
-"""Definition of a script's tool: name, description and typed parameters, in the notations models read."""
+"""Definition of a script's tool: name, description and typed parameters, in the formats for models."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ class ParamDecl:
     """One parameter."""
 
     name: str
-    """As written. In the script it is a variable, which knows no upper and lower case."""
+    """As written. The script's variable of this name is case-insensitive."""
     type: str
-    """In lower case; empty where its choices say what it is."""
+    """In lower case; empty if the type follows from the choices."""
     description: str = ""
     required: bool = True
     example: JsonValue = None
-    """What LIKE shows; None: nothing."""
+    """Example value from LIKE; None without an example."""
     default: JsonValue = None
     choices: tuple[JsonValue, ...] = ()
     line: int = 0
 
     def schema(self) -> JsonObject:
-        """Its JSON Schema."""
+        """The parameter's JSON Schema."""
         kind = type_named(self.type) if self.type or not self.choices else type_of_choices(self.choices)
         schema: JsonObject = dict(deepcopy(kind.schema)) if kind is not None else {}
         if self.description:
@@ -53,7 +53,7 @@ class ParamDecl:
         return schema
 
     def to_json(self) -> JsonObject:
-        """Plain data that `of_json` reads again."""
+        """Plain data for `of_json`."""
         return {
             "name": self.name,
             "type": self.type,
@@ -67,7 +67,7 @@ class ParamDecl:
 
     @classmethod
     def of_json(cls, data: Mapping[str, JsonValue]) -> ParamDecl:
-        """The parameter of which `data` was made."""
+        """The parameter that `to_json` serialized."""
         return cls(**{**data, "choices": tuple(data["choices"])})
 
 
@@ -78,19 +78,19 @@ class ToolDefinition:
     name: str
     description: str
     parameters: tuple[ParamDecl, ...] = ()
-    """As the script declares them, in its order."""
+    """In the order of declaration."""
     bot: str = "default"
     source_file: str = ""
-    """The path of the script."""
+    """Path of the script."""
     line: int = 1
-    """Where the tool begins in it."""
+    """Line where the tool begins."""
     unit: int = 0
-    """Which of the script's units it is, from 0."""
+    """Index of the tool's unit in the script, from 0."""
     metadata: JsonObject = field(default_factory=dict)
-    """`session`: it runs when a conversation starts, and is no tool of models."""
+    """`session`: the tool runs when a conversation starts and is not offered to models."""
 
     def schema(self) -> JsonObject:
-        """The JSON Schema of its arguments; `required` in the script's order."""
+        """JSON Schema of the arguments, with parameters and `required` in the order of declaration."""
         return {
             "type": "object",
             "properties": {one.name: one.schema() for one in self.parameters},
@@ -98,15 +98,15 @@ class ToolDefinition:
         }
 
     def mcp(self) -> JsonObject:
-        """The definition as it is stored for MCP."""
+        """The definition in the stored MCP format."""
         return {"name": self.name, "description": self.description, "input_schema": self.schema()}
 
     def openai(self) -> JsonObject:
-        """The bare function of OpenAI's format."""
+        """The function object of OpenAI's format."""
         return {"name": self.name, "description": self.description, "parameters": self.schema()}
 
     def to_json(self) -> JsonObject:
-        """Plain data that `of_json` reads again."""
+        """Plain data for `of_json`."""
         return {
             "name": self.name,
             "description": self.description,
@@ -120,7 +120,7 @@ class ToolDefinition:
 
     @classmethod
     def of_json(cls, data: Mapping[str, JsonValue]) -> ToolDefinition:
-        """The definition of which `data` was made."""
+        """The definition that `to_json` serialized."""
         return cls(**{**data, "parameters": tuple(map(ParamDecl.of_json, data["parameters"]))})
 
 
@@ -128,11 +128,11 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _NO_NAMES = frozenset(
     ("and", "or", "not", "in", "is", "like", "mod", "null", "true", "false", "then", "else", "elseif", "if")
 )
-"""In an expression these are never a variable."""
+"""Reserved words in expressions, never variables."""
 
 
 def parameters_of(unit: Unit, profile: Profile) -> tuple[tuple[ParamDecl, ...], list[ScriptProblem]]:
-    """The parameters of `unit`, in its order, and the faults of all of them."""
+    """The parameters of `unit` in order, and the problems of all of them."""
     faults = [*_duplicates(unit.params), *_late(unit, profile)]
     declared: list[ParamDecl] = []
     for param in unit.params:
@@ -162,7 +162,7 @@ def _late(unit: Unit, profile: Profile) -> Iterator[ScriptProblem]:
 
 
 class _Reading:
-    """One PARAM, and the faults that are found in it."""
+    """Validation of one PARAM; collects its problems."""
 
     def __init__(self, param: Param, profile: Profile) -> None:
         self._param = param
@@ -170,7 +170,7 @@ class _Reading:
         self.faults: list[ScriptProblem] = []
 
     def declared(self) -> ParamDecl:
-        """The parameter, as far as it is right."""
+        """The declared parameter, without its invalid parts."""
         param = self._param
         self._check_name()
         kind = self._kind()
@@ -200,7 +200,7 @@ class _Reading:
             self._fault(Code.BAD_NAME, f"`{name}` is a word of the language and cannot be the name of a parameter")
 
     def _kind(self) -> ParamType | None:
-        """The type; None where there is none of that name."""
+        """The parameter's type; None if the name is unknown."""
         param = self._param
         if not param.type and param.choices:
             return type_of_choices(param.choices)
@@ -264,7 +264,7 @@ class _Reading:
 
     def _default(self, kind: ParamType | None, choices: tuple[JsonValue, ...]) -> JsonValue:
         param = self._param
-        # DEFAULT NULL says what OPTIONAL says.
+        # DEFAULT NULL is the same as OPTIONAL.
         if not param.has_default or param.default is None or kind is None:
             return None
         value = _among(self._read(kind, param.default), choices)
@@ -290,7 +290,7 @@ class _Reading:
 
 
 def _among(value: JsonValue, choices: tuple[JsonValue, ...]) -> JsonValue:
-    """`value`, or the choice that it is, with its upper and lower case; None: it is none of them."""
+    """`value`, or the choice equal to it except for letter case; None if it is not a choice."""
     if not choices or value is None:
         return value
     for one in choices:

@@ -1,4 +1,4 @@
-"""Operations on values: operators, conversions, members, comparison. Values are never modified."""
+"""Operations on values: operators, conversions, members, comparison. Values are immutable."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _DIGITS_SHOWN = 15
 
 
 def kind_of(value: JsonValue) -> str:
-    """What it is, in plain words for authors. Never the value itself, which may be a stranger's."""
+    """The value's type in plain words for authors. Never the value itself, which may be from a stranger."""
     if value is None:
         return "nothing (NULL)"
     if isinstance(value, bool):
@@ -50,21 +50,21 @@ def kind_of(value: JsonValue) -> str:
 
 
 def truth(value: JsonValue) -> bool:
-    """Whether it holds: not NULL, 0, an empty text, list or map. The texts `false` and `0` do not hold either, since
-    tables and settings keep everything as texts. All other texts hold."""
+    """Truth value: false for NULL, 0, an empty text, list or map. The texts `false` and `0` are false as well, because
+    tables and settings store all values as texts."""
     if isinstance(value, str):
         return value.lower() not in ("", "0", "false")
     return bool(value)
 
 
 def is_null(value: JsonValue) -> bool:
-    """Whether it is NULL: nothing at all, or a search that found nothing (an empty list)."""
+    """Whether the value is NULL, or an empty list, such as a search without results."""
     return value is None or (type(value) is list and not value)
 
 
 def text_of(value: JsonValue) -> str:
-    """As it is said: NULL is the empty text, numbers have up to 15 digits and no needless `.0`, lists and maps are
-    JSON. Raises RunError (MEMORY) for what would be too long."""
+    """Text form: NULL is the empty text, numbers have up to 15 digits and no needless `.0`, lists and maps are JSON.
+    Raises RunError (MEMORY) if the text would be too long."""
     if type(value) is str:
         return value
     if value is None:
@@ -80,7 +80,7 @@ def text_of(value: JsonValue) -> str:
 
 
 def as_number(value: JsonValue) -> int | float | None:
-    """The number that it is or that a text writes (`12`, ` -3.5 `, `1,234.56`, `1e3`); TRUE is 1. None for all else."""
+    """The number, or the number a text spells (`12`, ` -3.5 `, `1,234.56`, `1e3`); TRUE is 1. None for other values."""
     kind = type(value)
     if kind is int or kind is float:
         return settled(value)
@@ -90,7 +90,7 @@ def as_number(value: JsonValue) -> int | float | None:
 
 
 def number_of(value: JsonValue) -> int | float:
-    """The same, and NULL is 0, so that a count may start with nothing. Raises RunError (WRONG_TYPE) for all else."""
+    """Like `as_number`, but NULL is 0, so that counters need no initial value. Raises RunError (WRONG_TYPE)."""
     number = 0 if value is None else as_number(value)
     if number is None:
         raise RunError(RunCode.WRONG_TYPE, f"a number is needed here, not {kind_of(value)}")
@@ -98,8 +98,8 @@ def number_of(value: JsonValue) -> int | float:
 
 
 def settled(number: int | float) -> int | float:
-    """The number as scripts may hold it: beyond 64 bits it is no whole number any more. Raises RunError (BAD_VALUE)
-    when it is larger than any number can be, or none at all."""
+    """The number in its range for scripts: integers beyond 64 bits become floats. Raises RunError (BAD_VALUE) for NaN
+    and for numbers that are too large."""
     if type(number) is int:
         if _SMALLEST_INT <= number <= _LARGEST_INT:
             return number
@@ -114,7 +114,7 @@ def settled(number: int | float) -> int | float:
 
 
 def whole_of(value: JsonValue, what: str) -> int:
-    """The whole number that it is; a fraction is cut off. Raises RunError, which names `what` it is for."""
+    """The value as an integer, with fractions truncated. Raises RunError with `what` in the message."""
     number = as_number(value)
     if number is None:
         raise RunError(RunCode.WRONG_TYPE, f"{what} is a number, not {kind_of(value)}")
@@ -122,15 +122,15 @@ def whole_of(value: JsonValue, what: str) -> int:
 
 
 def taken_in(value: JsonValue) -> JsonValue:
-    """A JSON value from outside as scripts may hold it: its numbers are settled. The value itself where it is fine
-    already. Raises RunError (MEMORY, BAD_VALUE) for what is too large, too deep, or holds no number."""
+    """A JSON value from outside with numbers converted by `settled`; the same object if nothing changes. Raises
+    RunError (MEMORY, BAD_VALUE) if it is too large, too deep, or contains an invalid number."""
     if size_of(value, LARGEST) > LARGEST:
         raise too_large("the value")
     return _settled_inside(value)
 
 
 def same_number(left: int | float, right: int | float) -> bool:
-    """Whether they are one number; fractions that differ in the last digits of the machine's are: 0.1 + 0.2 is 0.3."""
+    """Whether the numbers are equal except for floating-point rounding: 0.1 + 0.2 equals 0.3."""
     if type(left) is int and type(right) is int:
         return left == right
     return left == right or math.isclose(left, right, rel_tol=1e-15, abs_tol=0.0)
@@ -174,7 +174,7 @@ def _float_text(number: float) -> str:
 
 
 def _tidy(value: JsonValue) -> JsonValue:
-    """With the numbers as they are said. Called for what is not too deep."""
+    """Copy with numbers as they are displayed. The depth has been checked by the caller."""
     if type(value) is list:
         return [_tidy(item) for item in value]
     if type(value) is dict:
@@ -194,8 +194,8 @@ _TRUTHS = {"true": True, "false": False}
 
 
 def same(left: JsonValue, right: JsonValue) -> bool:
-    """`left = right`. Texts are compared as they are written. A number and a text that writes one are compared as
-    numbers, TRUE and FALSE with the texts `true` and `false` too. NULL is the same as an empty text or list."""
+    """`left = right`. Texts are compared exactly. A number and a numeric text are compared as numbers, TRUE and FALSE
+    also with the texts `true` and `false`. NULL equals the empty text and the empty list."""
     if type(left) is str and type(right) is str:
         return left == right
     if is_null(left) or is_null(right):
@@ -211,9 +211,9 @@ def same(left: JsonValue, right: JsonValue) -> bool:
 
 
 def order(left: JsonValue, right: JsonValue) -> int:
-    """Below 0 when `left` comes before `right`, above 0 when behind it, 0 where neither does. Numbers, and texts that
-    write numbers, by their value; other texts character by character, so dates by time; NULL is 0 or the empty text.
-    Raises RunError (WRONG_TYPE) for what has no order."""
+    """Negative if `left` sorts before `right`, positive if after, 0 if equal. Numbers and numeric texts are compared by
+    value, other texts by character, so dates by time; NULL is 0 or the empty text. Raises RunError (WRONG_TYPE) for
+    values without an order."""
     if left is None:
         left = "" if type(right) is str else 0
     if right is None:
@@ -227,8 +227,8 @@ def order(left: JsonValue, right: JsonValue) -> int:
 
 
 def is_in(value: JsonValue, group: JsonValue) -> bool:
-    """`value IN group`: whether a list has an item that is the same, a map this key, a text this part; nothing is in
-    NULL. Raises RunError (WRONG_TYPE)."""
+    """`value IN group`: an equal item of a list, a key of a map, a substring of a text; always false for NULL. Raises
+    RunError (WRONG_TYPE)."""
     if type(group) is list:
         return any(map(finder(value, group), group))
     if group is None:
@@ -239,16 +239,16 @@ def is_in(value: JsonValue, group: JsonValue) -> bool:
 
 
 def finder(value: JsonValue, group: list[Any]) -> Callable[[JsonValue], bool]:
-    """Whether an item of the group is the same as the value. Raises RunError (MEMORY) where looking through them all
-    would be endless: a list may hold one large list very often."""
+    """Predicate for items equal to `value`. Raises RunError (MEMORY) if comparing all items could take too long: a list
+    may contain the same large list many times."""
     if type(value) in (list, dict):
         check_size(group, "the list that is looked through")
     return partial(same, value)
 
 
 def is_like(value: JsonValue, pattern: JsonValue) -> bool:
-    """`value LIKE pattern`: `*` and `%` are any characters or none, `?` and `_` are one, capitals do not matter. NULL
-    fits nothing but `*`. Time grows with both lengths, whatever the pattern. Raises RunError."""
+    """`value LIKE pattern`: `*` and `%` match any characters, `?` and `_` match one; case-insensitive. NULL matches
+    only `*`. Time is bounded by the product of both lengths for every pattern. Raises RunError."""
     if type(pattern) is not str or type(value) in (list, dict):
         raise RunError(RunCode.WRONG_TYPE, f"LIKE compares a text with a pattern, not {kind_of(value)}")
     if len(pattern) > _LONGEST_PATTERN:
@@ -257,7 +257,7 @@ def is_like(value: JsonValue, pattern: JsonValue) -> bool:
 
 
 def _same_inside(left: JsonValue, right: JsonValue) -> bool:
-    """Pair by pair without recursion, and no further than to the first difference: lists may be very deep."""
+    """Compare without recursion up to the first difference, since lists may be deeply nested."""
     pairs = [(left, right)]
     looked_at = 0
     while pairs:
@@ -280,7 +280,7 @@ def _same_inside(left: JsonValue, right: JsonValue) -> bool:
 
 
 def _fits(text: str, pattern: str) -> bool:
-    """All places of the pattern that may be reached are kept as the bits of one number."""
+    """Match with a bit set of all reachable positions in the pattern."""
     stays, any_one, of = 0, 0, dict[str, int]()
     place = 0
     for character in pattern:
@@ -309,9 +309,8 @@ def negated(value: JsonValue) -> JsonValue:
 
 
 def added(left: JsonValue, right: JsonValue) -> JsonValue:
-    """`left + right`: numbers are added, where one side is a text both are joined as texts, and two lists become one.
-    A date as NOW and TODAY give it, and a number, is so many days later. NULL is 0, the empty text or the empty list.
-    Raises RunError."""
+    """`left + right`: adds numbers, concatenates if one side is a text, joins two lists. A date in the format of NOW or
+    TODAY plus a number is that many days later. NULL is 0, the empty text or the empty list. Raises RunError."""
     if type(left) is int and type(right) is int:
         return settled(left + right)
     if type(left) is str and type(right) is str:
@@ -326,7 +325,7 @@ def added(left: JsonValue, right: JsonValue) -> JsonValue:
 
 
 def subtracted(left: JsonValue, right: JsonValue) -> JsonValue:
-    """`left - right` of numbers. A date and a number is so many days earlier, and two dates are the days between them.
+    """`left - right` of numbers. A date minus a number is that many days earlier; two dates give the days between them.
     Raises RunError."""
     if type(left) is int and type(right) is int:
         return settled(left - right)
@@ -342,14 +341,14 @@ def subtracted(left: JsonValue, right: JsonValue) -> JsonValue:
 
 
 def joined(left: JsonValue, right: JsonValue) -> JsonValue:
-    """`left & right`: both as texts, one behind the other. Raises RunError (MEMORY)."""
+    """`left & right`: concatenates both as texts. Raises RunError (MEMORY)."""
     first, second = text_of(left), text_of(right)
     check_length(len(first) + len(second), "the text")
     return first + second
 
 
 def _moved(date: JsonValue, days: JsonValue, sign: int) -> str | None:
-    """The date so many days away; None where it is no date or no number."""
+    """The date moved by `sign * days`; None if it is not a date or `days` is not a number."""
     if type(date) is not str or (type(days) is not int and type(days) is not float):
         return None
     moment = read_plain(date)
@@ -403,7 +402,7 @@ def _whole_quotient(left: int | float, right: int | float) -> int | float:
 
 
 def _remainder(left: int | float, right: int | float) -> int | float:
-    """With the sign of the left side, as BASIC has always had it."""
+    """With the sign of the left side, as in traditional BASIC."""
     _refuse_zero(right)
     if type(left) is int and type(right) is int:
         return left - right * _cut(left, right)
@@ -423,7 +422,7 @@ def _power(base: int | float, exponent: int | float) -> int | float:
 
 
 def _power_of_one(base: int, exponent: int) -> int:
-    """Of -1, 0 and 1, however large the exponent."""
+    """Power of -1, 0 or 1, in constant time for any exponent."""
     if not exponent:
         return 1
     return base if exponent % 2 else base * base
@@ -470,17 +469,17 @@ OPERATORS: Mapping[str, Callable[[JsonValue, JsonValue], JsonValue]] = MappingPr
         "or": lambda left, right: truth(left) or truth(right),
     }
 )
-"""By the `operator` of a Binary. Each gives a value or raises RunError. `and` and `or` are for who has both sides
-already; a run looks at the right side only where it must."""
+"""Functions by the `operator` of a Binary node. Each returns a value or raises RunError. `and` and `or` take both
+values; the machine evaluates the right side only if needed."""
 
 
 _COUNTS = frozenset({"length", "count", "size"})
 
 
 def member(of: JsonValue, name: str) -> JsonValue:
-    """`of.name`: what stands in the map under this name, as written or else in other letter case; NULL where nothing
-    does. Of a list it is the member of its first item, NULL when the list is empty; of NULL it is NULL. `.length`,
-    `.count` and `.size` are those of a list or text where it has no such member. Raises RunError (WRONG_TYPE)."""
+    """`of.name`: the map's entry with this key, by exact match first, then case-insensitively; NULL if there is no
+    entry. A list delegates to its first item; NULL and the empty list give NULL. `.length`, `.count` and `.size` give
+    the length of a list or text without such a member. Raises RunError (WRONG_TYPE)."""
     if type(of) is dict:
         if name in of:
             return of[name]
@@ -499,8 +498,8 @@ def member(of: JsonValue, name: str) -> JsonValue:
 
 
 def item(of: JsonValue, index: JsonValue) -> JsonValue:
-    """`of[index]`: the item of a list or the character of a text, from 0; what a map has under this key, else NULL. A
-    name as the index of a list asks its first item. Of NULL it is NULL. Raises RunError (NO_SUCH_INDEX, WRONG_TYPE)."""
+    """`of[index]`: the item of a list or character of a text, from 0; the entry of a map or NULL. A name as the index
+    of a list is a member of its first item. NULL gives NULL. Raises RunError (NO_SUCH_INDEX, WRONG_TYPE)."""
     if type(of) is dict:
         return of.get(index if type(index) is str else text_of(index))
     if of is None:
@@ -513,7 +512,7 @@ def item(of: JsonValue, index: JsonValue) -> JsonValue:
 
 
 def set_member(of: JsonValue, name: str, value: JsonValue) -> JsonValue:
-    """`of` with `value` under this name: of a map, of the first item of a list, a new map for NULL and the empty list.
+    """`of` with `value` as a member: of a map, of a list's first item, or of a new map for NULL and the empty list.
     Raises RunError (WRONG_TYPE)."""
     if type(of) is dict:
         key = name if name in of else _key_like(of, name) or name
@@ -526,8 +525,8 @@ def set_member(of: JsonValue, name: str, value: JsonValue) -> JsonValue:
 
 
 def set_item(of: JsonValue, index: JsonValue, value: JsonValue) -> JsonValue:
-    """`of` with `value` there. A list grows as far as the index, with NULLs between; NULL and the empty list become a
-    map where the index is a name. Raises RunError (NO_SUCH_INDEX, WRONG_TYPE, MEMORY)."""
+    """`of` with `value` at the index. A list is extended with NULLs up to the index; NULL and the empty list become a
+    map if the index is a name. Raises RunError (NO_SUCH_INDEX, WRONG_TYPE, MEMORY)."""
     named = type(index) is str and as_number(index) is None
     if type(of) is dict:
         return {**of, (index if type(index) is str else text_of(index)): value}
@@ -539,8 +538,8 @@ def set_item(of: JsonValue, index: JsonValue, value: JsonValue) -> JsonValue:
 
 
 def items_of(value: JsonValue) -> list[Any]:
-    """What FOR EACH goes over: the items of a list, the keys of a map, the characters of a text, nothing for NULL.
-    Raises RunError (WRONG_TYPE, MEMORY). The list is not to be changed."""
+    """The sequence that FOR EACH iterates over: items of a list, keys of a map, characters of a text, nothing for NULL.
+    Raises RunError (WRONG_TYPE, MEMORY). Callers must not modify the list."""
     if type(value) is list:
         return value
     if value is None:
@@ -552,7 +551,7 @@ def items_of(value: JsonValue) -> list[Any]:
 
 
 def _key_like(of: JsonObject, name: str) -> str | None:
-    """The key that differs from the name in letter case alone, or not at all."""
+    """The key equal to the name, ignoring case."""
     if name in of:
         return name
     wanted = name.lower()
@@ -620,5 +619,5 @@ __all__ = [
 
 
 def some_of(words: Sequence[str]) -> tuple[str, ...]:
-    """As many of the words as can be read at a glance, with `…` where there are more."""
+    """The first eight words, followed by `…` if there are more."""
     return tuple(words) if len(words) <= _SHOWN_WORDS else (*words[:_SHOWN_WORDS], "…")

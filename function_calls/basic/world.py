@@ -1,4 +1,4 @@
-"""What language functions may know of the outside, limits of one run, and the error that was caught."""
+"""Environment of a run: clock and chance for language functions, limits, and the last caught error."""
 
 from __future__ import annotations
 
@@ -13,40 +13,40 @@ from function_calls.basic.codes import RunCode, RunError
 
 
 class World(Protocol):
-    """Where and when a script runs."""
+    """Time, chance, ids and language of a run."""
 
     def now(self) -> datetime:
-        """The moment, aware, in the time zone of the chat."""
+        """The current time, timezone-aware, in the chat's time zone."""
 
     @property
     def random(self) -> Random:
-        """Chance: the run's own, so that RANDOMIZE of one script means nothing to another."""
+        """The run's own random generator, so that RANDOMIZE affects no other run."""
 
     def unique(self) -> str:
-        """A new id, as UUIDs are written."""
+        """A new UUID as text."""
 
     @property
     def language(self) -> str:
-        """That of the chat: `en`, `zh`."""
+        """The chat's language code: `en`, `zh`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Of one run. Its time is up to whoever lets it run."""
+    """Limits of one run. The driver enforces the time limit."""
 
     steps: int = 1_000_000
-    """Instructions; what makes or walks something large counts as several."""
+    """Instructions; creating or traversing large values counts as several."""
     memory_bytes: int = 16 * 1024 * 1024
-    """All its values together, each counted where it stands, as a stored state has them. What is made in between may
-    go an eighth above it."""
+    """Total size of all values, each counted at every place where it occurs, as in the stored state. Temporary values
+    may exceed it by an eighth."""
     depth: int = 64
-    """Calls of SUBs and FUNCTIONs within one another, and GOSUBs likewise."""
+    """Nesting depth of SUB and FUNCTION calls, and separately of GOSUBs."""
 
 
 ERROR_NAMES: Mapping[str, str] = MappingProxyType(
     {"error": "error", "err": "err", "error_message": "error_message", "errormessage": "error_message"}
 )
-"""The names that stand for something about the last error, and for what."""
+"""Names of the last error's fields as variables, and the field that each reads."""
 ERROR_MEMBERS: Mapping[str, str] = MappingProxyType(
     {
         "number": "err",
@@ -56,7 +56,7 @@ ERROR_MEMBERS: Mapping[str, str] = MappingProxyType(
         "text": "error_message",
     }
 )
-"""Their members, in lower case, and for what these stand."""
+"""Names of the last error's fields as members, in lower case, and the field that each reads."""
 NUMBERS: Mapping[RunCode, int] = MappingProxyType(
     {
         RunCode.BAD_VALUE: 5,
@@ -71,30 +71,30 @@ NUMBERS: Mapping[RunCode, int] = MappingProxyType(
         RunCode.ASSERTION: 1001,
     }
 )
-"""`ERR` of what a script can catch: the numbers that BASIC has had for such errors since long."""
+"""`ERR` numbers of catchable errors, as in traditional BASIC dialects."""
 _LONGEST = 1000
 
 
 class LastError(NamedTuple):
-    """The error that was caught last."""
+    """The last caught error."""
 
     number: int = 0
-    """0: there was none."""
+    """0: no error."""
     message: str = ""
 
     def read(self, name: str) -> bool | int | str:
-        """What one of the ERROR_NAMES' meanings gives."""
+        """The value of a field: a value of ERROR_NAMES."""
         if name == "err":
             return self.number
         return self.message if name == "error_message" else bool(self.number)
 
 
 def caught(fault: RunError) -> LastError:
-    """What a script learns of a fault."""
+    """The error as a script sees it."""
     number = NUMBERS.get(fault.code, NUMBERS[RunCode.FAILED])
     return LastError(number, shortened(fault.detail) or fault.code.value.replace("_", " "))
 
 
 def shortened(message: str) -> str:
-    """No longer than anybody reads."""
+    """`message` cut to 1,000 characters."""
     return message if len(message) <= _LONGEST else message[: _LONGEST - 1] + "…"

@@ -1,6 +1,6 @@
 """Filters of turns, rounds and calls.
 
-`turn`, `round` and `call` are for authors; `builtin` has those that the settings name.
+`turn`, `round` and `call` define the protocols for authors; `builtin` has the filters that settings can name.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from function_calls.filters.turn import TurnFilter
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """The filters of a daemon: each list in its order, the outermost first."""
+    """The filters of a daemon, each list in order from the outermost to the innermost."""
 
     turn: Sequence[TurnFilter] = ()
     round: Sequence[RoundFilter] = ()
     call: Sequence[CallFilter] = ()
     named: Mapping[str, CallFilter] = field(default_factory=dict)
-    """Around the runs of the functions that name them, inside those for all."""
+    """Filters that functions name; they run inside the `call` filters, around the runs of those functions only."""

@@ -31,15 +31,15 @@ from services.store.port import Store
 from services.store.turns import turn_state
 
 Classify = Callable[[MessageContext], Awaitable[str | None]]
-"""None or empty: the message may pass. Else why not, in a word for `/why`."""
+"""Returns None or an empty text to let the message pass, else a short reason, which `/why` shows."""
 
-# Scripts that are written without spaces: there a word has no edges.
+# Scripts written without spaces have no word boundaries.
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _LETTER = rf"[^\W_{_UNSPACED}]"
 
 
 def blacklist(words: Sequence[str], setting: str, *, reply: bool) -> TurnFilter:
-    """Stops messages that hold one of `words`. `setting` is the key that `/why` names."""
+    """Filter that stops messages containing one of `words`. `setting` is the key that `/why` names."""
     expression = re.compile("|".join(map(_expression, words)))
 
     async def around(context: MessageContext, turn: Turn, dispatch: Dispatch) -> TurnOutcome:
@@ -53,8 +53,8 @@ def blacklist(words: Sequence[str], setting: str, *, reply: bool) -> TurnFilter:
 def classifier(
     classify: Classify, setting: str, timeout_seconds: float, deadlines: Deadlines, clock: Clock, *, reply: bool
 ) -> TurnFilter:
-    """Stops messages that `classify` gives a reason for, and those that it has not judged in time. What it raises ends
-    the turn as a failure: nothing passes unjudged."""
+    """Filter that stops a message if `classify` returns a reason or exceeds the timeout. An exception of `classify`
+    propagates and fails the turn, so no message passes unclassified."""
 
     async def around(context: MessageContext, turn: Turn, dispatch: Dispatch) -> TurnOutcome:
         try:
@@ -74,7 +74,7 @@ def _stopped(turn: Turn, detail: str, *, reply: bool) -> TurnOutcome:
 
 
 def _expression(word: str) -> str:
-    """`word`, not within a longer word where words have edges."""
+    """Pattern for `word` that does not match inside a longer word, in scripts with word boundaries."""
     folded = _folded(word)
     parts = r"\s+".join(map(re.escape, folded.split()))
     before = rf"(?<!{_LETTER})" if re.match(_LETTER, folded) else ""
@@ -83,7 +83,7 @@ def _expression(word: str) -> str:
 
 
 def _folded(text: str) -> str:
-    """Without what only looks different: capital letters, wide forms, invisible characters."""
+    """`text` in NFKC form and casefolded, without invisible characters (category Cf)."""
     folded = unicodedata.normalize("NFKC", text).casefold()
     return folded if folded.isascii() else "".join(one for one in folded if unicodedata.category(one) != "Cf")
 
@@ -93,7 +93,7 @@ _MOST_KEPT = 10_000
 
 
 class Limits:
-    """Counts runs in the last 60 seconds, for each member or each chat; the ten thousand latest are kept apart."""
+    """Limits runs in the last 60 seconds, per member or per chat. Keeps the 10,000 most recently used counters."""
 
     def __init__(self, calls_per_minute: int, counted_by: str, setting: str, clock: Clock) -> None:
         """`setting` is the key that `/why` names."""
@@ -104,16 +104,16 @@ class Limits:
         self._runs: dict[str, deque[tuple[float, str]]] = {}
 
     async def __call__(self, invocation: Invocation, proceed: Proceed) -> FunctionResult:
-        """The run, or the refusal when there were too many."""
+        """Run the function, or return a refusal if the limit is reached."""
         if invocation.spec.command.immediate:
-            # Whoever was too fast can still stop what runs.
+            # A member over the limit can still stop a running function.
             return await proceed(invocation)
         context, key = invocation.context, invocation.call.key
         runs = self._of(context.sender.ref.key if self._by_member else context.chat.key)
         now = self._clock.monotonic()
         while runs and runs[0][0] <= now - _WINDOW_SECONDS:
             runs.popleft()
-        # A further attempt of the same run is no further run.
+        # A retry of the same run is not counted again.
         if not any(known == key for _, known in runs):
             if len(runs) >= self._most:
                 text = invocation.call.say("filters.too_often", name=invocation.spec.name)
@@ -137,7 +137,7 @@ _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO}
 
 
 def logged_turns(level: str, clock: Clock) -> TurnFilter:
-    """Each turn: its reason, not its texts."""
+    """Filter that logs each turn with its reason code and duration, without texts."""
     number = _LEVELS[level]
 
     async def around(context: MessageContext, turn: Turn, dispatch: Dispatch) -> TurnOutcome:
@@ -151,7 +151,7 @@ def logged_turns(level: str, clock: Clock) -> TurnFilter:
 
 
 def logged_rounds(level: str, clock: Clock) -> RoundFilter:
-    """Each request to the model: which functions it called, or the code of its failure."""
+    """Filter that logs each model request with the names of the called functions, or its error code."""
     number = _LEVELS[level]
 
     async def around(round_: Round, ask: Ask) -> ModelAnswer:
@@ -169,7 +169,7 @@ def logged_rounds(level: str, clock: Clock) -> RoundFilter:
 
 
 def logged_calls(level: str, clock: Clock) -> CallFilter:
-    """Each run: its outcome, not its arguments."""
+    """Filter that logs each run with its outcome and duration, without arguments."""
     number = _LEVELS[level]
 
     async def around(invocation: Invocation, proceed: Proceed) -> FunctionResult:
@@ -192,7 +192,7 @@ _MINUTE_MS = 60_000
 
 
 def memory(store: Store, minutes: int, clock: Clock) -> TurnFilter:
-    """Keeps a state for `minutes` after the last turn that changed it; one of more than 100 kB is not kept."""
+    """Filter that keeps a member's state per chat for `minutes` after its last change, up to 100,000 characters."""
 
     async def around(context: MessageContext, turn: Turn, dispatch: Dispatch) -> TurnOutcome:
         chat, member = context.chat.key, turn.whose(context).sender.ref.key
@@ -200,7 +200,7 @@ def memory(store: Store, minutes: int, clock: Clock) -> TurnFilter:
         before = rows[0]["state"] if rows else "{}"
         turn.memory.state.update(orjson.loads(before))
         outcome = _without(orjson.loads(before), await dispatch(context, turn))
-        # What was found is on offer for the rest of its turn; kept, the offer would grow from turn to turn.
+        # Found functions are offered in this turn only; if stored, the offer would grow from turn to turn.
         state = {key: value for key, value in turn.memory.state.items() if key != FOUND}
         after = orjson.dumps(state, default=str).decode()
         if after != before and len(after) <= _LONGEST:
@@ -211,8 +211,8 @@ def memory(store: Store, minutes: int, clock: Clock) -> TurnFilter:
 
 
 def _without(known: dict[str, Any], outcome: TurnOutcome) -> TurnOutcome:
-    """`outcome`, its question without what was known before the turn: until it is answered that may change, and then
-    it is read anew."""
+    """`outcome` with a question that saves only the state changed in this turn: the rest may change before the answer
+    and is read again then."""
     question = outcome.question
     if question is None:
         return outcome
@@ -227,7 +227,7 @@ _CARD = r"(?<!\w)\d(?:[ -]?\d){12,18}(?!\w)"
 
 
 def redaction(options: RedactionFilter, redact: Redactor) -> CallFilter:
-    """A filter that hides what `options` name. `redact` knows the settings' own secrets."""
+    """Filter that hides the data selected by `options` in results. `redact` knows the secrets of the settings."""
     hide = _hiding(options, redact)
     in_values: Callable[[Any], Any] = redact.value if options.secrets else lambda value: value
 
@@ -262,14 +262,14 @@ def _hiding(options: RedactionFilter, redact: Redactor) -> Callable[[str], str]:
 
 
 def _hidden_card(found: re.Match[str]) -> str:
-    """Only what passes the check digit of cards is one: other long numbers stay."""
+    """Hide a number only if its Luhn check digit is right; other long numbers stay."""
     digits = [int(character) for character in found[0] if character.isdecimal()]
     doubled = [digit * 2 - 9 * (digit > 4) for digit in digits[-2::-2]]
     return HIDDEN if (sum(doubled) + sum(digits[-1::-2])) % 10 == 0 else found[0]
 
 
 def _as_json(data: Any) -> Any:
-    """What a model would be told of `data`: nothing may hide in an object of another kind."""
+    """`data` as JSON, as a model receives it, so that no text is left hidden in an object of another type."""
     return None if data is None else orjson.loads(orjson.dumps(plain(data), default=str))
 
 

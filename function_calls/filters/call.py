@@ -1,4 +1,4 @@
-"""A call filter stands around every run of a function: before, after, or instead of it."""
+"""Protocol of call filters, which wrap every run of a function: they act before, after or instead of it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from function_calls.spec import FunctionResult, FunctionSpec
 
 @dataclass(slots=True)
 class Invocation:
-    """One run, as filters see it. A filter may replace the arguments before it proceeds."""
+    """One run as passed to filters. A filter may replace the arguments before it calls `proceed`."""
 
     context: MessageContext
     spec: FunctionSpec
@@ -27,7 +27,7 @@ CallFilter = Callable[[Invocation, Proceed], Awaitable[FunctionResult]]
 
 
 def chain(spec: FunctionSpec, filters: Sequence[CallFilter]) -> Proceed:
-    """The handler with `filters` around it, the first one outermost. Built once for each function."""
+    """The handler wrapped in `filters`, the first one outermost. Built once for each function."""
     handler = spec.handler
 
     def run(invocation: Invocation) -> Awaitable[FunctionResult]:
@@ -41,7 +41,7 @@ def chain(spec: FunctionSpec, filters: Sequence[CallFilter]) -> Proceed:
 
 
 def _around(one: CallFilter, inner: Proceed) -> Proceed:
-    # Not a coroutine of its own: each layer that only waits for the next would cost as much as a filter.
+    # A plain function: a coroutine per layer, only to await the next, would cost as much as a filter.
     def run(invocation: Invocation) -> Awaitable[FunctionResult]:
         return one(invocation, inner)
 

@@ -25,7 +25,7 @@ Handle = Callable[[dict[str, Any]], Any]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One of them."""
+    """One declared filter."""
 
     name: str
     kind: Kind
@@ -35,14 +35,14 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class _Ended:
-    """A step has decided: nothing further happens."""
+    """A step ended the chain: with a result, or with the reason of an error."""
 
     value: Any = None
     reason: str | None = None
 
 
 def steps_of(module: ModuleType) -> list[Step]:
-    """What `module.filters()` declares, in the order in which it acts. Raises DefinitionError with all problems."""
+    """The filters that `module.filters()` declares, by priority. Raises DefinitionError with all problems."""
     declare = getattr(module, "filters", None)
     if not callable(declare):
         raise DefinitionError(f"module {module.__name__}", ["it has no function filters()"])
@@ -66,7 +66,7 @@ def steps_of(module: ModuleType) -> list[Step]:
 
 
 def call_filter(steps: Sequence[Step]) -> CallFilter:
-    """The steps before and after a run as one layer. What they make of the arguments is checked like any arguments."""
+    """One call filter of the steps before and after a run. Arguments that steps change are validated again."""
     before = [step for step in steps if step.kind == "pre_invocation"]
     after = [step for step in steps if step.kind == "post_invocation"]
 
@@ -94,7 +94,7 @@ def call_filter(steps: Sequence[Step]) -> CallFilter:
 
 
 def round_filter(steps: Sequence[Step]) -> RoundFilter:
-    """The steps before and after a request to the model as one layer."""
+    """One round filter of the steps before and after a model request."""
     before = [step for step in steps if step.kind == "pre_chat"]
     after = [step for step in steps if step.kind == "post_chat"]
 
@@ -115,7 +115,7 @@ def round_filter(steps: Sequence[Step]) -> RoundFilter:
 
 
 async def _walk(steps: Sequence[Step], facts: dict[str, Any]) -> _Ended | None:
-    """Let each step act on `facts`; None when all let it go on."""
+    """Run each step on `facts`; None if no step ended the chain. Raises TypeError for an unknown return value."""
     for step in steps:
         value = step.handle(facts)
         if isinstance(value, Awaitable):
@@ -139,7 +139,7 @@ def _result(ended: _Ended) -> FunctionResult:
 
 
 def _answer(ended: _Ended) -> ModelAnswer:
-    """Raises ModelError for an error and for an empty answer."""
+    """The answer of the step that ended the chain. Raises ModelError for an error or an empty answer."""
     if ended.reason is not None:
         raise ModelError(ErrorCode.PROVIDER_ERROR, f"a filter ended the request: {ended.reason}")
     if not ended.value:
@@ -165,7 +165,7 @@ _AROUND_RUNS = ("pre_invocation", "post_invocation")
 
 
 class OwnFilters:
-    """By the names that a module gave them. Steps of one name are one filter."""
+    """A module's filters by name. Steps with the same name form one filter."""
 
     def __init__(self, steps: Sequence[Step]) -> None:
         self._steps: dict[str, list[Step]] = {}
@@ -179,13 +179,12 @@ class OwnFilters:
 
     @classmethod
     def of(cls, module: ModuleType) -> OwnFilters:
-        """Those that `module.filters()` declares. Raises DefinitionError, and whatever the module's code does."""
+        """Filters that `module.filters()` declares. Raises DefinitionError; exceptions of the module propagate."""
         return cls(steps_of(module))
 
     def bound(self, spec: FunctionSpec) -> FunctionSpec:
-        """`spec` with those that it names around its handler, the first one outermost; the names that are left are
-        those of the settings' filters, which stand around these. Raises DefinitionError for a filter that cannot stand
-        around a run."""
+        """`spec` with its handler wrapped in its filters of this module, the first one outermost. The remaining names
+        are filters of the settings and wrap these. Raises DefinitionError for a filter of model requests."""
         own = [name for name in spec.execution.filters if name in self._steps]
         wrong = [name for name in own if name not in self._filters]
         if wrong:

@@ -1,5 +1,5 @@
-"""A round filter stands around one request to the model: it may change the request, the answer, or answer instead. What
-may be called is not its business: `invoke` checks every call whatever was offered or answered."""
+"""Protocol of round filters, which wrap one model request: they may change the request or the answer, or answer
+instead. Permissions do not depend on them: `invoke` checks every call."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from services.store.port import Write
 
 @dataclass(slots=True)
 class Round:
-    """One request to the model. A filter may replace `request` before it asks; its messages are the turn's own list,
-    which a filter never changes in place."""
+    """One model request. A filter may replace `request` before it calls `ask`, but must not modify its messages in
+    place: the list belongs to the turn."""
 
     context: MessageContext
     turn: Turn
@@ -23,17 +23,17 @@ class Round:
     """0 for the first request of a turn."""
     request: ModelRequest
     writes: tuple[Write, ...] = ()
-    """What has to be in the store together with the answer."""
+    """Writes to commit together with the answer."""
 
 
 Ask = Callable[[Round], Awaitable[ModelAnswer]]
 RoundFilter = Callable[[Round, Ask], Awaitable[ModelAnswer]]
-"""`async def f(round, ask)`: not calling `ask` answers instead of the model; calling it again asks again. `ask` raises
-ModelError. An answer that is stored from before a crash passed the filters then, and does not pass them again."""
+"""`async def f(round, ask)`: return without calling `ask` to answer instead of the model; call it again to retry. `ask`
+raises ModelError. A stored answer from before a crash has already passed the filters and does not pass them again."""
 
 
 def round_chain(ask: Ask, filters: Sequence[RoundFilter]) -> Ask:
-    """`ask` with `filters` around it, the first one outermost; `ask` itself where there are none."""
+    """`ask` wrapped in `filters`, the first one outermost; `ask` itself if `filters` is empty."""
     for one in reversed(filters):
         ask = _around(one, ask)
     return ask

@@ -1,4 +1,4 @@
-"""A turn filter stands around the answering of one message: before, after, or instead of it."""
+"""Protocol of turn filters, which wrap the processing of one message: they act before, after or instead of it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from function_calls.outcome import Dispatch, TurnOutcome
 from function_calls.turn import Turn
 
 TurnFilter = Callable[[MessageContext, Turn, Dispatch], Awaitable[TurnOutcome]]
-"""`async def f(message, turn, dispatch)`: without calling `dispatch(message, turn)` nothing is routed."""
+"""`async def f(message, turn, dispatch)`: the message is routed only if the filter calls `dispatch(message, turn)`."""
 
 
 def turn_chain(dispatch: Dispatch, filters: Sequence[TurnFilter]) -> Dispatch:
-    """`dispatch` with `filters` around it, the first one outermost; `dispatch` itself where there are none."""
+    """`dispatch` wrapped in `filters`, the first one outermost; `dispatch` itself if `filters` is empty."""
     for one in reversed(filters):
         dispatch = _around(one, dispatch)
     return dispatch

@@ -1,4 +1,4 @@
-"""Files of a chat in its own folder. Off unless the settings name this module."""
+"""Functions that read and write files in a chat's folder. Disabled unless the settings name this module."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ class LinesShown:
     text: str
     first_line: int
     last_line: int
-    """0: there is none of those that were asked for."""
+    """0 if the text has none of the requested lines."""
     lines: int
-    """All that the text has."""
+    """Number of lines in the whole text."""
     is_cut: bool
-    """More were asked for, and there was no room for them."""
+    """More lines were requested than fit."""
     line_is_cut: bool
-    """The last line is longer than all that can be shown."""
+    """The last line is longer than the limit and was cut."""
 
     @property
     def is_part(self) -> bool:
-        """Whether the text has other lines, too."""
+        """Whether the text has other lines as well."""
         return (self.first_line, self.last_line) != (1, self.lines)
 
     def as_json(self) -> JsonObject:
-        """For models and callers in code."""
+        """As JSON, for models and callers in code."""
         return {
             "text": self.text,
             "first_line": self.first_line,
@@ -49,7 +49,7 @@ class LinesShown:
 
 
 def lines_shown(text: str, first: int, last: int | None, most_chars: int = MOST_CHARS) -> LinesShown:
-    """The lines from `first` to `last`, or to the end; whole ones, as many as fit, but at least a part of one."""
+    """The lines from `first` to `last`, or to the end: as many whole lines as fit, but at least part of the first."""
     lines = text.replace("\r\n", "\n").removesuffix("\n").split("\n") if text else []
     wanted = lines[first - 1 : last]
     kept: list[str] = []
@@ -76,7 +76,7 @@ _NO_ROOM = frozenset({Problem.FULL, Problem.TOO_MANY, Problem.TOO_BIG})
 
 
 class ReadArguments(BaseModel):
-    """Which file."""
+    """Arguments of `file_read`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -86,7 +86,7 @@ class ReadArguments(BaseModel):
 
 
 class WriteArguments(BaseModel):
-    """What to write where."""
+    """Arguments of `file_write`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -96,7 +96,7 @@ class WriteArguments(BaseModel):
 
 
 class ListArguments(BaseModel):
-    """Which folder."""
+    """Arguments of `file_list`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -104,7 +104,7 @@ class ListArguments(BaseModel):
 
 
 class GlobArguments(BaseModel):
-    """Which files."""
+    """Arguments of `file_glob`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -1,4 +1,4 @@
-"""A question to the member, asked by a model in the midst of what it does. Off unless the settings name this module."""
+"""Function for a model to ask the member during a turn. Disabled unless the settings name this module."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Option = Annotated[str, Field(min_length=1, max_length=_CHOICE_CHARS, pattern=r"
 
 
 class HumanArguments(BaseModel):
-    """What to ask."""
+    """Arguments of `human_input`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -1,4 +1,4 @@
-"""Programs of the operator's list, run in a chat's folder. Off unless the settings name this module."""
+"""Function that runs allowed programs in a chat's folder. Disabled unless the settings name this module."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SHOWN_OF_A_FAILURE = 1200
 
 
 class ExecArguments(BaseModel):
-    """What to run."""
+    """Arguments of `shell_exec`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -99,7 +99,7 @@ def _result(ran: Ran, call: Call) -> FunctionResult:
 
 
 def _text(output: bytes) -> str:
-    """What a program wrote, with what cannot be seen written out: it would steer a terminal, not a chat."""
+    """A program's output with control characters escaped: they would steer a terminal."""
     return visible(output.decode("utf-8", "replace"))
 
 

@@ -1,4 +1,4 @@
 """Keywords with an effect.
 
-TALK, HEAR, GET, SAVE and the others, one module for each subject. Found by name; authors add their own.
+TALK, HEAR, GET, SAVE and others, one module per subject. Loaded by name; authors can add modules.
 """

@@ -1,4 +1,4 @@
-"""What services of scripts refuse, as people are told of it."""
+"""Conversion of errors of the script services to runtime errors with texts for people."""
 
 from __future__ import annotations
 
@@ -33,8 +33,7 @@ _MEMORY = frozenset(
 
 @contextmanager
 def told(run: ScriptRun, name: str = "") -> Iterator[None]:
-    """Turns what a service refuses into a RunError in the chat's language. `name`: of the table, file or value that it
-    is about."""
+    """Convert service errors to a RunError in the chat's language. `name`: of the table, file or value concerned."""
     try:
         yield
     except (FilterError, RecordError, CsvError) as fault:
@@ -61,24 +60,24 @@ def told(run: ScriptRun, name: str = "") -> Iterator[None]:
 
 
 def fault_of(run: ScriptRun, code: RunCode, key: str, **values: object) -> RunError:
-    """The fault with the sentence `script_data.<key>`; of what strangers may have put into its values, one line."""
+    """Runtime error with the sentence `script_data.<key>`; text values are sanitized to one line."""
     shown = {name: _one_line(value) if isinstance(value, str) else value for name, value in values.items()}
     return RunError(code, run.call.say(f"script_data.{key}", **shown))
 
 
 def _one_line(value: str) -> str:
-    """What a script takes for a name may be an address of the web, with a key in it."""
+    """A name from a script on one line. Of a URL only the host, since it may contain keys."""
     shown = host_of(value) if "://" in value else value
     return visible_line(shown)[:_LONGEST_SHOWN]
 
 
 def wrong_type(run: ScriptRun, key: str) -> RunError:
-    """The fault for a value that is none of those that may stand there: the sentence `script_data.wrong.<key>`."""
+    """The error for a value of the wrong type: the sentence `script_data.wrong.<key>`."""
     return fault_of(run, RunCode.WRONG_TYPE, f"wrong.{key}")
 
 
 def text_in(run: ScriptRun, value: Value, key: str) -> str:
-    """The text that names something. Raises RunError (`script_data.wrong.<key>`) for what names nothing."""
+    """The value as a name. Raises RunError (`script_data.wrong.<key>`) if it is neither a text nor a number."""
     if isinstance(value, str) and value.strip():
         return value
     if isinstance(value, int | float) and not isinstance(value, bool):

@@ -1,4 +1,4 @@
-"""Rows of tables, files and lists of maps as keywords take them."""
+"""Row arguments of keywords: tables, files and lists of maps."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from services.storage import name_matches
 from services.store.chats.script_data import TablePlace
 
 MOST_UNASKED = 1000
-"""Rows that FIND gives where the script says no limit."""
+"""Default limit of FIND."""
 _FILES = (".csv", ".tsv")
 _SHEETS = (".xlsx", ".xls", ".ods")
 _AT_ONCE = 200
@@ -44,11 +44,11 @@ _CUT = "data.cut"
 _NO_VALUE = re.compile(r"(?:[=<>]|\b(?:LIKE|ILIKE|CONTAINS|IN|BETWEEN|AND|OR))\s*$", re.IGNORECASE)
 _RIGHT = "write it like “city = 'Oslo' AND age > 30”"
 ALL: Final[Value] = object()
-"""In the place of a filter where a statement has none; NULL is what a variable holds that has nothing."""
+"""Default of a filter parameter, for a statement without filter; NULL may come from an unset variable."""
 
 
 class Rows:
-    """Where keywords find rows, for one run."""
+    """Sources of rows for the keywords of one run."""
 
     def __init__(self, run: ScriptRun, tables: ScriptTables, files: ScriptFiles, clock: Clock) -> None:
         self._run = run
@@ -57,9 +57,8 @@ class Rows:
         self.now = now_of(run, clock)
 
     async def find(self, table: Value, wanted: Filter) -> list[JsonObject]:
-        """The rows of a table that fit: those of the file of that name beside the script, then those that scripts have
-        saved under it. Without a limit at most `MOST_UNASKED`; the chat is told when there are more. Raises
-        RunError."""
+        """Matching rows of a table: first of the file with that name next to the script, then of the saved rows.
+        Without a limit at most `MOST_UNASKED`, and the chat is notified if there are more. Raises RunError."""
         name = text_in(self._run, table, "table")
         most = MOST_UNASKED if wanted.limit is None else min(wanted.limit, MOST_RESULTS)
         of_file = await self._of_file(name)
@@ -81,7 +80,7 @@ class Rows:
         return rows[:most]
 
     async def of(self, data: Value) -> list[Value]:
-        """The rows that `data` is: a list, one map, or by its name the rows of a table. Raises RunError."""
+        """The rows of `data`: a list, a single map, or the name of a table. Raises RunError."""
         if isinstance(data, str):
             return list(await self.find(data, Filter(limit=MOST_RESULTS)))
         if data is None:
@@ -91,7 +90,7 @@ class Rows:
         raise wrong_type(self._run, "rows")
 
     async def narrowed(self, data: Value, wanted: Filter) -> list[Value]:
-        """The rows of `data` that fit, in their order. Raises RunError."""
+        """The matching rows of `data`, in its order. Raises RunError."""
         if isinstance(data, str):
             return list(await self.find(data, wanted if wanted.limit is not None else _unlimited(wanted)))
         with told(self._run):
@@ -100,7 +99,7 @@ class Rows:
         return ordered if wanted.limit is None else ordered[: wanted.limit]
 
     async def fitting(self, rows: Sequence[Value], condition: Condition | None) -> list[Value]:
-        """Those of `rows` for which the condition holds; others have their turn in between."""
+        """The rows that meet the condition; yields to other tasks in between."""
         test = test_of(condition, self.now)
         found: list[Value] = []
         for first in range(0, len(rows), _AT_ONCE):
@@ -111,13 +110,13 @@ class Rows:
     async def _with_file(
         self, place: TablePlace, of_file: Sequence[JsonObject], wanted: Filter
     ) -> tuple[list[JsonObject], int]:
-        """The rows of the file and then the table's own that fit, and how many of these there are."""
+        """Matching rows of the file followed by those of the table, and the number of the latter."""
         own = (await self._tables.find(place, _unlimited(wanted), self.now, MOST_RESULTS)).rows
         rows = [*await self.fitting(of_file, wanted.condition), *own]
         return (await in_order(rows, wanted.orders, self.now) if wanted.orders else rows), len(own)
 
     async def _of_file(self, name: str) -> list[JsonObject] | None:
-        """The rows of the file of that name beside the script; None where there is none, though there should be."""
+        """Rows of the file next to the script; None if it is missing, empty if `name` is not a file name."""
         if not name.lower().endswith((*_FILES, *_SHEETS)):
             return []
         run, threads = self._run, self._run.call.threads
@@ -131,7 +130,7 @@ class Rows:
             return await threads.run(csv_rows, content)
 
     def _tell_of_cut(self, name: str, most: int) -> None:
-        """Once for each table."""
+        """Notify the chat, once for each table."""
         run = self._run
         told_of = run.kept.setdefault(_CUT, [])
         if name not in told_of:
@@ -140,13 +139,13 @@ class Rows:
 
 
 def now_of(run: ScriptRun, clock: Clock) -> datetime:
-    """This moment in the zone of the chat."""
+    """The current time in the chat's time zone."""
     return clock.now().astimezone(run.call.profile.timezone)
 
 
 def place_of(run: ScriptRun, table: Value) -> TablePlace:
-    """The table of that name as this run sees it: the chat's own, or the one of all chats where the operator shares it.
-    Raises RunError and BadTableName."""
+    """The table as seen by this run: the chat's, or the bot's if the operator shares that name. Raises RunError and
+    BadTableName."""
     name = text_in(run, table, "table")
     folded = name.strip().casefold()
     is_shared = any(name_matches(pattern.casefold(), folded) for pattern in run.grants.shared_tables)
@@ -154,8 +153,8 @@ def place_of(run: ScriptRun, table: Value) -> TablePlace:
 
 
 def filter_in(run: ScriptRun, given: Value) -> Filter:
-    """What a script asks for: a text, one in parts, a condition of WHERE, a map of fields that have to be equal, or the
-    id of a row. NULL asks for nothing, so that an id that is not known finds no row. Raises RunError."""
+    """Parse a filter argument: a text, its parts, a WHERE condition, a map of fields to compare for equality, or a
+    row's id. NULL matches nothing, so that an unknown id finds no row. Raises RunError."""
     with told(run):
         if given is ALL:
             return Filter()
@@ -176,7 +175,7 @@ def filter_in(run: ScriptRun, given: Value) -> Filter:
 
 
 def no_filter(given: Value) -> str:
-    """What is wrong with a filter that a script has written out, for its author; empty where nothing is."""
+    """Compile-time check of a literal filter: the problem for its author, or empty."""
     if not isinstance(given, str) or not asks([given]):
         return ""
     try:
@@ -188,7 +187,8 @@ def no_filter(given: Value) -> str:
 
 
 def some_in(run: ScriptRun, given: Value) -> Filter:
-    """The same for what changes rows: a filter that is empty would mean all of them, and is refused."""
+    """Like `filter_in`, for statements that change rows: an empty filter, which would match all rows, and a LIMIT are
+    rejected."""
     wanted = filter_in(run, given)
     if given is not ALL and (wanted.condition in (None, AllOf(())) or given is None):
         raise wrong_type(run, "no_filter")
@@ -198,7 +198,7 @@ def some_in(run: ScriptRun, given: Value) -> Filter:
 
 
 def field_in(given: Value) -> str | None:
-    """The field that it names; None where it asks for something by itself."""
+    """The field name in `given`; None if it is a filter."""
     match given:
         case str() if not asks([given]):
             return given.strip()
@@ -210,7 +210,7 @@ def field_in(given: Value) -> str | None:
 
 
 def asks(parts: Sequence[Value]) -> bool:
-    """Whether a text in parts asks for something, or is meant to; else it is a name or an id."""
+    """Whether a text in parts is, or is meant as, a filter; otherwise it is a name or an id."""
     try:
         filter_of_parts(parts)
     except FilterError as fault:
@@ -224,7 +224,7 @@ def _written(parts: Sequence[Value]) -> str:
 
 
 def limit_in(run: ScriptRun, limit: Value) -> int | None:
-    """How many rows at the most; None where the script leaves that open. Raises RunError."""
+    """The maximum number of rows; None for no limit. Raises RunError."""
     if limit is None:
         return None
     number = as_number(limit)
@@ -242,7 +242,7 @@ def _unlimited(wanted: Filter) -> Filter:
 
 
 MANY = 1000
-"""Values from which on the work goes into a thread. Few are done sooner than a thread has begun."""
+"""Number of values from which work runs in a thread. Below it, starting a thread takes longer than the work."""
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
@@ -250,8 +250,8 @@ Result = TypeVar("Result")
 async def beside(
     run: ScriptRun, size: int, work: Callable[Arguments, Result], *args: Arguments.args, **named: Arguments.kwargs
 ) -> Result:
-    """What `work` gives or raises; others have their turn meanwhile where it is about `MANY` values or more. Its time
-    of the processor is the run's, also where it raises."""
+    """Run `work`, in a thread if `size` is `MANY` or more. Its processor time is charged to the run, even if it
+    raises."""
     if size < MANY:
         return work(*args, **named)
 

@@ -103,7 +103,7 @@ def _name(run: ScriptRun, tool: Value) -> str:
 
 LONGEST_SECONDS = 300
 _LEFT_SECONDS = 1.0
-"""Of the run's time, for what comes behind the pause."""
+"""Time of the run reserved for the statements after the pause."""
 
 
 @basic_keyword("WAIT {seconds}", "SLEEP {seconds}")

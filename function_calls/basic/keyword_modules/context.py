@@ -1,4 +1,4 @@
-"""SET CONTEXT and SYSTEM PROMPT: what models are told in this chat."""
+"""SET CONTEXT and SYSTEM PROMPT: notes and instructions for models in this chat."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ async def system_prompt(run: ScriptRun, words: Value, *, notes: ChatNotes) -> Va
 
 
 async def _put(run: ScriptRun, name: str, words: str, notes: ChatNotes, *, is_instruction: bool = False) -> None:
-    """Raises RunError."""
+    """Store or clear a note for models. Raises RunError if the limit is reached."""
     chat, by = run.context.chat, run.context.sender.ref
     if not words:
         await notes.clear(chat, run.bot, [name])

@@ -1,5 +1,5 @@
-"""What scripts do with the files of their chat: READ, WRITE, COPY, MOVE, DELETE FILE, LIST FILES, DOWNLOAD, SEND FILE.
-All of them lie in the chat's own folder, within its limits."""
+"""Files of the chat: READ, WRITE, COPY, MOVE, DELETE FILE, LIST FILES, DOWNLOAD, SEND FILE. All are in the chat's own
+folder, within its limits."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from services.web.content import data_url
 
 _MOST_SENT_BYTES = 256 * 1024
 _MOST_SENT = 5
-"""Files in one run."""
+"""Limit on files per run."""
 _MEDIA_TYPE = re.compile(r"[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,100}/[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,100}\Z")
 _CHANGES = ("reaches_out",)
 _MOVES = ("reads_outside", "reaches_out")
@@ -107,7 +107,7 @@ async def _attachment(run: ScriptRun, workspaces: Workspaces, file: Value) -> At
 
 
 def _media_type(run: ScriptRun, given: Value) -> str:
-    """What a script says a file is; empty where it says nothing. Raises RunError for what is no media type."""
+    """The media type given by a script, or empty. Raises RunError if it is invalid."""
     said = text_of(given).partition(";")[0].strip()
     if said and not _MEDIA_TYPE.match(said):
         raise worded(run, RunCode.BAD_VALUE, "files.no_media_type", found=visible_line(said)[:60])

@@ -70,7 +70,7 @@ async def _send(run: ScriptRun, letter: Letter, mailer: Mailer, clock: Clock) ->
 
 
 def _fault(run: ScriptRun, error: MailError) -> RunError:
-    """What came of a letter, in our words alone."""
+    """The mail error as a runtime error, in our words only."""
     text = run.call.say(f"basic.mail.problem.{error.problem}", status=error.status, **error.values)
     if error.may_pass:
         text = f"{text} {run.call.say('basic.mail.later')}"
@@ -99,8 +99,8 @@ async def _files(run: ScriptRun, workspaces: Workspaces, files: Value) -> tuple[
 
 
 def _subject_and_body(run: ScriptRun, letter: str) -> tuple[str, str]:
-    """The first line that says something is the subject where it begins so; an empty line behind it is none of the
-    text."""
+    """Split at the first line, which must be `Subject: …`; an empty line after it is dropped. Raises RunError without a
+    subject."""
     lines = letter.strip("\r\n").splitlines()
     first = lines[0].strip() if lines else ""
     if not first.lower().startswith(_SUBJECT):

@@ -1,7 +1,7 @@
-"""What scripts remember: SET and GET BOT, CHAT and USER MEMORY, REMEMBER, RECALL, FORGET.
+"""Memory of scripts: SET and GET BOT, CHAT and USER MEMORY, REMEMBER, RECALL, FORGET.
 
-A value belongs to the chat in which it was put, and no other chat sees it, unless the operator shares its name. A step
-that has been done stays done although the run fails later."""
+A value is visible only in the chat where it was set, unless the operator shares its name. Completed statements are not
+rolled back if the run fails later."""
 
 from __future__ import annotations
 
@@ -119,8 +119,8 @@ def _of_bot(run: ScriptRun, name: str) -> Owner:
 
 
 def _of_member(run: ScriptRun, name: str) -> list[Owner]:
-    """Where it is put, and behind that where it is looked for too. What somebody has said to the bot alone is not found
-    when others in the chat read along, while alone with the bot they find what the chat knows of them."""
+    """Owners to read from, in order; writes go to the first. Values from a private chat with the bot are not visible
+    where others read along, but the chat's values of a member are visible in private."""
     member, chat = run.context.sender.ref, run.context.chat
     if _is_shared(run, name):
         return [of_member(member)]
@@ -154,7 +154,7 @@ async def _found(run: ScriptRun, memory: ScriptMemory, owners: Sequence[Owner], 
 
 
 async def _others_words(run: ScriptRun, memory: ScriptMemory, owner: Owner, name: str) -> Value:
-    """Anybody in the chat may have put it."""
+    """Read a value that anybody in the chat may have set."""
     found = await _found(run, memory, [owner], name)
     run.outside = run.outside or found is not None
     return None if found is None else found.value

@@ -1,5 +1,5 @@
-"""Work on rows that a script has: FILTER, SORT, MAP, FILL, JOIN, GROUP BY, PIVOT, AGGREGATE, FIRST, LAST. Each takes a
-list of maps, or the name of a table or of a file beside the script; nothing is changed, and results are new lists."""
+"""Transformations of rows: FILTER, SORT, MAP, FILL, JOIN, GROUP BY, PIVOT, AGGREGATE, FIRST, LAST. Each takes a list of
+maps, or the name of a table or of a file next to the script, and returns a new list; its arguments are not modified."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from services.scripts.tables import ScriptTables
 async def filter_rows(
     run: ScriptRun,
     data: Value,
-    filter: Value,  # noqa: A002 - the slot's name, which authors are shown
+    filter: Value,  # noqa: A002 - the slot's name, which authors see
     *,
     tables: ScriptTables,
     files: ScriptFiles,
@@ -52,7 +52,7 @@ async def aggregate(
     how: Value,
     data: Value,
     field: Value = None,
-    filter: Value = ALL,  # noqa: A002 - the slot's name, which authors are shown
+    filter: Value = ALL,  # noqa: A002 - the slot's name, which authors see
     *,
     tables: ScriptTables,
     files: ScriptFiles,

@@ -1,4 +1,4 @@
-"""SET SCHEDULE: the script runs by the clock in this chat."""
+"""SET SCHEDULE: scheduled runs of scripts in this chat."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from services.times import Times
 from services.times.recurrence import BadRule, check
 
 KEYWORD = "SET SCHEDULE"
-"""What a script bears that keeps its schedules."""
+"""Keyword that marks scripts with schedules."""
 _UTC = ZoneInfo("UTC")
 _SECONDS_FIRST = re.compile(r"\d+\s+(\S+(?:\s+\S+){4})")
 _WORDS = {
@@ -33,13 +33,13 @@ _WORDS = {
 }
 _FROM_TO = re.compile(r"every\s+hour\s+from\s+(\d{1,2})\s+to\s+(\d{1,2})", re.IGNORECASE)
 _SOME_MOMENT = datetime(2027, 1, 1, tzinfo=_UTC)
-"""What stands in a file means the same on every day, so that any will do to check it."""
+"""Reference time for checking literal times, whose meaning does not depend on the date."""
 _TOLD = "schedule.told"
 _log = structlog.get_logger("scripts")
 
 
 def _no_time(when: Value) -> str:
-    """What is wrong with a time that is written out: it is read as when the script runs, at some moment."""
+    """Compile-time check of a literal time: the problem, or empty."""
     try:
         rule = _read(text_of(when), WhenReader(Times()), _SOME_MOMENT, _UTC.key)
         check(rule.rule, _UTC, _SOME_MOMENT)
@@ -114,7 +114,7 @@ async def clear_schedule(run: ScriptRun, tool: Value = None, *, schedules: Sched
 
 
 def _arguments(run: ScriptRun, name: str, given: Value) -> Mapping[str, Value]:
-    """What it is to run with. Raises RunError."""
+    """Arguments of the scheduled tool. Raises RunError."""
     values = given if isinstance(given, list) else []
     if len(values) == 1 and isinstance(values[0], Mapping):
         return {key: value for key, value in values[0].items() if value is not None}
@@ -124,13 +124,13 @@ def _arguments(run: ScriptRun, name: str, given: Value) -> Mapping[str, Value]:
 
 
 async def _is_admin(run: ScriptRun) -> bool:
-    """Whether whoever asks may look after schedules: by what the message says, and by what holds at this moment."""
+    """Whether the caller is an admin, both by the message and by the current role."""
     least = Role.ADMIN.rank
     return run.context.sender.role.rank >= least and (await run.call.role_now()).rank >= least
 
 
 async def _tell_who_may(run: ScriptRun, name: str, schedules: Schedules) -> None:
-    """Once in a run; nothing where it runs by the clock already, and nothing in a run that nobody has called."""
+    """Explain once per run that only admins set schedules, unless the schedule exists or the run has no caller."""
     is_set = script_name(run.bot, run.tool, name, run.context.chat) in await schedules.declared(SCRIPTS)
     if not is_set and not run.begins and run.context.timer is None and not run.kept.get(_TOLD):
         run.kept[_TOLD] = True
@@ -138,8 +138,8 @@ async def _tell_who_may(run: ScriptRun, name: str, schedules: Schedules) -> None
 
 
 def _check(run: ScriptRun, spec: FunctionSpec, given: Mapping[str, Value]) -> None:
-    """That the script may call `spec`, and that nobody would have to be asked before: by the clock nobody is there.
-    Raises RunError. The script itself was called by an admin, who need not be asked whether it may run again."""
+    """Check that the script may call `spec` without an approval, which nobody could give in a scheduled run. Raises
+    RunError. The script itself needs no check without arguments: an admin has called it."""
     if spec.name == run.tool and not given:
         return
     if spec.name != run.tool and not may_call(spec, run.grants):
@@ -149,7 +149,7 @@ def _check(run: ScriptRun, spec: FunctionSpec, given: Mapping[str, Value]) -> No
 
 
 def _when(run: ScriptRun, text: str, schedules: Schedules, clock: Clock) -> When:
-    """Raises RunError."""
+    """Parse a time. Raises RunError."""
     try:
         return _read(text, schedules.reader, clock.now(), run.call.profile.timezone.key)
     except UnclearWhen:
@@ -157,7 +157,7 @@ def _when(run: ScriptRun, text: str, schedules: Schedules, clock: Clock) -> When
 
 
 def _read(text: str, reader: WhenReader, now: datetime, zone: str) -> When:
-    """Raises UnclearWhen."""
+    """Parse a time. Raises UnclearWhen."""
     words = " ".join(text.split())
     hours = _FROM_TO.fullmatch(words)
     if hours is not None:

@@ -1,7 +1,7 @@
 """The tables of scripts: FIND, SAVE, INSERT, UPDATE, DELETE, MERGE, SAVE FROM UNSTRUCTURED.
 
-A table belongs to the chat, unless the operator shares it among the chats of the bot. What a statement has written is
-durable when it is over, all of it or nothing, and stays although the run fails later."""
+A table belongs to the chat, unless the operator shares it among the chats of the bot. Each statement is atomic, and
+durable when it returns; it is not rolled back if the run fails later."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _PAIR = 2
 async def find(
     run: ScriptRun,
     table: Value,
-    filter: Value = ALL,  # noqa: A002 - the slot's name, which authors are shown
+    filter: Value = ALL,  # noqa: A002 - the slot's name, which authors see
     limit: Value = None,
     order: Value = None,
     direction: Value = None,
@@ -134,7 +134,7 @@ async def update(
     run: ScriptRun,
     table: Value,
     assigned: Value = None,
-    filter: Value = ALL,  # noqa: A002 - the slot's name, which authors are shown
+    filter: Value = ALL,  # noqa: A002 - the slot's name, which authors see
     fields: Value = None,
     *,
     tables: ScriptTables,
@@ -164,7 +164,7 @@ async def update(
 async def delete_from(
     run: ScriptRun,
     table: Value,
-    filter: Value = ALL,  # noqa: A002 - the slot's name, which authors are shown
+    filter: Value = ALL,  # noqa: A002 - the slot's name, which authors see
     *,
     tables: ScriptTables,
     clock: Clock,
@@ -186,7 +186,7 @@ async def delete_from(
 async def delete(
     run: ScriptRun,
     what: Value,
-    filter: Value = ALL,  # noqa: A002 - the slot's name, which authors are shown
+    filter: Value = ALL,  # noqa: A002 - the slot's name, which authors see
     *,
     tables: ScriptTables,
     web: ScriptWeb,
@@ -267,8 +267,8 @@ async def new_array(run: ScriptRun) -> Value:
 
 
 def _given_rows(run: ScriptRun, fields: Value) -> tuple[list[JsonObject], bool]:
-    """The rows in what a statement was given, and whether it was a list: one map or list of maps; an id and a map; or
-    values by the names of their columns."""
+    """The rows given to a statement, and whether they were a list: a map or a list of maps; an id and a map; or values
+    by column name."""
     values = list(fields.values()) if isinstance(fields, dict) else []
     if len(values) == 1 and isinstance(values[0], dict | list):
         return _maps(run, values[0]), isinstance(values[0], list)
@@ -282,7 +282,7 @@ def _given_rows(run: ScriptRun, fields: Value) -> tuple[list[JsonObject], bool]:
 
 
 def _given_changes(run: ScriptRun, fields: Value) -> JsonObject:
-    """What rows are to get: a map; a field's name and a value; or values by the names of their columns."""
+    """New values given to UPDATE: a map; a field name and a value; or values by column name."""
     entries = list(fields.items()) if isinstance(fields, dict) else []
     if len(entries) == 1 and isinstance(entries[0][1], dict | list):
         changes = _first(entries[0][1])
@@ -297,9 +297,9 @@ def _given_changes(run: ScriptRun, fields: Value) -> JsonObject:
 
 
 def _row_of(value: Value, row_id: Value, name: str) -> JsonObject | None:
-    """The row that stands behind an id: a map, or the first of the rows of a table where these are meant and not a
-    list that belongs into a column, as in `SAVE "orders", number, items`. They are meant where the first one has the
-    same id, or where it is the only one and `name`, under which the script knows the id, says nothing else."""
+    """The row given with an id: a map, or the first of a table's rows. A list is taken as rows, and not as the value of
+    a column as in `SAVE "orders", number, items`, if its first row has the same id, or if it has one row and the id is
+    given without a name or as `id`."""
     if not isinstance(value, list):
         return value if isinstance(value, dict) else None
     if not all(isinstance(one, dict) and like(one, "id") is not None for one in value):
@@ -312,14 +312,14 @@ def _row_of(value: Value, row_id: Value, name: str) -> JsonObject | None:
 
 
 def _first(value: Value) -> Value:
-    """Of several rows the first one, as everywhere where one is wanted."""
+    """The first item of a list; other values unchanged."""
     if isinstance(value, list):
         return value[0] if value else None
     return value
 
 
 def _columns(fields: JsonObject) -> JsonObject:
-    """A value that had no name in the script stands in a column that is called by its place."""
+    """Values without a name are stored in columns named by position."""
     return {f"column{name[1:]}" if name.startswith("#") else name: value for name, value in fields.items()}
 
 
@@ -336,8 +336,8 @@ def _maps(run: ScriptRun, data: Value) -> list[JsonObject]:
 
 
 def _together(run: ScriptRun, left: Value, right: Value) -> Value:
-    """Two maps as one, the second one's fields before the first one's; of rows beside a map the first one. Two lists
-    as one, without what is there."""
+    """Merge two maps, with the fields of the second taking precedence; a list merged with a map is its first row. Two
+    lists are concatenated without duplicates."""
     if isinstance(left, dict) or isinstance(right, dict):
         one, other = _first(left) or {}, _first(right) or {}
         if not isinstance(one, dict) or not isinstance(other, dict):

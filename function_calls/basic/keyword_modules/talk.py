@@ -22,7 +22,7 @@ from services.refs import MemberRef
 from services.times import Times
 
 _LINE = "talk.line"
-"""Under which a run keeps the line that its next PRINT goes on with."""
+"""Key in `ScriptRun.kept`: the line that the next PRINT continues."""
 _LOGGED_CHARS = 1000
 _log = structlog.get_logger("scripts")
 
@@ -92,7 +92,7 @@ def _line(values: Value) -> str:
 
 
 async def _member(run: ScriptRun, name: str, members: KnownMembers) -> MemberRef | None:
-    """Whom `name` means: somebody who spoke in this chat, or None for all of it. Raises RunError."""
+    """The member called `name` who has spoken in this chat; None for the whole chat. Raises RunError."""
     context = run.context
     if _is_here(name, context):
         return None
@@ -120,7 +120,7 @@ def _is_here(name: str, context: MessageContext) -> bool:
 
 
 MOST_RETRIES = 3
-"""How often an answer that does not fit is asked for again."""
+"""Limit on repeating a question after an answer that does not fit."""
 _MOST_BUTTONS = 20
 _MOST_CHOICES = 200
 _LABEL_CHARS = 60
@@ -134,7 +134,7 @@ _WANTED = f"[AS ( {{kind={_KINDS}}} | {{choices...}} )]"
 @basic_keyword(
     f"HEAR {{into:variable}} ( WITH {{prompt}} {_WANTED} | {_WANTED} [WITH {{prompt}}] )",
     f"HEAR {_WANTED} [WITH {{prompt}}]",
-    f"HEAR {{prompt:text}} [AS {{kind={_KINDS}}}]",  # no choices: in `HEAR "Name?" AS x` a variable is meant
+    f"HEAR {{prompt:text}} [AS {{kind={_KINDS}}}]",  # no choices: in `HEAR "Name?" AS x` the x is a variable
     effect="idempotent",
 )
 async def hear(
@@ -165,7 +165,7 @@ async def input_line(run: ScriptRun, prompt: Value = None) -> Value | Asks:
 
 
 def _understood(run: ScriptRun, kind: str, choices: Sequence[str], clock: Clock, times: Times) -> Value | Asks:
-    """The answer as what was asked for, or the question once more."""
+    """The parsed answer, or the question again."""
     texts, said = run.call.profile.texts, run.answer or ""
     kind = ALIASES.get(kind, kind)
     heard = Heard(said, run.context.attachments, clock.now().astimezone(run.call.profile.timezone), times, texts)
@@ -180,7 +180,7 @@ def _understood(run: ScriptRun, kind: str, choices: Sequence[str], clock: Clock,
 
 
 def _texts(run: ScriptRun, choices: Value) -> list[str]:
-    """What may be chosen: `AS "A", "B"`, or one list of them. Raises RunError."""
+    """Choices from `AS "A", "B"` or from a single list. Raises RunError."""
     if choices is None:
         return []
     given = choices if isinstance(choices, list) else [choices]
@@ -193,7 +193,7 @@ def _texts(run: ScriptRun, choices: Value) -> list[str]:
 
 
 def _buttons(run: ScriptRun, kind: str, choices: Sequence[str]) -> tuple[Choice, ...]:
-    """What is offered to press."""
+    """Buttons for the answer."""
     if choices:
         return tuple(Choice(one[:_LABEL_CHARS], one) for one in choices[:_MOST_BUTTONS])
     if ALIASES.get(kind.casefold(), kind.casefold()) != "boolean":
@@ -233,7 +233,7 @@ async def clear_suggestions(run: ScriptRun) -> Value:
 
 
 def _is_command(run: ScriptRun, line: str) -> bool:
-    """Whether a line that is typed leads somewhere for who is here."""
+    """Whether the line is a command that this member can use here."""
     words = [word for spec in run.call.functions() for word in spec.command.words]
     return any(line == word or line.startswith(f"{word} ") for word in words)
 

@@ -1,4 +1,4 @@
 """Virtual machine.
 
-Syntax tree to code, and its execution in steps. The state is plain data whenever it stops at a keyword.
+Code generation from the syntax tree, and execution in steps. Its state is plain data whenever it stops at a keyword.
 """

@@ -38,14 +38,14 @@ from services.refs import JsonValue
 
 @dataclass(slots=True)
 class Spot:
-    """A number that an instruction needs and that is known when all are there: mostly where it jumps to."""
+    """Placeholder for an operand that is known only later, usually a jump target."""
 
     position: int = -1
 
 
 @dataclass(slots=True)
 class Assembly:
-    """The code of one procedure as it grows."""
+    """Builder for the code of one procedure."""
 
     _code: list[tuple[str, object]] = field(default_factory=list)
     _places: list[tuple[int, int, int]] = field(default_factory=list)
@@ -53,25 +53,25 @@ class Assembly:
 
     @property
     def here(self) -> int:
-        """Where the next instruction comes to stand."""
+        """Index of the next instruction."""
         return len(self._code)
 
     def emit(self, at: At, operation: str, operand: object = None) -> None:
-        """Append an instruction. In its operand, and in a list that is one, Spots become their positions."""
+        """Append an instruction. Spots in its operand are replaced by their positions at the end."""
         if not self._places or self._places[-1][1:] != at:
             self._places.append((len(self._code), at.line, at.column))
         self._code.append((operation, operand))
 
     def mark(self, spot: Spot) -> None:
-        """The next instruction is the one that `spot` means."""
+        """Set `spot` to the next instruction."""
         spot.position = len(self._code)
 
     def statement(self, start: int, loops: int) -> None:
-        """From `start` to here stands one statement, within so many loops. Inner ones are told first."""
+        """Record a statement from `start` to here, inside `loops` loops. Inner statements are recorded first."""
         self._statements.append((start, len(self._code), loops))
 
     def procedure(self, name: str, parameters: tuple[str, ...]) -> Procedure:
-        """All of it."""
+        """The finished procedure."""
         code: tuple[Instruction, ...] = tuple((operation, _settled(operand)) for operation, operand in self._code)
         return Procedure(name, parameters, code, tuple(self._places), tuple(self._statements))
 
@@ -86,7 +86,7 @@ _MATCHING = frozenset({"=", "<>", "in", "like"})
 
 
 class Emit(NamedTuple):
-    """An instruction that is to be appended."""
+    """An instruction to append."""
 
     at: At
     operation: str
@@ -94,23 +94,23 @@ class Emit(NamedTuple):
 
 
 Task = Expression | Emit | Spot
-"""What is to be done: the code of an expression, one instruction, or a Spot that is here."""
+"""Work item: code of an expression, an instruction, or a Spot to set here."""
 
 
 @dataclass(slots=True)
 class Found:
-    """What is known of a procedure when its code is made."""
+    """Findings of code generation for a procedure."""
 
     faults: list[ScriptProblem] = field(default_factory=list)
     keywords: set[str] = field(default_factory=set)
     calls: set[str] = field(default_factory=set)
-    """The functions that it CALLs by a name that stands there."""
+    """Functions that it CALLs by a literal name."""
     procedures: set[str] = field(default_factory=set)
-    """The SUBs and FUNCTIONs that it calls."""
+    """SUBs and FUNCTIONs that it calls."""
 
 
 class ExpressionCode:
-    """Makes the code of expressions in one procedure."""
+    """Code generation for expressions of one procedure."""
 
     def __init__(self, assembly: Assembly, scope: Scope, found: Found) -> None:
         self._assembly = assembly
@@ -118,11 +118,11 @@ class ExpressionCode:
         self._found = found
 
     def fault(self, at: At, code: Code, message: str) -> None:
-        """Something is wrong here."""
+        """Record a problem."""
         self._found.faults.append(ScriptProblem(at, code, message))
 
     def expression(self, node: Expression) -> None:
-        """Append what leaves the value on the stack."""
+        """Emit code that pushes the expression's value."""
         work: list[Task] = [node]
         while work:
             task = work.pop()
@@ -134,7 +134,7 @@ class ExpressionCode:
                 work.extend(reversed(list(self._tasks[type(task)](self, task))))
 
     def load(self, at: At, name: str) -> Iterable[Task]:
-        """What takes the value of a variable, or of what stands without an argument, such as NOW."""
+        """Code for a variable, or for a name without arguments such as NOW."""
         if self._scope.has(name):
             return (Emit(at, self._scope.load(name), name),)
         if name in ERROR_NAMES:
@@ -147,7 +147,7 @@ class ExpressionCode:
         return (Emit(at, self._scope.load(name), name),)
 
     def parts(self, at: At, parts: Iterable[Expression]) -> None:
-        """Append what leaves the parts of a text on the stack."""
+        """Emit code that pushes the parts of a text."""
         kinds = ""
         for part in parts:
             self.expression(part)
@@ -161,11 +161,11 @@ class ExpressionCode:
         self._assembly.emit(at, "parts", kinds)
 
     def is_followed(self, node: Expression) -> TypeGuard[Name]:
-        """Whether it is a variable beside which the parts of its text are kept."""
+        """Whether `node` is a variable whose text parts are tracked."""
         return isinstance(node, Name) and node.name in self._scope.followed and self._scope.has(node.name)
 
     def _filter_text(self, node: FilterText) -> Iterable[Task]:
-        """Filters stand within one another no deeper than keywords do."""
+        """Recursion is bounded by the parser's limit on nested keywords."""
         whole = node.parts[0]
         if len(node.parts) > 1:
             self.parts(node.at, node.parts)
@@ -197,7 +197,7 @@ class ExpressionCode:
         return (*node.items, Emit(node.at, "list", len(node.items)))
 
     def _map_of(self, node: MapOf) -> Iterable[Task]:
-        entries = dict(node.entries)  # of a key that stands twice the last one counts
+        entries = dict(node.entries)  # for duplicate keys the last entry counts
         return (*entries.values(), Emit(node.at, "map", list(entries)))
 
     def _member(self, node: Member) -> Iterable[Task]:
@@ -251,8 +251,7 @@ class ExpressionCode:
         return (*arguments.values(), Emit(node.at, "want", [node.keyword, list(arguments)]))
 
     def _of_row(self, node: OfRow) -> Iterable[Task]:
-        """The names that are no variables of the script may be given to it all the same, by its bot's settings: the run
-        looks, and takes for columns what it does not know."""
+        """The bot's settings may set names that the script does not, so the run decides: unset names are columns."""
         names = {one.name: one for one in sorted(_names_in(node.value), key=lambda one: one.at, reverse=True)}
         columns = sorted(name for name in names if self._may_be_column(name))
         if not columns:
@@ -287,7 +286,7 @@ class ExpressionCode:
         hint = f"; is {near[0].upper()} meant?" if near else ""
         return f"there is no function {name.upper()}, and no variable of this name is given a value{hint}"
 
-    # With the class: what held its own methods would be garbage that counting references does not find.
+    # On the class: instances that hold their own methods would be reference cycles.
     _tasks: ClassVar[Mapping[type, Callable[[Any, Any], Iterable[Task]]]] = {
         Literal: _literal,
         Template: _template,

@@ -49,11 +49,11 @@ from function_calls.basic.nodes import (
 from function_calls.basic.world import ERROR_NAMES
 
 Path = tuple[int, ...]
-"""The blocks around a statement, from the outermost one inwards, each with a number of its own."""
+"""Ids of the blocks around a statement, from the outermost inwards."""
 
 
 class Around(NamedTuple):
-    """A block that can be left."""
+    """An enclosing block, with the targets of EXIT and CONTINUE."""
 
     kind: str
     leave: Spot
@@ -70,7 +70,7 @@ class _Place(NamedTuple):
 
 
 class _Going(NamedTuple):
-    """Somebody goes to a label."""
+    """A pending jump to a label."""
 
     at: At
     label: str
@@ -84,7 +84,7 @@ _ALSO = {"do": "while", "while": "do"}
 
 
 class Jumps:
-    """Collected while the code is made, settled when all of it is there."""
+    """Labels and jumps of one procedure. Collected during code generation; resolved at the end."""
 
     def __init__(self, assembly: Assembly, faults: list[ScriptProblem]) -> None:
         self._assembly = assembly
@@ -95,11 +95,11 @@ class Jumps:
         self._path: Path = ()
         self._blocks = 0
         self.loops = 0
-        """How many FORs are under way here."""
+        """Number of active FOR loops."""
 
     @contextmanager
     def block(self, around: Around | None = None, loops: int = 0) -> Iterator[None]:
-        """What stands in here is a block of its own, with so many more FORs under way."""
+        """Enter a block, with `loops` more active FOR loops."""
         self._blocks += 1
         before = self._path
         self._path = (*before, self._blocks)
@@ -113,7 +113,7 @@ class Jumps:
         self._path = before
 
     def label(self, label: Label) -> None:
-        """A label stands here."""
+        """Define a label here."""
         spot = Spot()
         self._assembly.mark(spot)
         first = self._labels.setdefault(label.name, _Place(label.at, spot, self._path, self.loops))
@@ -125,7 +125,7 @@ class Jumps:
             )
 
     def go(self, at: At, label: str, comes_back: bool) -> None:
-        """GOTO or GOSUB."""
+        """Emit GOTO or GOSUB."""
         going = _Going(at, label, self._path, Spot(), Spot(), "GOSUB" if comes_back else "GOTO")
         self._goings.append(going)
         if comes_back:
@@ -136,13 +136,13 @@ class Jumps:
             self._assembly.emit(at, "jump", going.target)
 
     def on_error(self, at: At, label: str) -> None:
-        """ON ERROR GOTO: the label has to stand in no block, since errors come from anywhere."""
+        """Emit ON ERROR GOTO: its label must be outside of all blocks, since errors occur anywhere."""
         going = _Going(at, label, (), Spot(), Spot(), "ON ERROR GOTO")
         self._goings.append(going)
         self._assembly.emit(at, "on_error", going.target)
 
     def leave(self, at: At, what: str) -> None:
-        """EXIT: go behind the innermost block of this kind."""
+        """Emit EXIT: a jump past the innermost block of this kind."""
         around = self._innermost(what)
         if around is None:
             self._misplaced(at, "BREAK" if what == "loop" else f"EXIT {what.upper()}", what)
@@ -150,7 +150,7 @@ class Jumps:
             self._go(at, around.leave, around.leave_loops)
 
     def again(self, at: At, what: str) -> None:
-        """CONTINUE: go to where the innermost loop of this kind begins anew."""
+        """Emit CONTINUE: a jump to the next iteration of the innermost loop of this kind."""
         around = self._innermost(what)
         if around is None or around.again is None:
             self._misplaced(at, "CONTINUE" if what == "loop" else f"CONTINUE {what.upper()}", what)
@@ -158,7 +158,7 @@ class Jumps:
             self._go(at, around.again, around.again_loops)
 
     def settle(self) -> None:
-        """All labels have been told."""
+        """Resolve all jumps after the last label."""
         for going in self._goings:
             place = self._labels.get(going.label)
             if place is None:
@@ -197,7 +197,7 @@ Body = Callable[[tuple[Statement, ...]], None]
 
 
 class BlockCode:
-    """Makes the code of blocks in one procedure."""
+    """Code generation for blocks of one procedure."""
 
     def __init__(self, assembly: Assembly, scope: Scope, values: ExpressionCode, jumps: Jumps, body: Body) -> None:
         self._assembly = assembly
@@ -207,7 +207,7 @@ class BlockCode:
         self._body = body
 
     def if_(self, node: If) -> None:
-        """One branch, or none."""
+        """The first branch whose condition is true, else the ELSE branch."""
         end = Spot()
         for condition, body in node.branches:
             other = Spot()
@@ -222,13 +222,13 @@ class BlockCode:
         self._assembly.mark(end)
 
     def for_each(self, node: ForEach) -> None:
-        """What is gone over is looked at once."""
+        """The iterated value is evaluated once."""
         self._values.expression(node.of)
         self._assembly.emit(node.at, "each")
         self._for(node.at, "next_each", node.variable, node.body)
 
     def for_to(self, node: ForTo) -> None:
-        """The variable counts; behind the loop it is the first value that was too far, as BASIC has always had it."""
+        """After the loop, the variable has the first value past the end, as in traditional BASIC."""
         self._values.expression(node.first)
         self._values.expression(node.last)
         if node.step is None:
@@ -261,7 +261,7 @@ class BlockCode:
         self._assembly.mark(end)
 
     def select(self, node: Select) -> None:
-        """The first case that fits. The subject is on the stack while they are tried, and gone in their bodies."""
+        """The first matching case. The subject is on the stack during the tests and dropped before a body."""
         end = Spot()
         around = Around("select", end, self._jumps.loops)
         self._values.expression(node.subject)
@@ -305,13 +305,13 @@ class BlockCode:
 
 
 _DEEPEST = 120
-"""Blocks within one another: more than the parser lets through, so that it speaks first."""
+"""Limit on nested blocks, above the parser's so that the parser reports it first."""
 UNWORDED_ASSERTION = "an ASSERT of the script does not hold"
-"""What an ASSERT says that has no words of its own."""
+"""Message of an ASSERT without a message."""
 
 
 class StatementCode:
-    """Makes the code of one procedure."""
+    """Code generation for one procedure."""
 
     def __init__(self, scope: Scope, name: str, found: Found) -> None:
         self._assembly = Assembly()
@@ -325,11 +325,11 @@ class StatementCode:
 
     @property
     def blocks(self) -> BlockCode:
-        """What makes the code of its blocks."""
+        """Code generator for the blocks."""
         return BlockCode(self._assembly, self._scope, self._values, self._jumps, self._body)
 
     def procedure(self, at: At, parameters: tuple[str, ...], body: tuple[Statement, ...]) -> Procedure:
-        """The code of all of it."""
+        """The finished procedure."""
         self._body(body)
         self._assembly.mark(self._end)
         self._give_back(at)
@@ -361,12 +361,12 @@ class StatementCode:
             return
         self._values.expression(node.value)
         if isinstance(node.value, Want):
-            # The IF ERROR behind it speaks of this keyword, which has done what it should, and of none before.
+            # A following IF ERROR refers to this successful keyword, not to an earlier error.
             self._assembly.emit(node.at, "forget_error")
         self._store(node.target)
 
     def _follow(self, variable: Name, value: Expression) -> bool:
-        """Give a variable its value, and keep beside it of which parts its text is made, where this can be told."""
+        """Assign to a tracked variable and store the parts of its text; False if the parts are unknown."""
         parts = parts_of(value)
         if not (parts or is_of_author(value) or self._values.is_followed(value)):
             return False
@@ -387,7 +387,7 @@ class StatementCode:
         return True
 
     def _store(self, target: Target) -> None:
-        """Give the value on the stack to a variable, or to what stands in one."""
+        """Emit code that stores the value on the stack in a variable, or in a member or item of it."""
         keys: list[tuple[str | None, Expression | None]] = []
         inner: Expression = target
         while not isinstance(inner, Name):
@@ -437,7 +437,7 @@ class StatementCode:
             self._assembly.emit(node.at, "drop")
 
     def _is_error_clear(self, expression: Expression) -> bool:
-        """`ERR.CLEAR`, with parentheses or without."""
+        """Whether it is `ERR.CLEAR`, with or without parentheses."""
         if isinstance(expression, Member) and expression.name.lower() == "clear":
             of = expression.of
         elif isinstance(expression, Apply) and expression.name == "clear" and len(expression.arguments) == 1:
@@ -472,7 +472,7 @@ class StatementCode:
             self._give_back(node.at)
 
     def _give_back(self, at: At) -> None:
-        """What a FUNCTION has given its own name; of all else nothing."""
+        """Return the variable with the FUNCTION's name; NULL at the top level."""
         if self._scope.own is None:
             self._assembly.emit(at, "const", None)
         else:
@@ -485,7 +485,7 @@ class StatementCode:
         self._store(node.target)
 
     def _entries(self, node: With, depth: int) -> None:
-        """Put the members into what is on the stack."""
+        """Set members of the map on the stack."""
         if depth >= _DEEPEST:
             self._values.fault(node.at, Code.TOO_DEEP, f"WITHs stand more than {_DEEPEST} deep within one another")
             return
@@ -517,7 +517,7 @@ class StatementCode:
         self._assembly.emit(node.at, "assert")
         self._assembly.mark(holds)
 
-    # With the class: what held its own methods would be garbage that counting references does not find.
+    # On the class: instances that hold their own methods would be reference cycles.
     _make: ClassVar[Mapping[type, Callable[[Any, Any], None]]] = {
         Assign: _assign,
         Dim: _dim,
@@ -546,8 +546,8 @@ class _Made:
 
 
 def program_of(unit: Unit, definitions: Sequence[Define]) -> Program:
-    """The program of one unit of a file, with those of the file's SUBs and FUNCTIONs that it may come to. Raises
-    ScriptError for the first of `faults_of`."""
+    """Program of one unit, with the reachable SUBs and FUNCTIONs of the file. Raises ScriptError for the first problem
+    of `faults_of`."""
     parts = _parts(unit, definitions)
     faults = _faults(parts, definitions)
     if faults:
@@ -564,8 +564,8 @@ def program_of(unit: Unit, definitions: Sequence[Define]) -> Program:
 
 
 def faults_of(unit: Unit, definitions: Sequence[Define]) -> list[ScriptProblem]:
-    """What is wrong with GOTO and labels, EXIT and CONTINUE, calls with too few or too many values and functions that
-    do not exist, in the unit and in all definitions; in the order of the script."""
+    """Problems with jumps and labels, EXIT and CONTINUE, numbers of arguments and unknown functions, in the unit and
+    all definitions; in source order."""
     return _faults(_parts(unit, definitions), definitions)
 
 

@@ -1,4 +1,4 @@
-"""Virtual machine: runs a program step by step and stops when it needs something from outside."""
+"""Virtual machine: executes a program step by step and suspends at host keywords."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SLACK = 1e-9
 
 
 def counting(first: JsonValue, last: JsonValue, step: JsonValue) -> Loop:
-    """A loop that has not begun. Raises RunError for what is no number, and for STEP 0, which would never end."""
+    """Initial state of a FOR … TO loop. Raises RunError if a value is not a number, and for STEP 0."""
     by = number_of(step)
     if not by:
         raise RunError(RunCode.BAD_VALUE, "FOR with STEP 0 would never end")
@@ -31,13 +31,13 @@ def counting(first: JsonValue, last: JsonValue, step: JsonValue) -> Loop:
 
 
 def counted(loop: Loop, now: JsonValue) -> tuple[int | float, bool]:
-    """What the variable is next, which is `now` so and so, and whether the loop is over with that.
+    """Advance the loop: the variable's next value, and whether the loop is over. `now` is its current value.
 
-    The n-th value is reckoned from the first one, so fractions do not add up what they lack: 1 TO 2 STEP 0.1 ends with
-    2. When the script has changed the variable, counting goes on from there."""
+    The n-th value is computed from the first, so that rounding errors do not add up: 1 TO 2 STEP 0.1 ends with 2. If
+    the script has changed the variable, counting restarts from its value."""
     first, times, last, step = loop
     if type(now) is int and type(step) is int and type(first) is int and times != _NOT_BEGUN:
-        value = settled(now + step)  # whole numbers lack nothing, and most loops count in them
+        value = settled(now + step)  # exact fast path for integers, the usual case
         loop[0], loop[1] = value, 0
         return value, value > last if step > 0 else value < last
     if times != _NOT_BEGUN and now != _value(first, times, step):
@@ -55,34 +55,34 @@ def _value(first: int | float, times: int, step: int | float) -> int | float:
 
 @dataclass(frozen=True, slots=True)
 class Wants:
-    """A keyword is to be carried out: `give` its value, or `fail` with its fault."""
+    """The run is suspended at a keyword: resume it with `give` or `fail`."""
 
     keyword: str
     arguments: JsonObject
-    """By the names of its form's slots. They are the taker's own: changing them changes nothing in the run."""
+    """By slot name. A copy: changing it does not affect the run."""
     at: At
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The run is over, with what RETURN gave."""
+    """The run has ended with the value of RETURN."""
 
     value: JsonValue
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The run is over, and not as meant."""
+    """The run has ended with an error."""
 
     code: RunCode
     detail: str
-    """In our own words or the script's; may be empty."""
+    """In our words or the script's; may be empty."""
     at: At
 
 
 @dataclass(frozen=True, slots=True)
 class Paused:
-    """As many steps are done as were allowed; the run goes on with the next `go`."""
+    """The step budget of this call is used up; the next `go` continues."""
 
 
 Event = Wants | Ended | Failed | Paused
@@ -93,11 +93,11 @@ _SMALLEST_INT = -(2**63)
 
 
 class Unfit(TypeError):
-    """The host gave a script what no script can hold."""
+    """A value from the host has a type that scripts cannot hold."""
 
 
 def copied(value: JsonValue) -> JsonValue:
-    """The same, sharing no list and no map with the run's."""
+    """A deep copy of lists and maps."""
     if type(value) is list:
         return [copied(item) for item in value]
     if type(value) is dict:
@@ -106,10 +106,9 @@ def copied(value: JsonValue) -> JsonValue:
 
 
 def taken(value: object, deep: int = 0) -> JsonValue:
-    """The value as a script may hold it, sharing nothing with what was given: lists and maps are copied, tuples become
-    lists, keys texts; whole numbers beyond 64 bits become fractions; what is no number, or larger than any, is NULL;
-    half a character is shown as a replacement. Raises RunError (MEMORY) for what is nested too deep, and Unfit for
-    what is no data at all."""
+    """The value converted for scripts, as a deep copy: tuples become lists, keys become texts, integers beyond 64 bits
+    become floats, NaN and too large numbers become NULL, lone surrogates are replaced. Raises RunError (MEMORY) if it
+    is nested too deep, and Unfit for other types."""
     if value is None or value is True or value is False:
         return value
     if isinstance(value, str):
@@ -128,7 +127,7 @@ def taken(value: object, deep: int = 0) -> JsonValue:
 def _text(text: str) -> str:
     if text.isascii():
         return str(text)
-    # A lone surrogate can stand in no stored state and in no message.
+    # Stored state and messages cannot contain lone surrogates.
     return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
 
 
@@ -149,7 +148,7 @@ def _jump_true(run: Running, frame: Frame, target: JsonValue) -> None:
 
 
 def _and(run: Running, frame: Frame, target: JsonValue) -> None:
-    """FALSE is left of what does not hold, and the right side is passed over."""
+    """A false left side becomes FALSE, and the right side is skipped."""
     if truth(frame.stack[-1]):
         frame.stack.pop()
     else:
@@ -166,7 +165,7 @@ def _or(run: Running, frame: Frame, target: JsonValue) -> None:
 
 
 def _each(run: Running, frame: Frame, _: JsonValue) -> None:
-    """The list as it is now, whatever becomes of the variable that it came from."""
+    """Iterates over the list's current value, even if the variable changes later."""
     of = frame.stack[-1]
     items = items_of(of)
     frame.stack.pop()
@@ -202,7 +201,7 @@ def _next_to(run: Running, frame: Frame, operand: JsonValue) -> None:
 
 
 def _cut(run: Running, frame: Frame, depth: JsonValue) -> None:
-    """The loops that are left by a jump."""
+    """Discard loops that a jump leaves."""
     del frame.loops[depth:]
 
 
@@ -240,7 +239,7 @@ def _gosub(run: Running, frame: Frame, operand: JsonValue) -> None:
 
 
 def _back(run: Running, frame: Frame, _: JsonValue) -> None:
-    """Behind the GOSUB, where there was one."""
+    """Return from a GOSUB; no effect without one."""
     if frame.ways_back:
         way = frame.ways_back.pop()
         frame.position = way.position
@@ -261,14 +260,14 @@ def _assert(run: Running, frame: Frame, _: JsonValue) -> None:
 
 
 def _want(run: Running, frame: Frame, _: JsonValue) -> Event:
-    """The run stays here, with the arguments on the stack, until there is a value."""
+    """Suspend at this instruction, with the arguments on the stack, until the keyword has a value."""
     run.memory.check_stop(run.count())
     frame.position -= 1
     return wanted(frame)
 
 
 def wanted(frame: Frame) -> Wants:
-    """What the run waits for, at the keyword where it stands."""
+    """The request for the keyword at which the run is suspended."""
     _, (keyword, slots) = frame.procedure.code[frame.position]
     values = frame.stack[len(frame.stack) - len(slots) :]
     arguments = {slot: copied(value) for slot, value in zip(slots, values, strict=True)}
@@ -296,18 +295,18 @@ CONTROL: Mapping[str, ControlInstruction] = MappingProxyType(
         "want": _want,
     }
 )
-"""By what an instruction is called. Each gives an event where the run stops."""
+"""Instructions by name. Each returns an event if the run stops."""
 
 
 _log = structlog.get_logger("basic")
 
 
 class StaleState(ValueError):
-    """The state is of another program, or is none: the run cannot go on."""
+    """The state belongs to another program or is invalid: the run cannot be resumed."""
 
 
 class Machine:
-    """One run of a program. Nothing is raised by it but StaleState, by `resumed`."""
+    """One run of a program. Raises only StaleState, in `resumed`."""
 
     __slots__ = ("_fault", "_over", "_program", "_run", "_steps", "_waits")
 
@@ -319,7 +318,7 @@ class Machine:
         limits: Limits,
         top: JsonObject | None = None,
     ) -> None:
-        """`top` keeps the script's own variables, for whoever wants to notice how they are read."""
+        """`top` holds the script's top-level variables; pass a custom mapping to observe reads."""
         self._program = program
         self._steps = 0
         self._waits = False
@@ -331,7 +330,7 @@ class Machine:
 
     @classmethod
     def resumed(cls, program: Program, state: JsonObject, world: World, limits: Limits) -> Machine:
-        """The run whose state this is. A run that waited says once more what it wants. Raises StaleState."""
+        """The run with this saved state. A suspended run repeats its Wants event. Raises StaleState."""
         if state.get("program") != program.digest:
             raise StaleState("the state is of another program")
         machine = cls(program, {}, world, limits)
@@ -343,16 +342,16 @@ class Machine:
 
     @property
     def steps(self) -> int:
-        """How many are done; never more than the limit."""
+        """Executed steps; never more than the limit."""
         return min(self._steps, self._run.limits.steps)
 
     @property
     def held_bytes(self) -> int:
-        """About how much all values hold together, or held when they were measured last."""
+        """Approximate bytes of all values, as last measured."""
         return self._run.memory.held
 
     def state(self) -> JsonObject:
-        """The run as plain data, which `resumed` takes; running on does not change it."""
+        """The run as plain data for `resumed`; a snapshot, unaffected by further execution."""
         run = self._run
         return {
             "program": self._program.digest,
@@ -367,25 +366,25 @@ class Machine:
         }
 
     def give(self, value: JsonValue) -> None:
-        """The value of the keyword that was wanted; the next `go` goes on with it. Ignored when none is wanted."""
+        """Supply the value of the requested keyword for the next `go`. Ignored if no keyword is requested."""
         if self._waits and self._fault is None and self._over is None:
             self._answer(value)
 
     def fail(self, fault: RunError) -> None:
-        """Let the statement at which the run stands fail, which ON ERROR of the script may hold, with the next `go`. So
-        fails a keyword, and so ends a run whose time is over."""
+        """Make the current statement fail in the next `go`; ON ERROR may handle it. For failed keywords and expired
+        time."""
         self._fault = self._fault or fault
 
     def go(self, most_steps: int) -> Event:
-        """Run until something is wanted, the run is over, or about so many steps are done, one at least; once it is
-        over, the same event again."""
+        """Run until a keyword is requested, the run ends, or about `most_steps` are done, at least one. After the end
+        it returns the same event again."""
         if self._over is not None:
             return self._over
         try:
             event = self._go(self._steps + max(1, most_steps))
         except Exception as error:  # noqa: BLE001
-            # A third border, beside those of calls and turns: what runs here is a stranger's program, and whatever it
-            # finds wrong with the interpreter may end this run and nothing else.
+            # Error boundary like those of calls and turns: the program is untrusted, and an interpreter bug that it
+            # triggers # must end this run only.
             event = self._broken(error)
         if not isinstance(event, Paused | Wants):
             self._over = event
@@ -414,12 +413,12 @@ class Machine:
     def _raise_fault(self) -> None:
         fault, self._fault = self._fault, None
         if self._waits:
-            self._run.frames[-1].position += 1  # behind the keyword, as all else stands that fails
+            self._run.frames[-1].position += 1  # past the keyword, as after any other failing instruction
             self._waits = False
         if fault is not None:
             raise fault
 
-    def _steps_until(self, stop: int) -> Event:  # noqa: C901 - a call for each instruction would halve the pace
+    def _steps_until(self, stop: int) -> Event:  # noqa: C901 - a call per instruction would halve the speed
         run = self._run
         frame = run.frames[-1]
         code, stack, variables, position = frame.procedure.code, frame.stack, frame.variables, frame.position
@@ -471,7 +470,7 @@ class Machine:
             memory.work = 0
 
     def _made(self, result: JsonValue, left: JsonValue, right: JsonValue) -> None:
-        """An operator gave a text or a list."""
+        """Account for a text or list that an operator created."""
         memory = self._run.memory
         if type(result) is str:
             memory.made(result)
@@ -481,8 +480,8 @@ class Machine:
             memory.made_inside(result)
 
     def _recovered(self, fault: RunError) -> bool:
-        """Go on where ON ERROR says, if it does. What has been said in a SUB or FUNCTION ends with it; where nothing
-        has been said, the caller's word holds."""
+        """Continue as ON ERROR says, if it applies. ON ERROR in a SUB or FUNCTION is local to that call; without it,
+        the handler of the nearest caller applies."""
         run = self._run
         if fault.code not in CATCHABLE:
             return False
@@ -501,7 +500,7 @@ class Machine:
         frame.stack.clear()
         frame.loops.clear()
         frame.position = int(what)
-        # An error while the script deals with one ends the run; otherwise the two could go on forever.
+        # An error in the handler ends the run, to prevent an endless loop between the two.
         frame.on_error = "off"
         return True
 
@@ -528,7 +527,7 @@ class Machine:
                 self._run.memory.made_inside(argument)
         except RunError as fault:
             self._fault = fault
-        except Exception as error:  # noqa: BLE001 - as in `go`: it ends this run
+        except Exception as error:  # noqa: BLE001 - as in `go`: ends this run only
             self._over = self._broken(error)
 
     def _answer(self, value: JsonValue) -> None:
@@ -543,7 +542,7 @@ class Machine:
             self._run.memory.made_inside(answer)
         except RunError as fault:
             self._fault = fault
-        except Exception as error:  # noqa: BLE001 - as in `go`: it ends this run
+        except Exception as error:  # noqa: BLE001 - as in `go`: ends this run only
             self._over = self._broken(error)
 
     def _restore(self, state: JsonObject, world: World, limits: Limits) -> None:
@@ -561,5 +560,5 @@ class Machine:
 
 
 def _last(frame: Frame) -> int:
-    """The instruction that was carried out last."""
+    """The last executed instruction."""
     return max(0, frame.position - 1)

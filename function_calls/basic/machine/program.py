@@ -1,4 +1,4 @@
-"""Program: a script as flat code. Plain data, so that it can be kept and compared."""
+"""Program: compiled script as plain data, which can be stored and compared."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ from function_calls.basic.nodes import At
 from services.refs import JsonObject, JsonValue
 
 VERSION = 1
-"""Of the code's form. Programs of another one are generated anew."""
+"""Version of the code format. Programs of other versions are compiled again."""
 
 Instruction = tuple[str, JsonValue]
-"""What to do, and with what: see `values_code.py` and `control_code.py`."""
+"""Operation and operand, see `values_code.py` and `machine.py`."""
 
 
 class BadProgram(ValueError):
-    """This is no program, or one of another version of the language."""
+    """The data is not a program, or a program of another version."""
 
 
 @dataclass(frozen=True, slots=True)
 class Procedure:
-    """A SUB, a FUNCTION, or with an empty name the script itself."""
+    """A SUB, a FUNCTION, or, with an empty name, the script itself."""
 
     name: str
     parameters: tuple[str, ...]
     code: tuple[Instruction, ...]
     places: tuple[tuple[int, int, int], ...]
-    """From which instruction on which line and column it comes from."""
+    """Source positions: first instruction, line and column."""
     statements: tuple[tuple[int, int, int], ...]
-    """Of each statement its first instruction, the one behind it, and how many loops stand around it: where a run goes
-    on when the statement fails and ON ERROR RESUME NEXT holds. Inner statements come before those around them."""
+    """Of each statement: its first instruction, the instruction after it, and the number of loops around it, where ON
+    ERROR RESUME NEXT continues. Inner statements precede the statements around them."""
 
     def place(self, position: int) -> At:
-        """Where in the script the instruction comes from."""
+        """Source position of an instruction."""
         found = (1, 1)
         for start, line, column in self.places:
             if start > position:
@@ -46,11 +46,11 @@ class Procedure:
         return At(*found)
 
     def behind(self, position: int) -> tuple[int, int]:
-        """The instruction behind the statement that this one belongs to, and the loops that stand around that."""
+        """The instruction after the statement that contains `position`, and the number of loops around it."""
         for start, end, loops in self.statements:
             if start <= position < end:
                 return end, loops
-        return len(self.code) - 1, 0  # what belongs to no statement is the end
+        return len(self.code) - 1, 0  # only the end is outside of all statements
 
     def to_json(self) -> JsonObject:
         """As plain data."""
@@ -64,16 +64,16 @@ class Procedure:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What a machine runs."""
+    """A compiled script."""
 
     procedures: Mapping[str, Procedure]
-    """By name; the script itself has none."""
+    """By name; the script itself has the empty name."""
     keywords: tuple[str, ...]
-    """All keywords that it may want, sorted."""
+    """Names of all keywords in it, sorted."""
     calls: tuple[str, ...]
-    """The functions that it CALLs by a name that stands in it, as written, sorted."""
+    """Functions that it CALLs by a literal name, as written, sorted."""
     digest: str
-    """Two programs with the same one do the same."""
+    """Equal for programs with equal behaviour."""
 
     def to_json(self) -> JsonObject:
         """As plain data."""
@@ -86,7 +86,7 @@ class Program:
 
     @classmethod
     def of_json(cls, data: JsonObject) -> Program:
-        """The program that `to_json` wrote. Raises BadProgram."""
+        """The program that `to_json` serialized. Raises BadProgram."""
         try:
             if data["version"] != VERSION:
                 raise BadProgram(f"the program is of version {data['version']!r}, not {VERSION}")
@@ -97,7 +97,7 @@ class Program:
 
 
 def made(procedures: Mapping[str, Procedure], keywords: list[str], calls: list[str]) -> Program:
-    """The program of these parts, with its digest."""
+    """A program of these parts, with its digest."""
     parts: list[Any] = [VERSION, {name: procedure.to_json() for name, procedure in procedures.items()}]
     written = json.dumps(parts, separators=(",", ":"), sort_keys=True)
     return Program(
@@ -109,7 +109,7 @@ def _procedure(name: str, data: JsonObject) -> Procedure:
     return Procedure(
         name,
         tuple(data["parameters"]),
-        # The same text of an operation is one object, which makes finding it quicker.
+        # Interned names make the dispatch faster.
         tuple((intern(operation), operand) for operation, operand in data["code"]),
         tuple((start, line, column) for start, line, column in data["places"]),
         tuple((start, end, loops) for start, end, loops in data["statements"]),

@@ -1,4 +1,4 @@
-"""Instructions that work on values and on filters."""
+"""Instructions on values and filters, frames, and memory accounting."""
 
 from __future__ import annotations
 
@@ -29,35 +29,36 @@ from function_calls.basic.world import LastError, Limits, World
 from services.refs import JsonObject, JsonValue
 
 Loop = list[Any]
-"""A FOR that is under way: `[items, next]` of FOR EACH, `[first, times, last, step]` of FOR … TO."""
+"""State of an active FOR: `[items, next]` of FOR EACH, `[first, times, last, step]` of FOR … TO."""
 
 
 @dataclass(slots=True)
 class WayBack:
-    """Where a GOSUB comes back to."""
+    """Return address of a GOSUB."""
 
     position: int
     loops: list[Loop]
-    """As they were; what happens in between changes them as little as it changes where to come back to."""
+    """Copies of the loops at the GOSUB, restored on return."""
 
 
 @dataclass(slots=True)
 class Frame:
-    """One call of a procedure. The script itself is the first one, and its variables are those of the top."""
+    """Stack frame of a procedure call. The first frame is the script itself, with the top-level variables."""
 
     procedure: Procedure
     variables: JsonObject
     position: int = 0
-    """The instruction that is next; while one runs, the one behind it."""
+    """Index of the next instruction; during an instruction, of the following one."""
     stack: list[JsonValue] = field(default_factory=list)
     loops: list[Loop] = field(default_factory=list)
-    """From the outermost one inwards."""
+    """From the outermost inwards."""
     ways_back: list[WayBack] = field(default_factory=list)
     on_error: int | str | None = None
-    """What ON ERROR said here: `next`, `off`, or the instruction of a label. None: nothing; the caller's word holds."""
+    """ON ERROR state: `next`, `off`, or the instruction of a label. None: not set here, so the caller's state
+    applies."""
 
     def to_json(self, is_top: bool) -> JsonObject:
-        """As plain data that the run changes no more."""
+        """A snapshot as plain data."""
         return {
             "procedure": self.procedure.name,
             "variables": None if is_top else dict(self.variables),
@@ -70,7 +71,7 @@ class Frame:
 
 
 def frame_of_json(data: JsonObject, procedure: Procedure, top: JsonObject) -> Frame:
-    """The frame that `to_json` wrote. Raises KeyError, TypeError and ValueError for anything else."""
+    """The frame that `to_json` serialized. Raises KeyError, TypeError and ValueError for invalid data."""
     return Frame(
         procedure,
         top if data["variables"] is None else dict(data["variables"]),
@@ -99,12 +100,12 @@ _ITEMS_LOOKED_AT = 3
 _PAIRS_TRIED = 8
 _ITEMS_ORDERED = 5
 _BYTES_OF_ITEM = 5
-"""Shifts: so many bytes or items take about as long as one instruction does, as powers of two."""
+"""Shifts: 2**n bytes or items cost about as much as one instruction."""
 _LONG_TEXT = 1024
 
 
 class Memory:
-    """What a run holds, at the most, and what making it took."""
+    """Memory use of a run, and the cost in steps of creating values."""
 
     __slots__ = ("_above", "_limit", "_most_steps", "_roots", "held", "work")
 
@@ -114,17 +115,17 @@ class Memory:
         self._roots = roots
         self._above = max(limit, above)
         self.held = held
-        """Bytes; never fewer than the largest value has."""
+        """Bytes; at least the size of the largest value."""
         self.work = 0
-        """Steps that making and walking was worth, since somebody set it to 0."""
+        """Accrued cost in steps; the machine charges it and resets it to 0."""
 
     @property
     def above(self) -> int:
-        """All is measured when `held` has come above this."""
+        """Threshold of `held` for measuring all values again."""
         return self._above
 
     def made(self, value: JsonValue) -> None:
-        """`value` is new, and the run holds it now: a text, or a list or map whose items it had before. Raises RunError
+        """Account for a new value: a text, or a list or map of items that were already counted. Raises RunError
         (MEMORY)."""
         size = shallow_size(value)
         self.work += size >> _BYTES_COPIED
@@ -133,14 +134,14 @@ class Memory:
             self._measure_all()
 
     def made_inside(self, value: JsonValue) -> None:
-        """`value` is new, the run holds it now, and nobody knows what is in it. Raises RunError (MEMORY)."""
+        """Account for a new value with its contents. Raises RunError (MEMORY)."""
         if type(value) is list or type(value) is dict:
             self._walk(value)
         elif type(value) is str:
             self.made(value)
 
     def put(self, value: JsonValue, deep: int = 1) -> None:
-        """`value` stands in another one now, `deep` levels below its top. Raises RunError (MEMORY)."""
+        """Account for an item put into another value, `deep` levels below its top. Raises RunError (MEMORY)."""
         if type(value) is list or type(value) is dict:
             self._walk(value)
             deep += _depth(value)
@@ -150,8 +151,8 @@ class Memory:
             raise RunError(RunCode.MEMORY, f"lists and maps stand more than {DEEPEST} deep within one another")
 
     def looked_at(self, values: Sequence[JsonValue]) -> None:
-        """All that stands in `values` is looked at once, and where there are both a list or map and a long text, maybe
-        the text for each of the items. Raises RunError (STEPS) for what cannot be done within any steps."""
+        """Charge for a scan of `values`; with items and a long text, for a scan of the text per item. Raises RunError
+        (STEPS) if the cost exceeds the run's step limit."""
         characters = items = 0
         for value in values:
             kind = type(value)
@@ -166,22 +167,22 @@ class Memory:
                 raise RunError(RunCode.STEPS, "so long a text and so many items are too much for one step")
 
     def ordered(self, values: Sequence[JsonValue]) -> None:
-        """All items of the lists in `values`, however deep, are put into an order: n·log n steps for n of them."""
+        """Charge for sorting all items of the lists in `values`, at any depth: n·log n steps for n items."""
         count = sum(size_of(one, self._limit) >> _BYTES_OF_ITEM for one in values if type(one) in (list, dict))
         self.work += count * count.bit_length() >> _ITEMS_ORDERED
 
     def tried(self, text: JsonValue, keys: int = 0) -> None:
-        """Each character of the text is tried against a pattern, or so many keys against a name."""
+        """Charge for matching the text against a pattern, or a name against `keys` keys."""
         self.work += (len(text) >> _CHARACTERS_TRIED if type(text) is str else 0) + (keys >> _ITEMS_LOOKED_AT)
 
     def compared(self, value: JsonValue) -> None:
-        """`value` is walked to its last item, if it has any. Raises RunError (MEMORY) where there is no end to that."""
+        """Charge for a traversal of the whole value. Raises RunError (MEMORY) if it is nested too deep."""
         if type(value) is list or type(value) is dict:
             self.work += size_of(value, self._limit) >> _BYTES_WALKED
 
     def check_stop(self, values: int) -> None:
-        """The run is about to stop with so many values, and may be stored: it may hold no more than it may. Raises
-        RunError (MEMORY)."""
+        """Check the memory limit before the run is suspended and perhaps stored, with `values` as the number of its
+        values. Raises RunError (MEMORY)."""
         if self.held * values > self._limit:
             self._measure_all()
 
@@ -202,7 +203,7 @@ class Memory:
                 raise self._full()
         self.work += total >> _BYTES_WALKED
         self.held = total
-        # With hardly any room left, measuring must not come at every step.
+        # The extra eighth prevents measuring at every step when memory is nearly full.
         self._above = max(self._limit, total + (self._limit >> 3))
 
     def _full(self) -> RunError:
@@ -216,7 +217,7 @@ def _amount(count: int) -> str:
 
 
 def _depth(value: JsonValue) -> int:
-    """How many lists and maps stand within one another, of what is known to be no more than DEEPEST."""
+    """Nesting depth of a list or map, known not to exceed DEEPEST."""
     level, depth = [value], 0
     while level:
         depth += 1
@@ -230,7 +231,7 @@ def _depth(value: JsonValue) -> int:
 
 
 class Running:
-    """The state of one run, and what it may use."""
+    """State and environment of one run."""
 
     __slots__ = ("error", "frames", "limits", "memory", "procedures", "top", "world")
 
@@ -245,16 +246,16 @@ class Running:
     ) -> None:
         self.procedures = procedures
         self.top = top
-        """The script's own variables, which its SUBs and FUNCTIONs see as well."""
+        """Top-level variables, visible in SUBs and FUNCTIONs as well."""
         self.frames: list[Frame] = []
-        """The one that runs is last."""
+        """The active frame is the last."""
         self.world = world
         self.limits = limits
         self.error = LastError()
         self.memory = Memory(limits, functools.partial(_held_by, self.frames), held, above)
 
     def count(self) -> int:
-        """How many values these are, those in lists and maps not counted."""
+        """Number of values, not counting items of lists and maps."""
         return sum(
             len(frame.variables) + len(frame.stack) + len(frame.loops) + sum(len(way.loops) for way in frame.ways_back)
             for frame in self.frames
@@ -262,7 +263,7 @@ class Running:
 
 
 def _held_by(frames: Iterable[Frame]) -> Iterator[JsonValue]:
-    """Everything that a run of these frames holds."""
+    """All values reachable from these frames."""
     for frame in frames:
         yield from frame.variables.values()
         yield from frame.stack
@@ -277,8 +278,8 @@ Stack = list[JsonValue]
 
 
 def _parts(run: Running, stack: Stack, kinds: JsonValue) -> None:
-    """What the values on the stack are parts of. `a`: its author's; `v`: a value; `p`: a variable, and above it the
-    parts that were kept beside it."""
+    """Replace stack values by the list of their filter parts. Kinds: `a` is author text, `v` a value, `p` a variable
+    followed by its stored parts."""
     count = len(kinds) + kinds.count("p")
     given = iter(stack[len(stack) - count :])
     parts: list[JsonValue] = []
@@ -304,7 +305,7 @@ def _text_of_parts(run: Running, stack: Stack, _: JsonValue) -> None:
 
 
 def _filter(run: Running, stack: Stack, _: JsonValue) -> None:
-    """What a keyword is given of parts: the text as it is where nothing in them is a value, or nothing the author's."""
+    """Convert parts to a filter; to a plain value if no part is a value, or none is author text."""
     parts = stack.pop()
     values = [part for part in parts if type(part) is list]
     own = "".join(part for part in parts if type(part) is str)
@@ -315,14 +316,14 @@ def _filter(run: Running, stack: Stack, _: JsonValue) -> None:
 
 
 def _filter_of_whole(run: Running, stack: Stack, _: JsonValue) -> None:
-    """The same of a variable, below its parts."""
+    """Like `_filter`, for a variable on the stack below its parts."""
     parts, value = stack.pop(), stack.pop()
     is_made = len(parts) > 1 and any(type(part) is str and part.strip() for part in parts)
     stack.append(["filter", *parts] if is_made and any(type(part) is list for part in parts) else value)
 
 
 def _id(run: Running, stack: Stack, _: JsonValue) -> None:
-    """A text that is the id of a row, whatever it holds."""
+    """Mark a text as a row id, whatever it contains."""
     if type(stack[-1]) is str:
         stack[-1] = ["id", stack[-1]]
 
@@ -340,15 +341,15 @@ FILTERS: Mapping[str, Callable[[Running, Stack, JsonValue], None]] = MappingProx
         "id": _id,
     }
 )
-"""By what an instruction is called."""
+"""Filter instructions by name."""
 
 
 PlainInstruction = Callable[[Running, Stack, JsonValue], None]
 
 _GROWING = frozenset({"push", "append", "unshift", "prepend"})
-"""Functions that put values into a list: what they give is measured by what is new in it."""
+"""Functions that add values to a list: only the added values are measured."""
 _ORDERING = frozenset({"sort", "unique", "distinct", "min", "max", "median", "join", "tojson", "toyaml"})
-"""Functions to which the items of a list are more work than a look: they are compared, or written out."""
+"""Functions that compare or serialize the items of a list, at a higher cost per item."""
 _AT_ONCE = frozenset(
     {
         *("len", "length", "size", "count", "ubound", "lbound", "first", "last", "left", "right", "mid", "substr"),
@@ -356,8 +357,7 @@ _AT_ONCE = frozenset(
         *("isarray", "islist", "ismap", "isobject", "isstring", "istext"),
     }
 )
-"""Functions that take the same time however large what they are given is. Lists and maps that they give are none that
-they made."""
+"""Functions in constant time for arguments of any size. Lists and maps that they return are not new."""
 
 
 def _load_top(run: Running, stack: Stack, name: JsonValue) -> None:
@@ -369,7 +369,7 @@ def _store_top(run: Running, stack: Stack, name: JsonValue) -> None:
 
 
 def _load_own(run: Running, stack: Stack, name: JsonValue) -> None:
-    """A procedure's own variable; before it has a value, what the run was given under that name."""
+    """A procedure's local variable; until it is set, the top-level variable with that name."""
     variables = run.frames[-1].variables
     stack.append(variables[name] if name in variables else run.top.get(name))
 
@@ -383,7 +383,7 @@ def _forget_error(run: Running, stack: Stack, _: JsonValue) -> None:
 
 
 def _taken(stack: Stack, count: int) -> list[JsonValue]:
-    """The last values of the stack, which has them no more: a statement that fails leaves nothing there anyway."""
+    """Pop `count` values. They are lost if the statement fails, which clears the stack anyway."""
     if not count:
         return []
     values = stack[-count:]
@@ -421,7 +421,7 @@ def _join(run: Running, stack: Stack, count: JsonValue) -> None:
 
 def _member(run: Running, stack: Stack, name: JsonValue) -> None:
     of = stack[-1]
-    if type(of) is dict and name not in of:  # each key is looked at, for one in other letter case
+    if type(of) is dict and name not in of:  # all keys are searched, ignoring case
         run.memory.tried(None, len(of))
     stack[-1] = member(of, name)
 
@@ -450,7 +450,7 @@ def _is_null(run: Running, stack: Stack, negated_: JsonValue) -> None:
 
 
 def _match(run: Running, stack: Stack, operator: JsonValue) -> None:
-    """An operator that may walk what it is given."""
+    """Operators that may traverse their operands."""
     right = stack.pop()
     left = stack[-1]
     memory = run.memory
@@ -497,7 +497,7 @@ def _drop(run: Running, stack: Stack, _: JsonValue) -> None:
 
 
 def _as_map(run: Running, stack: Stack, _: JsonValue) -> None:
-    """What WITH puts its members into: a map or a list of them as it is, a new one in place of all else."""
+    """Target of WITH: a map or list unchanged, a new map for any other value."""
     if type(stack[-1]) is not dict and type(stack[-1]) is not list:
         stack[-1] = {}
 
@@ -511,8 +511,8 @@ def _put_member(run: Running, stack: Stack, name: JsonValue) -> None:
 
 
 def _changed(run: Running, stack: Stack, keys: JsonValue) -> None:
-    """The variable on the stack with the value below it at the end of a path: names are members, None is an index from
-    the stack. The stack has the value, the indices in order, and the variable on top; the changed one is left."""
+    """Assign to a path inside a variable: names in `keys` are members, None is an index from the stack. Pops the value,
+    the indices in order and the variable; pushes the changed variable."""
     value, *given, whole = _taken(stack, 2 + sum(1 for key in keys if key is None))
     indices = iter(given)
     path = [(key is None, next(indices) if key is None else key) for key in keys]
@@ -530,7 +530,7 @@ def _changed(run: Running, stack: Stack, keys: JsonValue) -> None:
 
 
 def _found(of: JsonValue, is_index: bool, key: JsonValue) -> JsonValue:
-    """What stands there so far; NULL, which becomes a list or map, where a list is yet to grow."""
+    """The current value at the key; NULL beyond the end of a list, which will be extended."""
     if not is_index:
         return member(of, key)
     try:
@@ -542,7 +542,7 @@ def _found(of: JsonValue, is_index: bool, key: JsonValue) -> JsonValue:
 
 
 def _of_row(run: Running, stack: Stack, operand: JsonValue) -> None:
-    """What is reckoned for each row: its code, and the variables in it by their names."""
+    """An expression evaluated per row: its code and the values of its variables by name."""
     code, variables, columns = operand
     given = dict(zip(variables, _taken(stack, len(variables)), strict=True))
     given |= {name: run.top.get(name) for name in columns if name in run.top}
@@ -551,7 +551,7 @@ def _of_row(run: Running, stack: Stack, operand: JsonValue) -> None:
 
 
 def _dim(run: Running, stack: Stack, _: JsonValue) -> None:
-    """A list of so many NULLs."""
+    """Create a list of NULLs."""
     size = whole_of(stack[-1], "the size behind DIM")
     if size < 0:
         raise RunError(RunCode.BAD_VALUE, f"DIM makes a list of {size} items; the fewest are 0")
@@ -589,23 +589,23 @@ PLAIN: Mapping[str, PlainInstruction] = MappingProxyType(
         **FILTERS,
     }
 )
-"""By what an instruction is called."""
+"""Instructions on values by name."""
 
 
 MOST_STEPS = 500_000
-"""For all rows of one statement together."""
+"""For all rows of a statement in total."""
 _REFUSED = frozenset({"load_top", "store_top", "load_own", "load_error", "forget_error"})
 _OWN = frozenset({"load", "const", "binary", "and", "or"})
 
 
 def is_for_rows(operation: str) -> bool:
-    """Whether this instruction can be carried out for each row."""
+    """Whether the instruction can be executed per row."""
     return operation in _OWN or (operation in PLAIN and operation not in _REFUSED)
 
 
 def changes_of(values: Mapping[str, JsonValue], world: World) -> Callable[[JsonObject], JsonObject]:
-    """What gives a row its new fields. Raises RunError where it is called: for what cannot be reckoned, and where all
-    rows together take too long."""
+    """Function from a row to its new fields. It raises RunError for failed expressions, and if all rows together exceed
+    the step limit."""
     run = Running({}, {}, world, Limits(steps=MOST_STEPS))
     steps = 0
 
@@ -629,7 +629,7 @@ def changes_of(values: Mapping[str, JsonValue], world: World) -> Callable[[JsonO
 def _reckoned(
     run: Running, code: JsonValue, variables: Mapping[str, JsonValue], most_steps: int
 ) -> tuple[JsonValue, int]:
-    """The value, and how many steps it took. The code has no way back, so it ends."""
+    """The value and the number of steps. The code has no backward jumps, so it terminates."""
     stack: list[JsonValue] = []
     position = steps = 0
     while position < len(code):
@@ -644,7 +644,7 @@ def _reckoned(
             stack[-1] = OPERATORS[operand](stack[-1], right)
             run.memory.made_inside(stack[-1])
         elif operation in ("and", "or"):
-            # What is left where the other side need not be looked at.
+            # Short-circuit.
             if truth(stack[-1]) is (operation == "or"):
                 stack[-1] = operation == "or"
                 position = operand

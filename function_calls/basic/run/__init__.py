@@ -1,4 +1,4 @@
 """Runs of a script.
 
-Keywords are answered, HEAR waits for a member, and the state is stored between turns.
+Execution of keywords, questions of HEAR, and run state that is stored between turns.
 """

@@ -1,4 +1,4 @@
-"""Calls of other functions by scripts, with the rights of caller and script."""
+"""Calls of other functions by scripts, with the permissions of caller and script."""
 
 from __future__ import annotations
 
@@ -37,38 +37,38 @@ from services.storage import name_matches
 
 
 def may_call(spec: FunctionSpec, grants: Grants) -> bool:
-    """Whether a script with these grants may call `spec`. What does not reach beyond the chat needs none; the caller's
-    own rights are checked where it runs."""
+    """Whether a script with these grants may call `spec`. Functions without access outside the chat need no grant. The
+    caller's own permissions are checked by `invoke`."""
     return not reaches_out(spec) or any(name_matches(pattern, spec.name) for pattern in grants.functions)
 
 
 def tool_name(text: str) -> str:
-    """The name of the tool that a script means by `x`, `x.bas` or `shop.gbdialog/x.bas`."""
+    """The tool name in a script's `x`, `x.bas` or `shop.gbdialog/x.bas`."""
     name = PurePosixPath(text.strip().replace("\\", "/")).name
     return name[: -len(".bas")] if name.casefold().endswith(".bas") else name
 
 
 SAID = "basic.said"
-"""In the metadata of a script's result: what its messages are."""
+"""Metadata key of a script's result: the kind of its messages, a `Said`."""
 STOPPED_AT = "basic.stopped_at"
-"""In the metadata of the result of a run that stopped: where and why, for its author. The chat is told less."""
+"""Metadata key of a stopped run's result: position and reason, for the author. The chat gets fewer details."""
 
 
 class Said(StrEnum):
-    """What the messages of a script are."""
+    """Kind of a script's messages."""
 
     TALK = "talk"
-    """Said to the chat, also where another script has called this one."""
+    """Messages for the chat, even if the script was called by another."""
     VALUE = "value"
-    """What it returned."""
+    """The return value."""
     DONE = "done"
-    """That it has run."""
+    """The confirmation that it has run."""
 
 
 STOPPED_WITHIN = "call.stopped"
-"""In what a run keeps: why a script stopped that it called last. That says all, with that script's name and line."""
+"""Key in `ScriptRun.kept`: error text of the last called script that stopped, with that script's name and line."""
 MOST_CALLS = 200
-"""In one run: each of them is noted, and may be as much work as the run itself."""
+"""Limit per run: each call is stored and may cost as much as the run itself."""
 _CALLS = "call.count"
 _ASKED = "call.asked"
 _NEAR = 0.7
@@ -84,16 +84,15 @@ _CODES = {
 
 
 class Meant(NamedTuple):
-    """The function that a script names."""
+    """The function that a script calls."""
 
     spec: FunctionSpec
     by_command: bool
-    """By the word with which people call it."""
+    """It was found by a command word."""
 
 
 def function_called(run: ScriptRun, text: str) -> Meant:
-    """The function that a script names, by its name or by a command word of it, as far as its caller may call it here
-    and the script may call it at all. Raises RunError."""
+    """The function with this name or command word, if both the caller and the script may call it. Raises RunError."""
     functions = [one for one in run.call.functions() if not one.begins_chats]
     found = _meant(functions, text)
     if found is None:
@@ -105,7 +104,7 @@ def function_called(run: ScriptRun, text: str) -> Meant:
 
 def _meant(functions: Sequence[FunctionSpec], text: str) -> Meant | None:
     names = dict.fromkeys((text.strip(), tool_name(text), tool_name(text).casefold()))
-    # What only the clock runs has nothing to do for a script, and its name may be the word for something that has.
+    # Scheduled functions are useless to scripts, and their names may be command words of other functions.
     called = [spec for spec in functions if spec.access.offered_to != {OfferedTo.TIMER}]
     exact = {spec.name: spec for spec in called}
     folded = {spec.name.casefold(): spec for spec in called}
@@ -118,7 +117,7 @@ def _meant(functions: Sequence[FunctionSpec], text: str) -> Meant | None:
 
 
 def _unknown(run: ScriptRun, functions: Sequence[FunctionSpec], name: str) -> str:
-    """That nothing has this name, and what may be meant."""
+    """Message for an unknown name, with a similar name if there is one."""
     told = run.call.say("basic.call.unknown", name=name[:100])
     by_word = {word: spec.name for spec in functions for word in (spec.name.casefold(), *spec.command.words)}
     near = get_close_matches(name[:100].casefold(), by_word, 1, _NEAR)
@@ -126,7 +125,7 @@ def _unknown(run: ScriptRun, functions: Sequence[FunctionSpec], name: str) -> st
 
 
 def arguments_of_call(run: ScriptRun, meant: Meant, given: Sequence[Value] | Mapping[str, Value]) -> JsonObject:
-    """The arguments of a call. A single text behind a command word is read as people type it there. Raises RunError."""
+    """Arguments of a call. A single text after a command word is parsed like a typed command. Raises RunError."""
     spec = meant.spec
     if meant.by_command and not isinstance(given, Mapping) and len(given) == 1 and isinstance(given[0], str):
         try:
@@ -137,8 +136,8 @@ def arguments_of_call(run: ScriptRun, meant: Meant, given: Sequence[Value] | Map
 
 
 def named_arguments(run: ScriptRun, spec: FunctionSpec, given: Sequence[Value] | Mapping[str, Value]) -> JsonObject:
-    """The arguments of a call by their names: a map has them already, and so has a map that is the only value, unless
-    the first parameter is one; others fill the parameters in order. What is NULL is left out. Raises RunError."""
+    """Arguments by name. A map is used as it is, also as the only value unless the first parameter is an object; other
+    values are positional. NULLs are omitted. Raises RunError."""
     properties: Mapping[str, JsonObject] = spec.parameters["properties"]
     first = next(iter(properties.values()), {})
     if isinstance(given, Mapping):
@@ -154,14 +153,14 @@ def named_arguments(run: ScriptRun, spec: FunctionSpec, given: Sequence[Value] |
 
 
 def _by_name(properties: Mapping[str, JsonObject], given: Mapping[str, Value]) -> JsonObject:
-    """`given` under the names of the parameters: scripts need not write them in the same case."""
+    """`given` with its keys mapped to parameter names, ignoring case."""
     folded = {name.casefold(): name for name in properties}
     return {name if name in properties else folded.get(name.casefold(), name): one for name, one in given.items()}
 
 
 async def call_function(run: ScriptRun, name: str, given: Sequence[Value] | Mapping[str, Value]) -> Value | Asks:
-    """What the function of that name gives for these values, in order or by their names; or the question that it asks
-    first. Raises RunError and HeldUpWithin."""
+    """Call the function with positional or named values; returns its value or the question it asks first. Raises
+    RunError and HeldUpWithin."""
     asked = _Asked.of(run)
     run.kept.pop(_ASKED, None)
     if asked.waits is not None:
@@ -176,22 +175,22 @@ async def call_function(run: ScriptRun, name: str, given: Sequence[Value] | Mapp
         if run.answer is not None:
             asked = asked.answered(run, spec)
         elif run.asked:
-            # It was held up for a person's yes, which was given.
+            # It was suspended for an approval, which was given.
             asked = replace(asked, is_confirmed=True)
         result = await run.call.invoke(spec.name, {**arguments, **asked.given}, confirmed=asked.is_confirmed)
     run.outside = run.outside or result.outside
     run.heard = True
     if result.question is not None:
         if asked.waits is not None and isinstance(result.question, ApprovalQuestion) and result.question.goes_on:
-            # The nested run now needs an approval to continue, and scripts do not wait for that.
+            # The nested run now needs an approval to continue; scripts do not wait for that.
             await _ended(run, asked.waits)
         return _held_up(run, called, result, result.question, asked)
     return _value(run, result)
 
 
 async def end_within(call: Call, resumed: Resumed) -> FunctionResult:
-    """Let the run that a script was calling, and whose question it passed on, come to its end as the script does. What
-    the chat has to hear of that: nothing, but that nobody knows what became of an effect."""
+    """End the nested run whose question a script passed on, because the script ends. The result is empty unless the
+    outcome of an effect is unknown, which has to be reported."""
     kept = resumed.state["kept"].get(_ASKED)
     waits: JsonObject | None = kept[3] if kept is not None else None
     if waits is None:
@@ -201,8 +200,8 @@ async def end_within(call: Call, resumed: Resumed) -> FunctionResult:
 
 
 async def _goes_on(run: ScriptRun, waits: JsonObject) -> FunctionResult:
-    """The result of the run that has asked something, with the answer; where it may not go on, it comes to its end.
-    Raises RunError."""
+    """Resume the nested run with the answer and return its result; end it if the script may no longer call it. Raises
+    RunError."""
     name = waits["function"]
     spec = next((one for one in run.call.functions() if one.name == name), None)
     if spec is not None and waits["edition"] != spec.fingerprint:
@@ -214,29 +213,29 @@ async def _goes_on(run: ScriptRun, waits: JsonObject) -> FunctionResult:
 
 
 async def _ended(run: ScriptRun, waits: JsonObject) -> None:
-    """Let the run that has asked something come to its end. Of that the chat hears only what it has to."""
+    """End the nested run that has asked a question; only an unknown outcome is reported to the chat."""
     result = await _given(run.call, waits, "", "expired")
     for message in unknown_end(result):
         run.say(message)
 
 
 async def _given(call: Call, waits: JsonObject, answer: str, kind: ResumedKind) -> FunctionResult:
-    """The result of the run that has asked something, which is given what came of that."""
+    """The result of the nested run, resumed with the outcome of its question."""
     before = Resumed(waits["state"], answer, kind, waits["number"])
     return await call.invoke(waits["function"], waits["arguments"], goes_on=before, allowed=waits["allowed"])
 
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What came of the questions of a call so far."""
+    """State of a call's questions so far."""
 
     given: JsonObject
-    """The arguments that the member gave."""
+    """Arguments supplied by the member."""
     field: str = ""
-    """The argument that the last question was about; empty for a yes."""
+    """The argument that the last question asked for; empty for a confirmation."""
     is_confirmed: bool = False
     waits: JsonObject | None = None
-    """Of a run that has asked in its midst: what it goes on from."""
+    """Saved state of a nested run that asked a question while running."""
 
     @classmethod
     def of(cls, run: ScriptRun) -> _Asked:
@@ -244,7 +243,7 @@ class _Asked:
         return cls({}) if kept is None else cls(*kept)
 
     def answered(self, run: ScriptRun, spec: FunctionSpec) -> _Asked:
-        """The same with the answer to the last question. Raises RunError for a no."""
+        """The state with the answer to the last question. Raises RunError for a no."""
         answer = run.answer or ""
         if self.field:
             value = value_of(spec.parameters["properties"][self.field], answer)
@@ -254,12 +253,12 @@ class _Asked:
         return replace(self, is_confirmed=True)
 
     def keep(self, run: ScriptRun, field: str = "", waits: JsonObject | None = None) -> None:
-        """Know it again with the answer."""
+        """Save the state until the answer."""
         run.kept[_ASKED] = [self.given, field, self.is_confirmed, waits]
 
 
 def _held_up(run: ScriptRun, called: str, result: FunctionResult, question: Question, asked: _Asked) -> Asks:
-    """Pass a question of the function `called` on as the script's own."""
+    """Pass on a question of the function `called` as the script's own question."""
     match question:
         case ArgumentQuestion() if question.field not in asked.given:
             asked.keep(run, question.field)
@@ -277,7 +276,7 @@ def _held_up(run: ScriptRun, called: str, result: FunctionResult, question: Ques
                     run.say(message)
                 asked.keep(run, waits=_waits(spec, question))
                 raise HeldUpWithin(question)
-    # The answer to a question that was passed on leads to the function that asked it, not to this script.
+    # The answer to such a question would go to the function that asked it, not to this script.
     key = "asks_itself" if isinstance(question, InputQuestion) else "needs_yes"
     raise RunError(RunCode.NOT_ALLOWED, run.call.say(f"basic.call.{key}", name=called))
 
@@ -294,7 +293,7 @@ def _waits(spec: FunctionSpec, question: InputQuestion) -> JsonObject:
 
 
 def _value(run: ScriptRun, result: FunctionResult) -> Value:
-    """What a script is given of a result. What is for others than this chat, and files, go where they are meant for."""
+    """The value of a result. Its messages for other recipients and its attachments are sent."""
     kind, error = result.metadata.get(SAID), result.error
     for message in result.messages:
         is_why = error is not None and message.text == error.text
@@ -312,7 +311,7 @@ def _value(run: ScriptRun, result: FunctionResult) -> Value:
 
 def _fault(run: ScriptRun, error: FunctionError, *, of_script: bool) -> RunError:
     if error.code is ErrorCode.UNKNOWN_OUTCOME:
-        # Whatever the script makes of it: people have to hear that nobody knows.
+        # An unknown outcome is reported to people, however the script handles the error.
         run.say(Message(error.text))
     if of_script:
         run.kept[STOPPED_WITHIN] = error.text

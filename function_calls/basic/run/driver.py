@@ -21,28 +21,28 @@ from function_calls.spec import ApprovalQuestion, InputQuestion, ToolError
 from services.refs import Effect, JsonObject
 
 Pause = Callable[[], Awaitable[None]]
-"""Lets others of this process work."""
+"""Lets other tasks and threads of the process run."""
 
 
 class Line:
-    """Belongs to one event loop. However many runs reckon, others of the loop wait for one stretch of one run. Whoever
-    has reckoned least comes next, so that short runs end soon behind endless ones."""
+    """Scheduler of the runs on one event loop: one run executes at a time, for one slice. The run with the least
+    processor time is next, so that short runs finish despite endless ones."""
 
     def __init__(self) -> None:
         self._is_taken = False
         self._waiting: list[tuple[float, int, asyncio.Future[None]]] = []
         self._came = 0
         self.beside = asyncio.Lock()
-        """Held by the one run that reckons in a thread: several at once would keep the loop from working."""
+        """Held by the run that executes in a thread: several threads at once would starve the event loop."""
 
     async def turn(self, spent_seconds: float, pause: Pause) -> None:
-        """Return when it is this run's turn, after a pause. `spent_seconds`: what it has reckoned in all. It is to
-        reckon at once then, without waiting for anything."""
+        """Wait for this run's slice, including a pause. `spent_seconds` is its processor time so far. The caller must
+        execute the slice without awaiting anything else first."""
         await self._front(spent_seconds)
         try:
             await pause()
         finally:
-            # The next one begins its pause when the loop has its way again: behind the stretch of this one.
+            # The next run starts its pause after this slice, when the event loop is free again.
             self._let_next()
 
     async def _front(self, spent_seconds: float) -> None:
@@ -72,17 +72,16 @@ Result = TypeVar("Result")
 
 
 class Metered(Generic[Result]):
-    """Awaits something, step by step, and counts what the steps take of this thread. What others do in between is
-    theirs."""
+    """Awaitable that measures the processor time of its steps in this thread, without other tasks in between."""
 
     def __init__(self, work: Awaitable[Result]) -> None:
         self._work = work
         self.seconds = 0.0
-        """In all."""
+        """Total."""
         self.last_seconds = 0.0
-        """Since others had their turn last."""
+        """Since it last yielded to other tasks."""
         self.has_waited = False
-        """Whether others had their turn."""
+        """Whether it has yielded to other tasks."""
 
     def __await__(self) -> Generator[Any, Any, Result]:
         steps = self._work.__await__()
@@ -101,12 +100,12 @@ class Metered(Generic[Result]):
             given, thrown, self.has_waited = None, None, True
             try:
                 given = yield waited_for
-            except BaseException as error:  # noqa: BLE001 - handed on to what is awaited, a cancellation above all
+            except BaseException as error:  # noqa: BLE001 - passed on to the awaited object, cancellation above all
                 thrown = error
 
 
 def _thrown(steps: Any, error: BaseException) -> Any:
-    """The next step, which begins with `error`. Not every awaitable takes one."""
+    """Throw `error` into the awaitable; raise it here if there is no `throw`."""
     throw = getattr(steps, "throw", None)
     if throw is None:
         raise error
@@ -114,37 +113,37 @@ def _thrown(steps: Any, error: BaseException) -> Any:
 
 
 _STRETCH_SECONDS = 0.002
-"""How long a script may keep others of this process waiting."""
+"""Longest slice that blocks other tasks of the process."""
 _FIRST_STEPS = 256
 _FEWEST_STEPS, _MOST_STEPS = 16, 65_536
 _MANY = 1000
-"""Items of a value that is worth a thread."""
+"""Number of items from which a value is copied in a thread."""
 _LARGE_BYTES = 512 * 1024
-"""Of all values of a run. Beyond this a single step, such as the comparison of two lists, can take longer than a
-stretch, and no step can be interrupted; so the run reckons in a thread."""
+"""Size of a run's values from which it executes in a thread: a single step, such as comparing two lists, may then
+exceed a slice and cannot be interrupted."""
 _STRETCH_BESIDE_SECONDS = 0.005
-"""The same stretch there, where the interpreter lets others work in between."""
+"""Length of a slice in a thread, where the interpreter lets other threads run."""
 MOST_CHANGES = 500
-"""Statements of one run that change what is kept: each is written to the disk by itself, and nobody reviews more. Lists
-are saved with one."""
+"""Limit per run on statements that change stored data: each is written to disk separately. Lists are saved with one
+statement."""
 _CHANGES = "run.changes"
 _WANT_SECONDS = 20e-6
-"""What a keyword costs beside its own work."""
+"""Overhead of a keyword."""
 
 _WORDED = frozenset(
     {RunCode.BAD_VALUE, RunCode.NO_SUCH_THING, RunCode.NOT_ALLOWED, RunCode.UNAVAILABLE, RunCode.FAILED}
 )
-"""The faults of keywords whose words are for people."""
+"""Error codes of keywords whose text is for people."""
 
 
 class Asked(NamedTuple):
-    """The run goes on with the member's answer."""
+    """The run is suspended until the member answers."""
 
     asks: Asks
 
 
 class HeldUp(NamedTuple):
-    """The run continues with the answer to a question of a function that it called."""
+    """The run is suspended until a question of a function that it called is answered."""
 
     question: InputQuestion | ApprovalQuestion
 
@@ -158,15 +157,15 @@ Stop = Ended | Failed | Asked | HeldUp | Over
 
 @dataclass(slots=True)
 class Spent:
-    """What a run has used so far, questions included."""
+    """Resources used by a run so far, including before questions."""
 
     cpu_seconds: float = 0.0
     is_begun: bool = False
-    """What acts only once has been done, and stays done."""
+    """A non-repeatable effect has been executed."""
 
 
 class Driver:
-    """One run, from a stop to the next."""
+    """Executes a run until it ends or is suspended."""
 
     def __init__(
         self,
@@ -180,9 +179,8 @@ class Driver:
         given: Mapping[str, Value] | None = None,
         line: Line | None = None,
     ) -> None:
-        """`pause` lets others of this process work, and `line` is that of all runs which reckon beside this one. A
-        machine that was held up wants once more what it had wanted. `given`: the variables that the settings gave it,
-        which are not stored."""
+        """`pause` lets other tasks run; `line` is shared by all concurrent runs. A machine that was suspended repeats
+        its request. `given`: variables from the settings, which are not stored."""
         self._machine = machine
         self._script = script
         self._table = table
@@ -196,7 +194,7 @@ class Driver:
         self._unpaused_seconds = 0.0
 
     async def run(self) -> Stop:
-        """Go on until the run ends or asks. Raises what a keyword raises that it should not."""
+        """Continue until the run ends or asks. Unexpected exceptions of keywords propagate."""
         while True:
             if self.spent.cpu_seconds > self._most_cpu_seconds:
                 self._machine.fail(RunError(RunCode.TIME, f"it reckoned for more than {self._most_cpu_seconds:g} s"))
@@ -212,8 +210,8 @@ class Driver:
                 return event
 
     def is_worded(self, failed: Failed) -> bool:
-        """Whether what `failed` tells is for people: a keyword's words or the script's own. What the language says of a
-        script is for its author, and stands in the log."""
+        """Whether the text of `failed` is for people: a keyword's or the script's own. Errors of the language are for
+        the script's author, in the log."""
         if failed.code in (RunCode.THROWN, RunCode.ASSERTION):
             return failed.detail not in ("", UNWORDED_ASSERTION)
         fault = self._fault
@@ -223,11 +221,11 @@ class Driver:
 
     @property
     def stopped_within(self) -> str:
-        """Why a script stopped that this one called last."""
+        """Error text of the last called script that stopped, or empty."""
         return str(self._script.kept.get(STOPPED_WITHIN, ""))
 
     def state(self) -> JsonObject:
-        """What a run needs to go on from where it has asked or is held up."""
+        """State for resuming the run after a question or approval."""
         script = self._script
         return {
             "machine": without_given(self._machine.state(), self._settings_gave),
@@ -239,7 +237,7 @@ class Driver:
         }
 
     async def _go(self) -> Ended | Failed | Wants | Paused:
-        """Let the machine reckon for a stretch."""
+        """Execute a slice and adapt the number of steps for the next."""
         most_seconds = _STRETCH_SECONDS
         if self._machine.held_bytes < _LARGE_BYTES:
             event, took = self._stretch()
@@ -254,7 +252,7 @@ class Driver:
         return event
 
     def _stretch(self) -> tuple[Ended | Failed | Wants | Paused, float]:
-        """What the machine came to, and what that took of this thread."""
+        """The machine's event, and the slice's time in this thread."""
         began = time.thread_time()
         event = self._machine.go(self._steps)
         return event, time.thread_time() - began
@@ -264,7 +262,7 @@ class Driver:
         self._unpaused_seconds += seconds
 
     async def _carried_out(self, wants: Wants) -> Stop | None:
-        """Carry out a keyword, and hand the machine what it gives. None: the run goes on."""
+        """Execute a keyword and pass its value to the machine. None: the run continues."""
         self._take(_WANT_SECONDS)
         self._script.at = wants.at
         try:
@@ -287,14 +285,14 @@ class Driver:
         return None
 
     async def _give(self, given: Value) -> None:
-        """Hand the machine a value. It copies and measures it, for large ones beside the event loop."""
+        """Pass a value to the machine, which copies and measures it; in a thread if it is large."""
         if not _is_large(given):
             self._machine.give(given)
             return
         await self._script.call.threads.run(self._machine.give, given)
 
     def _keyword(self, wants: Wants) -> BoundKeyword:
-        """What is wanted. Raises RunError where the operator has taken it away since the script was compiled."""
+        """The requested keyword. Raises RunError if the operator has removed it since compilation."""
         keyword = self._table.find(wants.keyword)
         if keyword is None:
             text = self._script.call.say("basic.no_keyword", keyword=wants.keyword)
@@ -328,7 +326,7 @@ class Driver:
 
 
 def _is_large(value: Value) -> bool:
-    """Whether copying the value takes long: many items, its own and those of what stands in it. Looks at few."""
+    """Whether copying the value is slow: it has 1,000 or more items, including nested ones."""
     count, open_values = 0, [value]
     while open_values and count < _MANY:
         inner = open_values.pop()

@@ -1,4 +1,4 @@
-"""The handler of a function that is a BASIC script."""
+"""Handler of functions that are BASIC scripts."""
 
 from __future__ import annotations
 
@@ -49,22 +49,22 @@ _ERRORS = {RunCode.NOT_ALLOWED: ErrorCode.REFUSED, RunCode.UNKNOWN_OUTCOME: Erro
 _log = structlog.get_logger("scripts")
 
 Load = Callable[[], Awaitable[Program]]
-"""Gives the program of a script as it stands now."""
+"""Loads the script's current program."""
 
 
 async def breathe() -> None:
-    """Let other threads and tasks of this process work. Not by a Clock: no time is waited for. A pause of no time at
-    all would let tasks work, but never the thread that writes to the database."""
+    """Let other threads and tasks run. Not zero, which would let tasks run but never the database's writer thread; not
+    by a Clock, since no time is waited for."""
     await asyncio.sleep(_PAUSE_SECONDS)
 
 
 def no_parameters(bot: str) -> Mapping[str, Value]:
-    """The settings give scripts nothing."""
+    """No variables from settings."""
     return {}
 
 
 def script_seconds(keywords: Iterable[str]) -> float:
-    """How long a run with these keywords may take: the timeout of its function. A turn may be given less."""
+    """Timeout of a function with these keywords. The turn may have less time."""
     return _WAITING_SECONDS if {"WAIT", "SLEEP"} & set(keywords) else _USUAL_SECONDS
 
 
@@ -86,8 +86,8 @@ class ScriptHandler:
         pause: Pause = breathe,
         line: Line | None = None,
     ) -> None:
-        """`folder`: where the script lies in its storage. `parameters` gives what the settings of a bot have as
-        variables for its scripts."""
+        """`folder`: the script's folder in its storage. `parameters` returns the variables that the settings of a bot
+        define."""
         self._definition = definition
         self._load = load
         self._table = table
@@ -100,10 +100,10 @@ class ScriptHandler:
         self._pause = pause
         self._line = line
         self._begins = definition.metadata.get(BEGINS_CHATS) is True
-        """Whether it runs when a chat begins: nobody has called it, and nobody waits for what it does."""
+        """Whether it is the start script of a chat, which has no caller to reply to."""
 
     async def handle(self, context: MessageContext, arguments: Any, call: Call) -> FunctionResult:
-        """What the script says and returns, what it asks, or why it stopped."""
+        """The script's messages and value, its question, or the reason why it stopped."""
         resumed = call.resumed
         if resumed is not None and resumed.kind != "answered":
             return await end_within(call, resumed)
@@ -154,7 +154,7 @@ class ScriptHandler:
         )
 
     def _given(self, arguments: Any) -> dict[str, Value]:
-        """The variables that the settings give, by lower-case names; a parameter of the script hides one."""
+        """Variables from the settings by lower-case name, without those hidden by parameters."""
         hidden = {name.casefold() for name in (*(one.name for one in self._definition.parameters), *arguments)}
         given = {name.casefold(): value for name, value in self._parameters(self._definition.bot).items()}
         return {name: value for name, value in given.items() if name not in hidden}
@@ -169,7 +169,7 @@ class ScriptHandler:
         script: ScriptRun,
         settings_give: Mapping[str, Value],
     ) -> Machine:
-        """The machine, where the run begins or goes on. Raises StaleState."""
+        """A new or resumed machine. Raises StaleState."""
         settings = self._settings
         limits = Limits(settings.steps, settings.memory_megabytes * 1024 * 1024, settings.depth)
         world = ChatWorld(self._clock, call, self._chance)
@@ -189,7 +189,7 @@ class ScriptHandler:
         return Machine(program, variables, world, limits, NoticedVariables(OF_MEMBERS, has_looked))
 
     def _is_given(self, arguments: Mapping[str, Any]) -> bool:
-        """Whether anything in the arguments is somebody else's than the author's."""
+        """Whether any argument differs from the author's defaults."""
         defaults = {one.name: one.default for one in self._definition.parameters}
         return any(name not in defaults or value != defaults[name] for name, value in arguments.items())
 
@@ -244,8 +244,8 @@ class ScriptHandler:
         return FunctionResult(messages=messages, question=own)
 
     def _ended(self, value: Value, said: SaidSoFar, context: MessageContext, call: Call) -> FunctionResult:
-        """The result of a run that came to its end: what it said is its answer; else what it returned, unless it had
-        something to say before a question; else that it has been done. By the clock nobody waits for that."""
+        """Result of a completed run: its messages, else its return value, else a confirmation. No confirmation for
+        scheduled and start scripts; a value is not shown if the run sent messages before a question."""
         if said.messages:
             return FunctionResult(messages=said.together(), data=value, metadata={SAID: Said.TALK})
         if value is not None and said.chars:
@@ -258,7 +258,7 @@ class ScriptHandler:
         return FunctionResult(messages=(Message(done),), metadata={SAID: Said.DONE})
 
     def _failed(self, stop: Failed, driver: Driver, messages: tuple[Message, ...], call: Call) -> FunctionResult:
-        """The result of a run that stopped: what it said before is said, and then in neutral words where and why."""
+        """Result of a stopped run: its messages so far, then a neutral sentence with position and reason."""
         definition, code = self._definition, stop.code
         text = self._why(stop, driver, call)
         if driver.spent.is_begun:
@@ -286,11 +286,11 @@ class ScriptHandler:
         text = call.say(f"basic.stopped.{stop.code.value}", name=name, line=stop.at.line)
         if not driver.is_worded(stop):
             return text
-        # What the script says on purpose stands for itself, and so does why one stopped that it called.
+        # Deliberate messages of scripts, also of a called script that stopped, need no introduction.
         stands_alone = stop.code in (RunCode.THROWN, RunCode.ASSERTION)
         return stop.detail if stands_alone or driver.stopped_within == stop.detail else f"{text} {stop.detail}"
 
 
 def _state(driver: Driver, said: SaidSoFar, text: str, *, needs_yes: bool) -> JsonObject:
-    """All that the run goes on from, after it has asked `text`."""
+    """State for resuming the run after the question `text`."""
     return {**driver.state(), "chars": said.chars + len(text), "messages": said.count, "needs_yes": needs_yes}

@@ -1,4 +1,4 @@
-"""Reading of members' answers to HEAR: addresses, dates, amounts, codes."""
+"""Parsers for members' answers to HEAR: addresses, dates, amounts, codes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ COLORS: Mapping[str, str] = {
     "橙": "#ffa500", "紫": "#800080", "粉": "#ffc0cb", "棕": "#a52a2a", "灰": "#808080", "金": "#ffd700",
     "银": "#c0c0c0", "青": "#00ffff",
 }  # fmt: skip
-"""As web pages write them."""
+"""CSS colours by name."""
 LANGUAGES: Mapping[str, str] = {
     "english": "en", "chinese": "zh", "mandarin": "zh", "spanish": "es", "portuguese": "pt", "french": "fr",
     "german": "de", "italian": "it", "dutch": "nl", "norwegian": "no", "swedish": "sv", "danish": "da",
@@ -36,7 +36,7 @@ LANGUAGES: Mapping[str, str] = {
     "英语": "en", "英文": "en", "中文": "zh", "汉语": "zh", "普通话": "zh", "日语": "ja", "日文": "ja", "韩语": "ko",
     "法语": "fr", "德语": "de", "西班牙语": "es", "俄语": "ru", "意大利语": "it", "葡萄牙语": "pt", "阿拉伯语": "ar",
 }  # fmt: skip
-"""By their usual names, as tags."""
+"""Language tags by usual name."""
 WEEKDAYS: Sequence[str] = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 MONTHS: Sequence[str] = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
@@ -48,7 +48,7 @@ ALIASES: Mapping[str, str] = {
     "postcode": "zipcode", "zip": "zipcode", "link": "url", "website": "url", "guid": "uuid", "colour": "color",
     "mail": "email", "document": "file", "photo": "image", "picture": "image", "user": "username",
 }  # fmt: skip
-"""Other words for some of the kinds of answers."""
+"""Aliases of kinds."""
 
 
 _LABEL = r"[^\W_](?:[\w-]{0,61}[^\W_])?"
@@ -71,13 +71,13 @@ _POSTCODE_CHARS = range(3, 11)
 
 
 def name(text: str) -> str:
-    """What people are called."""
+    """A person's name."""
     is_odd = any(not (character.isalpha() or character in _IN_NAMES) for character in text)
     return _if(text, any(map(str.isalpha, text)) and not is_odd and len(text) <= _MOST_NAME_CHARS)
 
 
 def email(text: str) -> str:
-    """An address for letters, its domain in lower case."""
+    """An e-mail address; the domain in lower case."""
     mailbox, _, domain = text.removeprefix("mailto:").rpartition("@")
     _matched(_MAILBOX, mailbox)
     _if(mailbox, not (mailbox.startswith(".") or mailbox.endswith(".") or ".." in mailbox))
@@ -85,14 +85,14 @@ def email(text: str) -> str:
 
 
 def integer(text: str) -> int:
-    """A whole number."""
+    """An integer."""
     found = number(text)
     _if(text, isinstance(found, int))
     return int(found)
 
 
 def number(text: str) -> int | float:
-    """A number with a point or a comma before its fraction, and marks between its thousands."""
+    """A number with a point or a comma as decimal mark, and optional thousands separators."""
     _matched(_NUMBER, text)
     plain = _SPACES.sub("", text)
     if _INTEGER.fullmatch(plain):
@@ -115,12 +115,12 @@ def _has_thousands(plain: str, mark: str) -> bool:
 
 
 def money(text: str) -> int | float:
-    """An amount, whatever its currency."""
+    """An amount; the currency is ignored."""
     return number(_CURRENCY.sub("", text).strip())
 
 
 def percent(text: str) -> int | float:
-    """How many of a hundred."""
+    """A percentage, as a number."""
     plain = text.removeprefix("百分之")
     for sign in ("%", "％", "percent", "per cent"):
         plain = plain.removesuffix(sign).strip()
@@ -128,20 +128,20 @@ def percent(text: str) -> int | float:
 
 
 def phone(text: str) -> str:
-    """A telephone's number: its digits, with `+` where it was written with one."""
+    """A telephone number: digits, with a leading `+` if written."""
     digits = re.sub(r"\D", "", _matched(_PHONE, text)[0])
     _if(digits, len(digits) in _PHONE_DIGITS)
     return f"+{digits}" if text.startswith("+") else digits
 
 
 def postcode(text: str) -> str:
-    """In upper case. Some countries have letters in it, and all have digits."""
+    """A postcode in upper case, with at least one digit."""
     code = _matched(_POSTCODE, text)[0].upper()
     return _if(code, any(map(str.isdecimal, code)) and len(re.sub(r"\W", "", code)) in _POSTCODE_CHARS)
 
 
 def url(text: str) -> str:
-    """An address of the web; of a bare domain with https:// before it."""
+    """A web address; a bare domain gets `https://`."""
     plain = text.strip("<>")
     if "://" not in plain and _DOMAIN.match(plain):
         plain = f"https://{plain}"
@@ -152,22 +152,22 @@ def url(text: str) -> str:
 
 
 def domain(text: str) -> str:
-    """In lower case."""
+    """A domain in lower case."""
     return _matched(_DOMAIN, text.rstrip("."))[0].lower()
 
 
 def ip(text: str) -> str:
-    """An address of the internet, of either kind."""
+    """An IPv4 or IPv6 address."""
     return str(ipaddress.ip_address(text))
 
 
 def uuid_(text: str) -> str:
-    """In its usual form."""
+    """A UUID in canonical form."""
     return str(uuid.UUID(text))
 
 
 def color(text: str) -> str:
-    """As web pages write it: `#rrggbb`."""
+    """A colour as `#rrggbb`."""
     word = text.strip(" .!。！").casefold()
     named = COLORS.get(word) or COLORS.get(word.removesuffix("色"))
     if named is not None:
@@ -177,18 +177,18 @@ def color(text: str) -> str:
 
 
 def language(text: str) -> str:
-    """Its tag: `en`, `pt-br`."""
+    """A language tag: `en`, `pt-br`."""
     word = text.strip(" .!。！").casefold()
     return LANGUAGES.get(word) or _matched(_TAG, word)[0].replace("_", "-")
 
 
 def username(text: str) -> str:
-    """Without the @."""
+    """A user name without the @."""
     return str(_matched(_USERNAME, text)[1])
 
 
 def year(text: str) -> int:
-    """1 to 9999."""
+    """A year from 1 to 9999."""
     digits = text.removesuffix("年").strip()
     _if(digits, digits.isdecimal() and len(digits) <= 4 and int(digits) > 0)
     return int(digits)
@@ -215,27 +215,27 @@ _TRUE, _FALSE = frozenset({"true", "1", "on", "对", "真"}), frozenset({"false"
 
 
 class NotHeard(ValueError):
-    """What was said is not what was asked for."""
+    """The answer does not fit the question."""
 
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """An answer, and what is needed to understand it."""
+    """An answer with the context for parsing it."""
 
     text: str
     attachments: Sequence[Attachment]
     now: datetime
-    """Aware, in the zone of the chat."""
+    """Timezone-aware, in the chat's time zone."""
     times: Times
     texts: Phrases
 
 
 Reader = Callable[[Heard], Value]
-"""The value; raises ValueError."""
+"""Returns the value; raises ValueError."""
 
 
 def read(kind: str, heard: Heard) -> Value:
-    """What `heard` means as a `kind` of KINDS. Raises NotHeard."""
+    """Parse the answer as a `kind` of KINDS. Raises NotHeard."""
     try:
         return KINDS[kind](heard)
     except (ValueError, OverflowError):
@@ -243,8 +243,7 @@ def read(kind: str, heard: Heard) -> Value:
 
 
 def chosen(choices: Sequence[str], said: str) -> str:
-    """Which of `choices` was said: in its words, by its number, or by a beginning that only one has. Raises
-    NotHeard."""
+    """The choice meant by `said`: its text, its number, or an unambiguous prefix. Raises NotHeard."""
     wanted = _folded(said)
     for choice in choices:
         if _folded(choice) == wanted:
@@ -298,7 +297,7 @@ def _reading(heard: Heard, *kinds: Kind) -> Reading:
 
 def _date(heard: Heard) -> str:
     try:
-        return datetime.strptime(_line(heard), "%Y-%m-%d").date().isoformat()  # noqa: DTZ007 - a day has no zone
+        return datetime.strptime(_line(heard), "%Y-%m-%d").date().isoformat()  # noqa: DTZ007 - a date has no zone
     except ValueError:
         return _reading(heard, Kind.DAY, Kind.INSTANT).start.date().isoformat()
 
@@ -308,7 +307,7 @@ def _hour(heard: Heard) -> str:
 
 
 def _datetime(heard: Heard) -> str:
-    """A time of day alone is the next such moment."""
+    """A time of day without a date is its next occurrence."""
     line = _line(heard)
     moment = _machine_written(line, heard.now) if line[:4].isdecimal() and ":" in line else None
     if moment is None:
@@ -333,7 +332,7 @@ def _duration(heard: Heard) -> int:
 
 
 def _weekday(heard: Heard) -> str:
-    """Its English name, which scripts can compare."""
+    """The English name, so that scripts can compare it."""
     return WEEKDAYS[_place(heard, "time.weekdays", WEEKDAYS)]
 
 
@@ -346,7 +345,7 @@ def _month(heard: Heard) -> int:
 
 
 def _place(heard: Heard, key: str, english: Sequence[str]) -> int:
-    """Which of the names in a list of the texts was said, in the chat's language or in English, from 0."""
+    """Index of a name from `config/texts/`, in the chat's language or in English."""
     wanted = _folded(heard.text)
     for names in (heard.texts.words(key), english):
         for place, name in enumerate(names):
@@ -365,7 +364,7 @@ def _timezone(heard: Heard) -> str:
 
 
 def _attached(media: str) -> Reader:
-    """The first file of that kind, as a map."""
+    """The first file of this media type, as a map."""
 
     def read_one(heard: Heard) -> Value:
         for one in heard.attachments:
@@ -407,4 +406,4 @@ KINDS: Mapping[str, Reader] = {
     "audio": _attached("audio/"),
     "video": _attached("video/"),
 }
-"""What a script may ask for. Each has its sentence in `config/texts/`: `basic.hear.<kind>`."""
+"""Kinds of answers. Each has a sentence in `config/texts/`: `basic.hear.<kind>`."""

@@ -1,4 +1,4 @@
-"""The keywords that scripts may use: marked functions of modules, checked against their forms when they are loaded."""
+"""Keywords available to scripts: marked functions of modules, validated against their forms when loaded."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ _STRENGTH = {Effect.READ: 0, Effect.IDEMPOTENT: 1, Effect.ONCE: 2}
 
 @dataclass(frozen=True, slots=True)
 class BoundKeyword:
-    """A keyword that can be carried out."""
+    """A keyword with its services."""
 
     name: str
-    """The first words of its forms: `SEND MAIL`."""
+    """First words of its forms: `SEND MAIL`."""
     handler: KeywordHandler
     effect: Effect
     touches: frozenset[Touch]
     description: str
     usage: tuple[str, ...]
-    """Its forms, as authors of scripts read them."""
+    """Its forms as script authors write them."""
     source: str
     """`file:line` of the function."""
 
@@ -50,14 +50,14 @@ def _as_it_is(text: str) -> str:
 
 
 class KeywordTable:
-    """The keywords of some modules, by their names."""
+    """The keywords of a set of modules, by name."""
 
     def __init__(
         self, modules: Iterable[ModuleType], services: Services, *, hide: Callable[[str], str] = _as_it_is
     ) -> None:
-        """Services are bound by the types of keyword-only parameters. `hide` takes secrets out of what faults say,
-        which scripts can say to the chat. Raises DefinitionError, which names every keyword
-        that cannot be used, and both places where two have one name."""
+        """Services are bound by the types of keyword-only parameters. `hide` removes secrets from error texts, which
+        scripts can send to the chat. Raises DefinitionError with every invalid keyword, and with both places of a
+        duplicate name."""
         self._keywords: dict[str, BoundKeyword] = {}
         self._hide = hide
         forms: list[Form] = []
@@ -76,23 +76,23 @@ class KeywordTable:
 
     @property
     def keywords(self) -> tuple[BoundKeyword, ...]:
-        """All of them, by their names."""
+        """All keywords, sorted by name."""
         return tuple(self._keywords[name] for name in sorted(self._keywords))
 
     def find(self, name: str) -> BoundKeyword | None:
-        """The keyword of that name; None where there is none, or none any more."""
+        """The keyword with this name; None if it does not exist or was removed."""
         return self._keywords.get(name)
 
     def effect_of(self, keywords: Iterable[str]) -> Effect:
-        """What a script with these keywords does to the world: what the strongest of them does, but `once` where it
-        changes anything that is kept. One that is not known is taken for the strongest."""
+        """Effect of a script with these keywords: the strongest, and `once` if one changes stored data. An
+        unknown keyword counts as `once`."""
         found = [self._keywords.get(name) for name in keywords]
         effects = [Effect.ONCE if one is None or changes_what_is_kept(one) else one.effect for one in found]
         return max(effects, key=_STRENGTH.__getitem__, default=Effect.READ)
 
     def touches_of(self, keywords: Iterable[str]) -> frozenset[Touch]:
-        """What a script with these keywords touches. Where one of them reaches out by itself, so does the script,
-        whatever another one says of its own effect."""
+        """Touches of a script with these keywords. If one reaches out, so does the script, even if another declares
+        `stays_here`."""
         found = [one for one in map(self._keywords.get, keywords) if one is not None]
         touches = frozenset(touch for one in found for touch in one.touches)
         if any(map(_reaches_out, found)):
@@ -123,15 +123,15 @@ class KeywordTable:
 
 @dataclass(frozen=True, slots=True)
 class _Signature:
-    """What a marked function takes beside the run."""
+    """Parameters of a marked function after the run."""
 
     slots: Mapping[str, bool]
-    """By name, whether there has to be a value."""
+    """By name, whether a value is required."""
     services: Mapping[str, object]
 
 
 def _marked(modules: Iterable[ModuleType]) -> list[tuple[Callable[..., Any], KeywordDeclaration]]:
-    """The marked functions that the modules define themselves, in their order."""
+    """The marked functions defined in the modules themselves, in order."""
     return [
         (function, declaration)
         for module in modules
@@ -196,8 +196,8 @@ def _signature(function: Callable[..., Any], problems: list[str]) -> _Signature:
 
 
 def _misfits(form: Form, signature: _Signature) -> list[str]:
-    """How a form and the parameters differ."""
-    # A variable that receives the result is nothing that the function is given.
+    """Mismatches between a form and the parameters."""
+    # A variable that receives the result is not passed to the function.
     given = dict.fromkeys(slot.name for slot in slots_of(form.parts) if slot.kind is not SlotKind.VARIABLE)
     problems = [
         f"the form `{form.text}` has the slot {{{slot}}}, but the function has no parameter {slot!r}"
@@ -229,8 +229,8 @@ def _handler(function: Callable[..., Any], bound: Mapping[str, object], hide: Ca
 
 
 def changes_what_is_kept(keyword: BoundKeyword) -> bool:
-    """Whether it changes what the next run may find. A statement that may be repeated makes no script that may: what it
-    puts there may come of what was read before it, a number that grows by one at each visit."""
+    """Whether it changes data for later runs. Repeating such a statement is safe, but repeating the script is not: the
+    stored value may depend on an earlier read, as for a visit counter."""
     return keyword.effect is not Effect.READ and bool(keyword.touches & {Touch.REACHES_OUT, Touch.STAYS_HERE})
 
 

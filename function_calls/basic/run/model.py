@@ -1,5 +1,5 @@
-"""The language model as scripts have it: an instruction becomes words, and a text becomes fields. Asked without
-functions, so often in a run, at the expense of whoever calls the script and of the chat."""
+"""Language model for scripts: follows an instruction, or extracts fields from a text. Requests have no functions, are
+limited per run, and count towards the quotas of the caller and the chat."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from services.llm.model import ModelMessage, Unwritten
 from services.refs import JsonObject, JsonValue
 
 MOST_REQUESTS = 10
-"""In one run."""
+"""Per run."""
 MOST_CHARS = 24_000
-"""Of an instruction and of what it is about."""
+"""Of the instruction and its data together."""
 MOST_ANSWER_CHARS = 8000
 _MOST_FIELDS = 50
 _MOST_FIELD_CHARS = 2000
@@ -47,15 +47,15 @@ _FENCE = re.compile(r"```(?:json)?\s*\n(.*?)```", re.DOTALL | re.IGNORECASE)
 
 
 class ModelOfScripts:
-    """Asks the model for scripts."""
+    """Sends model requests of scripts."""
 
     def __init__(self, writer: ChatWriter, clock: Clock) -> None:
         self._writer = writer
         self._clock = clock
 
     async def ask(self, run: ScriptRun, prompt: str, about: str = "") -> str:
-        """The model's words to `prompt`, which is told what `about` says as information. Raises RunError: UNAVAILABLE
-        where there is no model, it is down, or its share of the day is used up."""
+        """The model's answer to `prompt`, with `about` as data. Raises RunError: UNAVAILABLE if there is no model, it
+        is down, or the daily quota is used up."""
         if not prompt.strip():
             raise worded(run, RunCode.BAD_VALUE, "model.nothing")
         told = f"{prompt}\n\n{_as_data(about)}" if about.strip() else prompt
@@ -66,9 +66,9 @@ class ModelOfScripts:
         return await self.ask(run, _REWRITE, text) if text.strip() else text
 
     async def extract(self, run: ScriptRun, text: str, fields: Sequence[str]) -> JsonObject:
-        """What `text` says, as a flat map: of these fields where some are given, else of those that fit the text. What
-        the text does not say is not in it. Sets `run.outside`. Raises RunError as `ask` does, and UNAVAILABLE where
-        what the model gives is no such map."""
+        """Data in `text` as a flat map, with these fields or, without `fields`, with keys of the model's choice. Fields
+        without data are absent. Sets `run.outside`. Raises RunError as `ask` does, and UNAVAILABLE if the answer is not
+        a flat map."""
         if not text.strip():
             return {}
         wanted = f"Its keys are these, written exactly so: {json.dumps(list(fields), ensure_ascii=False)}."
@@ -99,7 +99,7 @@ def _as_data(text: str) -> str:
 
 
 def _fields_of(answer: str, fields: Sequence[str]) -> JsonObject | None:
-    """The flat map in `answer`; None where there is none."""
+    """The flat map in `answer`, or None."""
     fence = _FENCE.search(answer)
     try:
         value = orjson.loads(fence[1] if fence else answer)
@@ -118,7 +118,7 @@ def _fields_of(answer: str, fields: Sequence[str]) -> JsonObject | None:
 
 
 def _plain(value: JsonValue) -> JsonValue:
-    """A value that fits into one field; None for nothing."""
+    """The value as a scalar of limited length; None if it is empty."""
     if isinstance(value, bool | int | float) or value is None:
         return value
     text = value if isinstance(value, str) else text_of(value)

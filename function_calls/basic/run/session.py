@@ -1,4 +1,4 @@
-"""What a script finds when it starts: caller, chat, settings, ports to the daemon, and its output."""
+"""Environment of a script: variables for caller, chat and settings, ports to the daemon, and its output."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from services.clock import Clock
 from services.refs import JsonObject, JsonValue
 
 NOTING = frozenset({"SET CONTEXT", "SET SYSTEM PROMPT", "BEGIN SYSTEM PROMPT"})
-"""What a script bears that has something noted for models."""
+"""Keywords that store text for models."""
 OF_MEMBERS = frozenset(
     {"username", "user", "from", "user_id", "userid", "chat", "group", "session", "session_id", "sessionid"}
 )
-"""The session variables whose values members, or networks for them, have chosen: names and ids."""
+"""Session variables with values chosen by members or networks: names and ids."""
 
 
 def session_variables(context: MessageContext, call: Call, bot: str) -> dict[str, Value]:
-    """Who asks and where, by lower-case names."""
+    """Variables for caller and chat, by lower-case name."""
     sender, profile = context.sender, call.profile
     member, chat = sender.ref.key, context.chat.key
     found: dict[str, Value] = {
@@ -43,7 +43,7 @@ def session_variables(context: MessageContext, call: Call, bot: str) -> dict[str
     }
     found |= dict.fromkeys(("from", "user_id", "userid"), member)
     found |= dict.fromkeys(("session", "session_id", "sessionid"), chat)
-    # Networks do not tell them; scripts that ask whether they are there find nothing.
+    # Unknown to networks; defined so that scripts can test for them.
     found |= dict.fromkeys(("mobile", "userphone", "useremail"), "")
     return found
 
@@ -51,13 +51,13 @@ def session_variables(context: MessageContext, call: Call, bot: str) -> dict[str
 def variables_of(
     session: Mapping[str, Value], parameters: Mapping[str, Value], arguments: Mapping[str, Value]
 ) -> dict[str, Value]:
-    """All of them together: arguments hide what the settings say, and that hides the session."""
+    """All variables: arguments override parameters of the settings, which override session variables."""
     given = {**parameters, **arguments}
     return {**session, **{name.casefold(): value for name, value in given.items()}}
 
 
 class NoticedVariables(dict[str, JsonValue]):
-    """The variables of a script, which tell when it looks at one of `names`."""
+    """Variables that call `notice` when one of `names` is read."""
 
     def __init__(self, names: frozenset[str], notice: Callable[[], None]) -> None:
         super().__init__()
@@ -65,31 +65,31 @@ class NoticedVariables(dict[str, JsonValue]):
         self._notice = notice
 
     def get(self, name: str, default: JsonValue = None) -> JsonValue:
-        """As of any dict."""
+        """Like `dict.get`."""
         if name in self._names:
             self._notice()
         return super().get(name, default)
 
 
 def without_given(state: JsonObject, given: Mapping[str, Value]) -> JsonObject:
-    """The state of a machine without what the settings gave it and it still has: that may be secret, and is given anew
-    when the run goes on. What the script has made of it is the script's."""
+    """The machine's state without unchanged variables from the settings: they may be secret, and are set again when the
+    run is resumed. Values derived from them belong to the script and are stored."""
     top: JsonObject = state["top"]
     names = [name for name, value in given.items() if name in top and top[name] == value]
     return {**state, "top": {name: value for name, value in top.items() if name not in names}, "given": names}
 
 
 def with_given(state: JsonObject, given: Mapping[str, Value]) -> JsonObject:
-    """The state with what the settings say now, in the places that `without_given` has left."""
+    """The state with current values of the variables that `without_given` removed."""
     names: list[str] = state.get("given", [])
     return {**state, "top": {**state["top"], **{name: given.get(name) for name in names}}}
 
 
 class ChatWorld:
-    """The world of a run: the clock on the chat's wall, and chance of its own."""
+    """The World of a run: time in the chat's time zone, and its own random generator."""
 
     def __init__(self, clock: Clock, call: Call, chance: random.Random) -> None:
-        """`chance` gives the seed of the run's own."""
+        """`chance` seeds the run's own generators."""
         self._clock = clock
         self._zone = call.profile.timezone
         self.random = random.Random(chance.getrandbits(64))  # noqa: S311 - dice, no secrets
@@ -104,40 +104,39 @@ class ChatWorld:
 
 
 class ScriptFiles(Protocol):
-    """The files that lie beside the scripts of a bot."""
+    """The files next to a bot's scripts."""
 
     def read(self, bot: str, folder: str, name: str) -> bytes:
-        """The content of the file `name` in the folder of a script of `bot`. May block: call it in a thread. Raises
-        NoSuchScriptFile and ScriptFileTooLarge of `services.scripts.files`, and StorageError when it cannot be read."""
+        """Content of the file `name` in the folder of a script of `bot`. Blocking: call it in a thread. Raises
+        NoSuchScriptFile and ScriptFileTooLarge of `services.scripts.files`, and StorageError if it cannot be read."""
 
     def missed(self, bot: str, folder: str, name: str) -> None:
-        """There is no such file, and a script that looked for its rows found none elsewhere."""
+        """Record that a script looked for this file's rows and found them nowhere else either."""
 
 
 class ScriptWeb(Protocol):
-    """The web, for keywords whose subject is another one."""
+    """Web access for keywords of other subjects."""
 
     async def delete(self, run: ScriptRun, url: str) -> JsonObject:
-        """What the server at `url` answered to DELETE. Checks the address and the run's rights as GET does, sends the
-        run's headers, and sets `run.outside`. Raises RunError."""
+        """Response of the server at `url` to DELETE. Checks the address and the run's permissions as GET does, sends
+        the run's headers, and sets `run.outside`. Raises RunError."""
 
 
 class ScriptModel(Protocol):
-    """The language model, for keywords whose subject is another one."""
+    """Language model for keywords of other subjects."""
 
     async def extract(self, run: ScriptRun, text: str, fields: Sequence[str]) -> JsonObject:
-        """What `text` says, as a flat map: of these fields where some are given, else of those that fit the text. What
-        the text does not say is not in it. The chat's share of the day pays, and `run.outside` is set. Raises
-        RunError (UNAVAILABLE) where there is no model or it gives nothing usable."""
+        """Data in `text` as a flat map, with these fields or, without `fields`, with keys of the model's choice. Fields
+        without data are absent. Counts towards the chat's daily quota and sets `run.outside`. Raises RunError
+        (UNAVAILABLE) if there is no model or its answer is unusable."""
 
 
 class EndOfRun(Exception):
-    """The run is over, and what it has said so far is said."""
+    """Ends the run; its messages so far are sent."""
 
 
 class HeldUpWithin(Exception):
-    """The function that the keyword called asks `question`. The run continues with the answer, and executes the keyword
-    once more."""
+    """The called function asks `question`. The run is resumed with the answer and executes the keyword again."""
 
     def __init__(self, question: InputQuestion | ApprovalQuestion) -> None:
         super().__init__(question.function)
@@ -145,7 +144,7 @@ class HeldUpWithin(Exception):
 
 
 def count_up(run: ScriptRun, what: str, most: int, key: str) -> int:
-    """How often the run has done `what` before, which is noted. Raises the fault `key` where that is `most` already."""
+    """Count a use of `what` and return the number of earlier uses. Raises the error `key` if that is `most` already."""
     count = int(run.kept.get(what, 0))
     if count >= most:
         raise worded(run, RunCode.NOT_ALLOWED, key, most=most)
@@ -154,30 +153,30 @@ def count_up(run: ScriptRun, what: str, most: int, key: str) -> int:
 
 
 def worded(run: ScriptRun, code: RunCode, key: str, **values: object) -> RunError:
-    """The fault with the sentence `basic.<key>` of `config/texts/`, to be raised."""
+    """The runtime error with the sentence `basic.<key>` of `config/texts/`, to be raised."""
     return RunError(code, run.call.say(f"basic.{key}", **values))
 
 
 SUGGESTIONS = "suggestions"
-"""Under which a run keeps what its last message is to have under it: pairs of what is said and what is shown."""
+"""Key in `ScriptRun.kept`: suggestions under the last message, as pairs of value and label."""
 _MOST_IN_A_ROW = 5
-"""More messages than that become one of as many lines: nobody wants thirty of them at once."""
+"""A longer sequence of messages is joined into one, with a line for each."""
 MOST_MESSAGES = 100
-"""In one run that are more than words for the chat, to one member alone or with a file: each is sent by itself."""
+"""Limit per run on messages that are not plain text for the whole chat; each is sent separately."""
 
 
 class SaidSoFar:
-    """The messages of a run since it last asked, and how much it has said in all."""
+    """Messages of a run since its last question, and its total output."""
 
     def __init__(self, most_chars: int, chars: int = 0, count: int = 0) -> None:
-        """`chars` and `count`: what it had said before, and in how many messages that were not made one."""
+        """`chars` and `count`: earlier output, and the number of earlier messages that are sent separately."""
         self._most_chars = most_chars
         self.chars = chars
         self.count = count
         self.messages: list[Message] = []
 
     def say(self, message: Message) -> None:
-        """Add a message. Raises RunError where that would be too much."""
+        """Add a message. Raises RunError over a limit."""
         chars = self.chars + len(message.text)
         if chars > self._most_chars:
             raise RunError(RunCode.OUTPUT, f"it says more than {self._most_chars} characters")
@@ -189,7 +188,7 @@ class SaidSoFar:
         self.messages.append(message)
 
     def say_on(self, before: str, more: str) -> bool:
-        """Add to the last message if it says `before`, to everybody; whether it does. Raises as `say`."""
+        """Append to the last message if it is `before` to the whole chat; returns whether it is. Raises as `say`."""
         if not self.messages or self.messages[-1] != Message(before):
             return False
         message = self.messages.pop()
@@ -198,12 +197,12 @@ class SaidSoFar:
         return True
 
     def together(self) -> tuple[Message, ...]:
-        """The messages as they are sent."""
+        """The messages to send."""
         return in_few(self.messages)
 
 
 def in_few(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """`messages`, with many plain ones in a row as one."""
+    """`messages`, with long sequences of plain messages joined."""
     found: list[Message] = []
     row: list[Message] = []
     for message in [*messages, None]:
@@ -218,7 +217,7 @@ def in_few(messages: Sequence[Message]) -> tuple[Message, ...]:
 
 
 def with_suggestions(messages: Sequence[Message], kept: JsonObject) -> tuple[Message, ...]:
-    """`messages`, the last one for this chat with what the run suggests to say, unless it has choices of its own."""
+    """`messages` with the run's suggestions under the last message to this chat, unless it has its own choices."""
     choices = tuple(Choice(label, value, stays=True) for value, label in kept.get(SUGGESTIONS, ()))
     found = list(messages)
     place = next((at for at in reversed(range(len(found))) if found[at].to is None), None)

@@ -1,4 +1,4 @@
-"""Web access and files of scripts: allowed hosts, number of requests, response bodies, the chat's folder."""
+"""Web and file access of scripts: allowed hosts, request limits, response bodies, the chat's folder."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from services.web.http import MayAsk, Method, WebAnswer, WebClient, WebError, We
 
 MOST_DEPTH = 32
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-# Names that a server may write but that stand for no charset of texts lead nowhere.
+# Other codec names from a server are not text encodings and are ignored.
 _CHARSETS = ("utf", "iso8859", "cp", "gb", "big5", "shift_jis", "euc", "koi8", "iso2022", "ascii", "latin", "mac", "hz")
 
 
 def body_value(answer: WebAnswer) -> JsonValue:
-    """The body as JSON where the server says so or it looks like it, and as text otherwise, without what cannot be
-    read. Raises WebError for JSON that is nested too deeply."""
+    """The body parsed as JSON if its type or first character says so, else as text with undecodable bytes replaced.
+    Raises WebError for JSON that is nested too deeply."""
     content_type = _content_type(answer.content_type)
     body = answer.body.removeprefix(_BYTE_ORDER_MARK)
     if "json" in content_type.get_content_subtype() or body.lstrip()[:1] in (b"{", b"["):
@@ -51,7 +51,7 @@ def body_value(answer: WebAnswer) -> JsonValue:
 
 
 def is_deeper(value: JsonValue, levels: int) -> bool:
-    """Whether lists and maps in `value` are nested deeper than that."""
+    """Whether lists and maps in `value` are nested deeper than `levels`."""
     now = [value]
     for _ in range(levels):
         now = [
@@ -90,7 +90,7 @@ def _known(charset: str | None) -> str:
 
 _HEADERS = "web.headers"
 _HEADER_NAMES = "web.header_names"
-"""In what a run keeps when it asks: their values, often keys, are not stored."""
+"""Key in `ScriptRun.kept`. Only names are stored across questions: the values are often secret keys."""
 _REQUESTS = "web.requests"
 _FORM = "application/x-www-form-urlencoded"
 _ACCEPT = "application/json, text/*;q=0.9, */*;q=0.5"
@@ -106,21 +106,21 @@ _MOST_HEADERS = 20
 _MOST_BODY_BYTES = 256 * 1024
 _MOST_URL_CHARS = 4000
 _LEFT_SECONDS = 1.0
-"""Of the run's time, for what comes behind the request."""
+"""Time of the run reserved for the statements after the request."""
 _Change = Literal["POST", "PUT", "PATCH", "DELETE"]
 
 
 @dataclass(frozen=True, slots=True)
 class _Body:
-    """What is sent."""
+    """A request body."""
 
     content: bytes = b""
     media_type: str = ""
 
 
 class WebOfScripts:
-    """Requests of scripts. What a run has set for its headers is in `run.passing` until it asks something, and goes
-    with each request to the host that the script names, not on to where that one redirects."""
+    """HTTP requests of scripts. A run's headers are in `run.passing` until it asks something; they are sent to the host
+    that the script names, but not to redirect targets."""
 
     def __init__(self, client: WebClient, settings: BasicWebSettings, clock: Clock) -> None:
         self._client = client
@@ -128,24 +128,23 @@ class WebOfScripts:
         self._clock = clock
 
     def use(self, settings: BasicWebSettings) -> None:
-        """From the next request on these hold."""
+        """Apply new settings from the next request on."""
         self._settings = settings
 
     async def get(self, run: ScriptRun, url: str) -> Value:
-        """What is at `url`: JSON as a value, all else as text. Raises RunError."""
+        """The resource at `url`: JSON as a value, other types as text. Raises RunError."""
         return self._value(run, url, await self.fetch(run, url), is_change=False)
 
     async def fetch(self, run: ScriptRun, url: str, most_bytes: int | None = None) -> WebAnswer:
-        """What is at `url`, as it came. Raises RunError."""
+        """The raw response from `url`. Raises RunError."""
         settings = self._settings
         may_ask = _hosts(settings.get_from)
         most = settings.answer_kilobytes * 1000 if most_bytes is None else most_bytes
         return await self._answer(run, "GET", url, _Body(), may_ask, "basic.web.get_from", most)
 
     async def send(self, run: ScriptRun, method: _Change, url: str, data: Value) -> Value:
-        """What the server at `url` answers to `data`: a map or list goes as JSON, or as a form where the run's headers
-        say so, a text as it is, NULL as nothing. Raises RunError; with UNKNOWN_OUTCOME nobody knows whether it
-        arrived."""
+        """Response to `data`: a map or list is sent as JSON, or as a form if the run's headers say so; a text
+        unchanged; NULL without a body. Raises RunError; UNKNOWN_OUTCOME if the request may have arrived."""
         settings = self._settings
         body, may_ask = self._body(run, data), _hosts(settings.post_to)
         most = settings.answer_kilobytes * 1000
@@ -153,18 +152,18 @@ class WebOfScripts:
         return self._value(run, url, answer, is_change=True)
 
     async def delete(self, run: ScriptRun, url: str) -> Value:
-        """What the server at `url` answers to DELETE. Raises RunError as `send` does."""
+        """Response to DELETE. Raises RunError as `send` does."""
         return await self.send(run, "DELETE", url, None)
 
     def set_header(self, run: ScriptRun, name: str, value: str) -> None:
-        """Let the run's requests bear this header; an empty value takes it away. Raises RunError."""
+        """Set a header of the run's requests; an empty value removes it. Raises RunError."""
         name, value = name.strip(), value.strip()
         if not _NAME.match(name):
             raise worded(run, RunCode.BAD_VALUE, "web.header_name")
         if name.lower() in _OURS or name.lower().startswith("proxy-"):
             raise worded(run, RunCode.NOT_ALLOWED, "web.header_own", name=name)
         if not _VALUE.match(value):
-            # The value may be a secret.
+            # The value may be a secret, so the error names only the header.
             raise worded(run, RunCode.BAD_VALUE, "web.header_value", name=name)
         headers = {one: what for one, what in _set_headers(run).items() if one != name.lower()}
         if value:
@@ -176,7 +175,7 @@ class WebOfScripts:
         run.kept[_HEADER_NAMES] = [*(one for one in known if one != name.lower()), *([name.lower()] if value else [])]
 
     def clear_headers(self, run: ScriptRun) -> None:
-        """Let the run's requests bear none any more."""
+        """Remove all headers of the run."""
         run.passing.pop(_HEADERS, None)
         run.kept.pop(_HEADER_NAMES, None)
 
@@ -186,7 +185,7 @@ class WebOfScripts:
         url = self._checked(run, url)
         headers = {"accept": _ACCEPT, **({"content-type": body.media_type} if body.media_type else {}), **_headers(run)}
         limits = WebLimits(timeout_seconds=self._seconds(run), body_bytes=most_bytes)
-        run.outside = True  # a failure tells of strangers as well
+        run.outside = True  # error texts may contain text of strangers as well
         try:
             return await self._client.request(
                 method, url, headers=headers, body=body.content, may_ask=may_ask, limits=limits
@@ -195,8 +194,8 @@ class WebOfScripts:
             raise _fault(run, error, url, setting, is_change=method != "GET") from None
 
     def _checked(self, run: ScriptRun, url: str) -> str:
-        """The address as it is asked; the request is counted. Raises RunError for what is no address of the web, and
-        where the run has made enough."""
+        """The validated and encoded URL; counts the request. Raises RunError for an invalid URL or too many
+        requests."""
         url = _with_spaces_encoded(url.strip())
         if not re.match(r"https?://", url, re.IGNORECASE):
             raise worded(run, RunCode.BAD_VALUE, "web.address")
@@ -210,14 +209,14 @@ class WebOfScripts:
         return url
 
     def _seconds(self, run: ScriptRun) -> float:
-        """How long a request may take: what comes behind it needs time as well."""
+        """Timeout of a request, which leaves time for the rest of the run."""
         left = run.call.deadline - self._clock.monotonic() - _LEFT_SECONDS
         if left <= 0:
             raise worded(run, RunCode.UNAVAILABLE, "no_time")
         return min(self._settings.timeout_seconds, left)
 
     def _body(self, run: ScriptRun, data: Value) -> _Body:
-        """Raises RunError for what cannot be sent."""
+        """Raises RunError if the data cannot be sent."""
         try:
             body = _encoded(data, _headers(run).get("content-type", ""))
         except ValueError:
@@ -238,8 +237,8 @@ def _hosts(patterns: tuple[str, ...]) -> MayAsk:
 
 
 def _headers(run: ScriptRun) -> Mapping[str, str]:
-    """What goes with a request. Raises RunError where the run has asked something since it set a header: a request
-    without it would be another one."""
+    """Headers of a request. Raises RunError if a header's value was lost by a question: without it, the request would
+    be a different one."""
     headers = _set_headers(run)
     names: list[str] = run.kept.get(_HEADER_NAMES, [])
     gone = next((name for name in names if name not in headers), None)
@@ -254,7 +253,7 @@ def _set_headers(run: ScriptRun) -> Mapping[str, str]:
 
 
 def _encoded(data: Value, media_type: str) -> _Body:
-    """Raises ValueError for what has no place in a text."""
+    """Raises ValueError for data that cannot be encoded."""
     if data is None:
         return _Body()
     if isinstance(data, str):
@@ -265,7 +264,7 @@ def _encoded(data: Value, media_type: str) -> _Body:
 
 
 def _is_json(text: str) -> bool:
-    """Whether a text is a JSON object or list, as scripts put them together by hand."""
+    """Whether a text is a JSON object or list, as scripts concatenate them."""
     if text.lstrip()[:1] not in ("{", "["):
         return False
     try:
@@ -276,7 +275,7 @@ def _is_json(text: str) -> bool:
 
 
 def _fault(run: ScriptRun, error: WebError, url: str, setting: str, *, is_change: bool) -> RunError:
-    """`error` as a fault of the script."""
+    """`error` as a runtime error of the script."""
     if is_change and error.is_unknown:
         return RunError(RunCode.UNKNOWN_OUTCOME, str(error))
     host = error.barred or _host(run, url)
@@ -291,12 +290,12 @@ def _fault(run: ScriptRun, error: WebError, url: str, setting: str, *, is_change
 
 
 def _host(run: ScriptRun, url: str) -> str:
-    """The host of `url` for people: never more of it, for keys stand in paths and queries."""
+    """The host of `url` for messages; paths and queries may contain keys and are never shown."""
     return host_of(url) or run.call.say("basic.web.that_address")
 
 
 def _with_spaces_encoded(url: str) -> str:
-    """In a query a space can only mean itself; in a host or a path it rather is a mistake."""
+    """Encode spaces in the query only; in a host or path they are probably mistakes."""
     address, fragment_mark, fragment = url.partition("#")
     before, mark, query = address.partition("?")
     return before + mark + query.replace(" ", "%20") + fragment_mark + fragment
@@ -308,7 +307,7 @@ _PLAIN = "application/octet-stream"
 _KNOWN = {".md": "text/markdown", ".csv": "text/csv", ".json": "application/json", ".log": "text/plain"}
 _NAME_CHARS = 100
 MOST_DONE = 200
-"""Operations on files in one run."""
+"""File operations per run."""
 _TEXT = "text.txt"
 _IN_A_NAME = re.compile(r"[^\w .()+,@&=-]+")
 Result = TypeVar("Result")
@@ -316,7 +315,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A file."""
+    """A file's name, type and content."""
 
     name: str
     media_type: str
@@ -324,7 +323,7 @@ class Loaded:
 
 
 async def in_folder(run: ScriptRun, workspaces: Workspaces, path: str, work: Callable[[Workspace], Result]) -> Result:
-    """What `work` gives on the chat's folder, done in a thread; `path` is what a fault speaks of. Raises RunError."""
+    """The result of `work` on the chat's folder, in a thread; `path` is named in errors. Raises RunError."""
     count_up(run, "files.done", MOST_DONE, "files.too_many")
     try:
         return await run.call.threads.run(work, workspaces.of(run.context.chat))
@@ -335,8 +334,8 @@ async def in_folder(run: ScriptRun, workspaces: Workspaces, path: str, work: Cal
 
 
 async def loaded(run: ScriptRun, workspaces: Workspaces, file: Value) -> Loaded:
-    """The file that a script means: one of the chat's folder by its path, a `data:` address, a text of several lines as
-    it stands, or a map with `name` and such an address as `url`. Raises RunError."""
+    """Load a file given by a script: a path in the chat's folder, a `data:` URL, a text of several lines as the
+    content, or a map with `name` and `url`. Raises RunError."""
     name = ""
     if isinstance(file, dict):
         name, file = str(file.get("name") or ""), file.get("url") or file.get("name")
@@ -359,19 +358,19 @@ async def loaded(run: ScriptRun, workspaces: Workspaces, file: Value) -> Loaded:
 
 
 def media_type_of(name: str) -> str:
-    """What kind of file has that name, such as `text/csv`; the same on every machine for the usual ones."""
+    """Media type of a file name, such as `text/csv`; the same on every machine for common types."""
     ending = f".{name.rpartition('.')[2].lower()}" if "." in name else ""
     return _KNOWN.get(ending) or mimetypes.guess_type(name, strict=False)[0] or _PLAIN
 
 
 def file_name(name: str, media_type: str) -> str:
-    """A name for a file that goes to others; made from its kind where it has none."""
+    """A safe name for an outgoing file; without a name, one made from its media type."""
     plain = _IN_A_NAME.sub("_", name.replace("\\", "/").rpartition("/")[2]).strip(" .")[:_NAME_CHARS]
     return plain or f"file{mimetypes.guess_extension(media_type) or '.bin'}"
 
 
 def name_in(url: str) -> str:
-    """The name of the file that stands at an address of the web."""
+    """File name in the path of a URL."""
     try:
         path = urlsplit(url).path
     except ValueError:
@@ -380,7 +379,7 @@ def name_in(url: str) -> str:
 
 
 def text_in(run: ScriptRun, content: bytes, path: str) -> str:
-    """A file as text. Raises RunError where it is none."""
+    """A file as text. Raises RunError for binary content."""
     if b"\0" in content:
         raise _files_fault(run, WorkspaceError(Problem.NOT_TEXT), path)
     return content.decode("utf-8-sig", "replace")
@@ -392,6 +391,6 @@ def _files_fault(run: ScriptRun, fault: WorkspaceError, path: str) -> RunError:
         code = RunCode.NO_SUCH_THING
     elif fault.problem in _NO_ROOM:
         code = RunCode.NOT_ALLOWED
-    # What is taken for a file may be an address of the web, with a key in it.
+    # The path may be a mistaken URL with a key in it.
     shown = host_of(path) if "://" in path else path
     return RunError(code, run.call.say(f"files.problem.{fault.problem}", path=visible(shown)[:200], **fault.values))
