@@ -65,7 +65,7 @@ async def test_a_run_waits_for_the_yes_of_an_admin_and_is_then_the_askers() -> N
     async with a_group([function.spec], settings=needing()) as group:
         [question] = await group.say("Ann", "/post Oslo")
         code = code_in([question])
-        assert question == f"Ann wants “post” (city = Oslo): Does post. admins and above can allow it. #{code}"
+        assert question == f"Ann wants to run “post” (city = Oslo): Does post. This needs approval from admins and above. #{code}"
         assert [one.value for one in group.platform.sent[-1].choices] == [
             f"approve {code}",
             f"reject {code}",
@@ -135,7 +135,7 @@ async def test_the_asker_must_still_have_the_right() -> None:
     async with a_group([function.spec], settings=needing()) as group:
         code = await asked(group, role=Role.MODERATOR)
         group.platform.roles[ANN] = Role.MEMBER
-        assert await group.say("Bob", f"approve {code}", **ADMIN) == ["“/post” is for moderators and above."]
+        assert await group.say("Bob", f"approve {code}", **ADMIN) == ["Only moderators and above can use “/post”."]
     assert function.runs == []
 
 
@@ -144,7 +144,7 @@ async def test_a_rule_for_others_keeps_the_asker_from_allowing_it() -> None:
     async with a_group([function.spec], settings=needing(rule={"by_other": True})) as group:
         code = await asked(group, **OWNER)
         [refused] = await group.say("Ann", f"approve {code}", **OWNER)
-        assert refused == "Only admins and above can allow this, and not Ann, who asked for it."
+        assert refused == "Only admins and above can allow this, but not Ann, who asked for it."
         assert [one.value.split()[0] for one in group.platform.sent[0].choices] == ["approve", "reject"]
         assert await group.say("Bob", f"approve {code}", **ADMIN) == ["posted"]
 
@@ -199,7 +199,7 @@ async def test_two_yeses_at_once_run_it_once() -> None:
         await group.settle()
         assert [one.text for one in group.platform.sent[1:]] == [
             "posted",
-            "Bob has allowed “post” already.",
+            "Bob has already allowed “post”.",
         ]
     assert len(function.runs) == 1
 
@@ -225,7 +225,7 @@ async def test_it_waits_for_ten_minutes_unless_set_otherwise(tmp_path: Path) -> 
         assert await group.say("Bob", f"approve {code}", **ADMIN) == [TOO_LATE]
         await group.daemon.housekeeping.expire_questions()
         await group.settle()
-        assert group.platform.sent[-1].text == "Nobody allowed “post” in time, so I did not run it."
+        assert group.platform.sent[-1].text == "Nobody allowed “post” in time, so I didn't run it."
         assert await kept(group, PENDING.c.state) == [("expired",)]
         await group.daemon.housekeeping.expire_questions()
         await group.settle()
@@ -267,7 +267,7 @@ async def test_a_crash_in_the_midst_of_what_was_allowed_leaves_it_unknown_and_is
         assert [one.text for one in group.platform.sent] == [
             "I was interrupted while running “/hold” and can't tell whether it took effect. "
             "Please check before trying again.",
-            "Bob has allowed “hold” already.",
+            "Bob has already allowed “hold”.",
         ]
     assert function.begun == ["a"]
 
@@ -359,7 +359,7 @@ async def test_an_old_button_or_reply_decides_nothing_else_and_is_told_so() -> N
         await asked(group, "Rome", "Cleo")
         for text, kind in [(f"approve {code}", Kind.CHOICE), ("yes", Kind.MESSAGE), ("ok do it", Kind.MESSAGE)]:
             said = await group.say("Bob", text, kind=kind, reply_to=first, **ADMIN)
-            assert said == ["Bob has allowed “post” already."]
+            assert said == ["Bob has already allowed “post”."]
         assert await last_reason(group) == ("question_closed", "")
         assert function.runs == [{"city": "Oslo"}]
 
@@ -505,7 +505,7 @@ async def test_a_function_that_another_one_calls_waits_as_well() -> None:
 async def test_always_is_for_exactly_this_in_this_chat_until_an_admin_takes_it_back(tmp_path: Path) -> None:
     function = post()
     async with a_group([function.spec], settings=needing(), home=tmp_path) as group:
-        assert await group.say("Ann", "/grants") == ["Nothing is allowed here without asking that would need a yes."]
+        assert await group.say("Ann", "/grants") == ["Nothing is set to “always allow” in this chat."]
         code = await asked(group)
         [given, posted] = await group.say("Bob", f"always {code}", **ADMIN)
         assert posted == "posted"
@@ -516,15 +516,15 @@ async def test_always_is_for_exactly_this_in_this_chat_until_an_admin_takes_it_b
     async with a_group([function.spec], settings=needing(), home=tmp_path) as group:
         assert await group.say("Ann", "/post Oslo") == ["posted"]
         [shown] = await group.say("Ann", "/grants")
-        [grant] = re.findall(r"• ([0-9a-f]{6}): “post” \(city = Oslo\), by Bob, 0 days ago", shown)
+        [grant] = re.findall(r"• ([0-9a-f]{6}): “post” \(city = Oslo\), allowed by Bob 0 days ago", shown)
         [refused] = await group.say("Ann", f"/grants revoke {grant}")
         assert "admins and above" in refused
         assert await group.say("Bob", f"/grants revoke {grant}", chat=WORK, **ADMIN) == [
-            f"There is no grant “{grant}” here. /grants shows them."
+            f"There is nothing with the code “{grant}” here. /grants shows the codes."
         ]
         assert given == EN.say("grants.given", code=grant)
         assert await group.say("Bob", given[given.index("/grants") :], **ADMIN) == [
-            f"From now on “post” is asked for again ({grant})."
+            f"From now on I'll ask again before I run “post” ({grant})."
         ]
         assert code_in(await group.say("Ann", "/post Oslo"))
     async with a_group([function.spec], settings=needing(), home=tmp_path) as group:
@@ -552,15 +552,15 @@ async def test_who_has_which_role_is_shown_as_it_is_now() -> None:
         await group.say("Bob", "hello", role=Role.MODERATOR)
         await group.say("Cleo", "hello")
         assert await group.say("Ann", "/roles", **ADMIN) == [
-            "You are admin here.\nBeyond what everybody may use, you may use: /begin again, /settings, /clearmessages, "
+            "Your role in this chat: admin.\nBesides what everybody can use, you can use: /begin again, /settings, /clearmessages, "
             "/notes, /notes clear, /grants revoke, /schedule, /schedule pause, /schedule resume, /schedule remove, "
             "/post\n"
             "• Ann: admin\n• Bob: moderator\n"
-            "Roles come from this network and from the settings of whoever runs me; nobody can give them by chat."
+            "Roles come from the chat network and from the operator's settings. Nobody can give them in the chat."
         ]
         group.platform.roles[ANN] = Role.MEMBER
         [shown] = await group.say("Ann", "/roles")
-        assert shown.startswith("You are member here.\n• Bob: moderator\n")
+        assert shown.startswith("Your role in this chat: member.\n• Bob: moderator\n")
 
 
 @pytest.mark.parametrize("private", [True, False])

@@ -35,7 +35,7 @@ async def test_nothing_is_allowed_for_always_in_private() -> None:
         code = await asked(group, "Hideaway", private=True)
         assert [one.value for one in group.platform.sent[-1].choices] == [f"approve {code}", f"reject {code}"]
         assert await group.say("Ann", f"always {code}", private=True) == ["posted"]
-        assert await group.say("Cleo", "/grants") == ["Nothing is allowed here without asking that would need a yes."]
+        assert await group.say("Cleo", "/grants") == ["Nothing is set to “always allow” in this chat."]
         assert code_in(await group.say("Ann", "/post Hideaway", private=True))
         await group.say("Ann", f"always {await asked(group, 'Rome')}")
         assert await group.say("Ann", "/post Rome", private=True) == ["posted"]

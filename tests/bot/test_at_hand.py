@@ -145,9 +145,9 @@ async def test_a_member_of_that_name_is_meant_where_the_network_says_so() -> Non
 @pytest.mark.requirement("C2")
 async def test_a_name_alone_is_answered_and_more_is_not_commented_upon() -> None:
     async with a_group([sonar().spec]) as group:
-        assert await group.say("Ann", "@sonar") == ["At hand now: sonar."]
+        assert await group.say("Ann", "@sonar") == ["Now in use in this chat: sonar."]
         assert await last_reason(group) == ("command", "use_tools")
-        assert await group.say("Ann", "@sonar") == ["At hand already: sonar."]
+        assert await group.say("Ann", "@sonar") == ["Already in use in this chat: sonar."]
         group.model.says("Hm.")
         assert await group.say("Ann", "@sonar hm") == ["Hm."]
         actions = await kept(group, AUDIT.c.actor, AUDIT.c.action, AUDIT.c.detail)
@@ -195,7 +195,7 @@ async def test_a_name_is_no_answer_to_a_question() -> None:
     rain = Recorder("rain", CITY, commands=["rain"])
     async with a_group([sonar().spec, rain.spec]) as group:
         await group.say("Ann", "/rain")
-        assert await group.say("Ann", "@sonar") == ["At hand now: sonar."]
+        assert await group.say("Ann", "@sonar") == ["Now in use in this chat: sonar."]
         assert await group.say("Ann", "Oslo") == ["done"]
 
 
@@ -220,19 +220,19 @@ async def test_commands_take_to_hand_list_and_put_away() -> None:
             "• radar: Does radar",
             "• probe: Does probe",
         ]
-        assert await group.say("Ann", "/use @Deep, probe") == ["At hand now: deep, probe."]
+        assert await group.say("Ann", "/use @Deep, probe") == ["Now in use in this chat: deep, probe."]
         group.model.says("Hm.")
         await group.say("Ann", "@Rollcall hm")
         assert {"sonar", "radar", "probe"} <= set(offered(group))
         assert await group.say("Ann", "/unuse sonar") == [
             EN.say("tools.not_at_hand", names="sonar", at_hand="deep, probe")
         ]
-        assert await group.say("Ann", "/unuse DEEP") == ["Put away: deep."]
+        assert await group.say("Ann", "/unuse DEEP") == ["No longer in use in this chat: deep."]
         group.model.says("Hm.")
         await group.say("Ann", "@Rollcall hm")
         assert "sonar" not in offered(group)
         assert "probe" in offered(group)
-        assert await group.say("Ann", "/use none") == ["Put away: probe."]
+        assert await group.say("Ann", "/use none") == ["No longer in use in this chat: probe."]
         assert await group.say("Ann", "/unuse all") == [EN.say("tools.none_at_hand")]
         assert await names(group) == []
 
@@ -251,11 +251,11 @@ async def test_both_languages_have_the_commands() -> None:
     [
         (
             "/use sonr",
-            "There is nothing called sonr here that could be taken to hand. /tools lists what there is. "
+            "I can't find sonr among the functions you can add. /tools lists them. "
             "Did you mean sonar?",
         ),
-        ("/use roll_dice", "“roll_dice” is always there, nobody has to take it to hand."),
-        ("/unuse x", "This is not at hand: x. At hand: –"),
+        ("/use roll_dice", "“roll_dice” is always available, so there is no need to add it."),
+        ("/unuse x", "These are not in use in this chat: x. In use: –"),
     ],
 )
 async def test_what_cannot_be_taken_is_said(line: str, answer: str) -> None:
@@ -270,11 +270,11 @@ async def test_a_chat_has_so_many_at_hand_and_no_more() -> None:
         [refused] = await group.say("Ann", "/use tool19 tool20")
         assert refused.startswith("No more than 20 can be at hand at once.")
         assert len(await names(group)) == 19
-        assert await group.say("Ann", "@tool19") == ["At hand now: tool19."]
+        assert await group.say("Ann", "@tool19") == ["Now in use in this chat: tool19."]
         [refused] = await group.say("Ann", "@tool21 do it")
         assert refused.startswith("No more than 20")
         # What is there already needs no more room.
-        assert await group.say("Ann", "/use tool3") == ["At hand already: tool3."]
+        assert await group.say("Ann", "/use tool3") == ["Already in use in this chat: tool3."]
 
 
 async def test_settings_restrict_who_may_as_for_any_function() -> None:
@@ -284,7 +284,7 @@ async def test_settings_restrict_who_may_as_for_any_function() -> None:
         assert await group.say("Ann", "@sonar listen") == refused
         assert await group.say("Ann", "/use sonar") == refused
         assert await names(group) == []
-        assert await group.say("Bob", "@sonar", role=Role.ADMIN) == ["At hand now: sonar."]
+        assert await group.say("Bob", "@sonar", role=Role.ADMIN) == ["Now in use in this chat: sonar."]
         # What is at hand may be spoken of by everybody.
         group.model.says("Well.")
         assert await group.say("Ann", "@sonar listen") == ["Well."]
@@ -404,7 +404,7 @@ async def test_names_of_what_is_gone_are_kept_and_do_nothing(tmp_path: Path) -> 
         assert await group.say("Ann", "@Rollcall hello") == ["Hi."]
         assert EN.say("tools.gone", name="deep") in (await group.say("Ann", "/tools"))[0]
         assert await group.say("Ann", "@deep hello") == []
-        assert await group.say("Ann", "/unuse deep") == ["Put away: deep."]
+        assert await group.say("Ann", "/unuse deep") == ["No longer in use in this chat: deep."]
     async with a_group([sonar().spec], home=tmp_path) as group:
         group.model.says("Hi.")
         await group.say("Ann", "@Rollcall hello")
@@ -414,7 +414,7 @@ async def test_names_of_what_is_gone_are_kept_and_do_nothing(tmp_path: Path) -> 
 async def test_a_group_may_be_taken_before_its_functions_are_there() -> None:
     source = Grouped([ToolGroup("deep", "The sea", ("sonar",))])
     async with a_group(sources=[source]) as group:
-        assert await group.say("Ann", "@deep") == ["At hand now: deep."]
+        assert await group.say("Ann", "@deep") == ["Now in use in this chat: deep."]
         assert source.publish is not None
         source.publish(Snapshot((sonar().spec,), tuple(source.groups)))
         group.model.says("Hi.")

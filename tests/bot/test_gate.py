@@ -90,7 +90,7 @@ async def test_a_member_who_is_called_like_the_owner_is_not_the_owner() -> None:
     async with a_group([ban.spec], settings={"chats": {"allow": ["*"]}, "members": {"test:bot:ann": "owner"}}) as group:
         message = group.message("Ann", "/ban")
         assert await group.say("ANN", "/ban") == ["done"]
-        assert await group.say("Аnn", "/ban") == ["“/ban” is for owners and above."]
+        assert await group.say("Аnn", "/ban") == ["Only owners and above can use “/ban”."]
         assert message.chat == FAMILY
         assert len(ban.runs) == 1
 

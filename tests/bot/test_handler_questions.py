@@ -224,7 +224,7 @@ async def test_another_question_to_the_member_ends_the_run_that_waited(tmp_path:
     fill, rain = Asking(), Recorder("rain", CITY, commands=["rain"], ask={"city": "Where?"})
     async with a_group([fill.spec, rain.spec], home=tmp_path) as group:
         await group.say("Ann", "/fill")
-        assert await group.say("Ann", "/rain") == ["(I leave what I asked you before: “Your name?”)\nWhere?"]
+        assert await group.say("Ann", "/rain") == ["(I've dropped my earlier question: “Your name?”)\nWhere?"]
         await expire(group, 1)
         assert fill.runs == [BEGAN, ("expired", "")]
         assert await group.say("Ann", "Oslo") == ["done"]

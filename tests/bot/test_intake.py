@@ -304,7 +304,7 @@ async def test_rights_are_those_of_the_moment_when_a_turn_begins(tmp_path: Path)
         await group.crash()
     async with a_group([held.spec], home=tmp_path) as group:
         await group.settle()
-        assert [one.text for one in group.platform.sent] == ["“/hold” is for admins and above."]
+        assert [one.text for one in group.platform.sent] == ["Only admins and above can use “/hold”."]
     assert held.begun == ["x"]
 
 

@@ -25,9 +25,9 @@ def asked_last(group: Group) -> str:
 @pytest.mark.parametrize(
     ("decision", "told"),
     [
-        ("approve", "Bob has allowed “post” already."),
-        ("always", "Bob has allowed “post” already."),
-        ("reject", "Bob has said no to “post” already."),
+        ("approve", "Bob has already allowed “post”."),
+        ("always", "Bob has already allowed “post”."),
+        ("reject", "Bob has already said no to “post”."),
     ],
 )
 async def test_who_comes_too_late_hears_who_decided_and_how(tmp_path: Path, decision: str, told: str) -> None:
@@ -57,7 +57,7 @@ async def test_two_at_once_both_hear_what_became_of_it() -> None:
         held.let_go()
         await group.settle()
         said = [one.text for one in group.platform.sent[-2:]]
-        assert said == ["Bob said no to “post”.", "Bob has said no to “post” already."]
+        assert said == ["Bob said no to “post”.", "Bob has already said no to “post”."]
 
 
 async def test_an_approval_waits_its_time_whatever_is_done_to_the_wall_clock() -> None:
@@ -78,7 +78,7 @@ async def test_what_expired_can_be_clicked_no_more_and_says_whose_it_was_among_s
         assert await group.say("Bob", f"approve {code}", **ADMIN) == [EN.say("approvals.late_expired", function="post")]
         await group.daemon.housekeeping.expire_questions()
         await group.settle()
-        assert group.platform.sent[-1].text == "Nobody allowed “post” in time, so I did not run it."
+        assert group.platform.sent[-1].text == "Nobody allowed “post” in time, so I didn't run it."
         assert group.platform.sent[-1].closes == (first,)
         await asked(group)
         await asked(group, who="Cleo")
@@ -86,7 +86,7 @@ async def test_what_expired_can_be_clicked_no_more_and_says_whose_it_was_among_s
         await group.daemon.housekeeping.expire_questions()
         await group.settle()
         assert [one.text for one in group.platform.sent[-2:]] == [
-            f"Nobody allowed “post” for {name} in time, so I did not run it." for name in ("Ann", "Cleo")
+            f"Nobody allowed “post” for {name} in time, so I didn't run it." for name in ("Ann", "Cleo")
         ]
 
 
@@ -107,7 +107,7 @@ async def test_what_was_taken_back_with_its_message_is_told_so() -> None:
         await group.hear("Ann", "", id="wish", kind=Kind.DELETE)
         assert await kept(group, PENDING.c.state) == [("withdrawn",)]
         said = await group.say("Bob", f"approve {code}", **ADMIN)
-        assert said == ["“post” was taken back before anybody decided."]
+        assert said == ["The request for “post” was withdrawn before anybody decided."]
 
 
 async def test_what_was_asked_in_private_is_spoken_of_to_nobody_else() -> None:
@@ -116,4 +116,4 @@ async def test_what_was_asked_in_private_is_spoken_of_to_nobody_else() -> None:
         await group.say("Ann", f"approve {code}", private=True)
         assert await group.say("Bob", f"approve {code}", **ADMIN) == [EN.say("approvals.no_such_code")]
         assert await group.say("Ann", f"approve {code}") == [EN.say("approvals.no_such_code")]
-        assert await group.say("Ann", f"approve {code}", private=True) == ["Ann has allowed “post” already."]
+        assert await group.say("Ann", f"approve {code}", private=True) == ["Ann has already allowed “post”."]

@@ -25,7 +25,7 @@ from tests.fakes.functions import Recorder
 from tests.fakes.sqlite_store import a_store
 from tests.harness.mcp_servers import Script, a_tool, function, is_alive, servers, until, until_true
 
-SAID = "The settings of one have just been changed, so I left it. Please ask again."
+SAID = "The settings of one have just changed, so I stopped. Please ask again."
 
 
 @pytest.mark.parametrize("change", ["removed", "denied", "for owners"])

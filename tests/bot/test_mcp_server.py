@@ -282,7 +282,7 @@ async def test_what_is_for_others_is_sent_to_them_and_what_cannot_be_is_told() -
         await served.group.settle()
         sent = [(one.chat, one.text) for one in served.group.platform.sent]
     assert sent == [(OTHERS, "for the others")]
-    assert texts(result) == ["for you", "for you alone", "I could not pass this on to irc:nowhere:#x: “for nobody”"]
+    assert texts(result) == ["for you", "for you alone", "I couldn't pass this on to irc:nowhere:#x: “for nobody”"]
 
 
 async def test_a_reminder_where_nobody_reads_along_says_so() -> None:

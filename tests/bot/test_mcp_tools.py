@@ -139,7 +139,7 @@ async def test_a_tool_that_fails_is_said_in_our_words_and_told_the_model_in_its_
     tools = {"pay": {"commands": ["pay"]}}
     async with a_group(settings=servers(script.settings(tools=tools))) as group:
         await until(group, lambda: function(group, "mcp__one__pay"))
-        assert await group.say("Ann", "/pay") == ["“one: pay” did not work."]
+        assert await group.say("Ann", "/pay") == ["“one: pay” didn't work."]
         group.model.says(call("mcp__one__pay"), "It did not work.")
         said = await group.say("Ann", "@Rollcall pay")
     assert not [one for one in said if "IGNORE" in one]
@@ -153,7 +153,7 @@ async def test_an_error_of_the_protocol_is_a_failure_like_any_other(tmp_path: Pa
     tools = {"go": {"commands": ["go"]}}
     async with a_group(settings=servers(script.settings(tools=tools))) as group:
         await until(group, lambda: function(group, "mcp__one__go"))
-        assert await group.say("Ann", "/go") == ["“one: go” did not work."]
+        assert await group.say("Ann", "/go") == ["“one: go” didn't work."]
         group.model.says(call("mcp__one__go"), "No.")
         await group.say("Ann", "@Rollcall go")
     assert "you may not" in group.model.requests[-1].messages[-1].content

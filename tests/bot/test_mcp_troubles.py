@@ -19,7 +19,7 @@ from tests.harness.mcp_sdk import Played, over_http
 from tests.harness.mcp_servers import RAW, Script, a_tool, faults, function, servers, until, until_true
 
 UNKNOWN = "can't tell whether it took effect"
-LOST = "I lost one in the middle of that. Please try again."
+LOST = "I lost the connection to one halfway through. Please try again."
 
 
 def over(url: str, **more: Any) -> dict[str, Any]:
@@ -189,7 +189,7 @@ async def test_over_http_a_server_counts_asks_for_nothing_and_is_heard_when_it_c
         await until(group, lambda: function(group, "mcp__one__count"))
         await group.say("Ann", "/count")
         assert [text for _, text in group.platform.statuses if "one" in text] == ["one: count: 25%"]
-        assert await group.say("Ann", "/wish") == ["“one: ask” did not work."]
+        assert await group.say("Ann", "/wish") == ["“one: ask” didn't work."]
         played.tools[0] = mcp_types.Tool(name="echo", description="Says it twice.", input_schema={"type": "object"})
         await until_true(lambda: played.listeners)
         await played.changed()

@@ -218,7 +218,7 @@ async def test_a_command_in_between_is_run_and_the_question_stays_open() -> None
 
 @pytest.mark.parametrize(
     ("language", "word", "reply"),
-    [("en", "cancel", "Okay, I left it."), ("en", "Never mind.", "Okay, I left it."), ("zh", "算了", "好的，已取消。")],
+    [("en", "cancel", "Okay, cancelled."), ("en", "Never mind.", "Okay, cancelled."), ("zh", "算了", "好的，已取消。")],
 )
 async def test_the_one_who_was_asked_may_call_it_off(language: str, word: str, reply: str) -> None:
     function = rain()
@@ -268,7 +268,7 @@ async def test_a_yes_from_long_ago_runs_nothing_when_the_function_has_changed(tm
     async with a_group([before.spec], home=tmp_path) as group:
         await group.say("Ann", "/wipe")
     async with a_group([after.spec], home=tmp_path) as group:
-        assert await group.say("Ann", "yes") == ["“/wipe” has changed since I asked. Please ask again."]
+        assert await group.say("Ann", "yes") == ["“/wipe” has changed since I asked you. Please ask me again."]
     assert (before.runs, after.runs) == ([], [])
 
 
@@ -458,7 +458,7 @@ async def test_a_newer_question_says_that_it_leaves_the_older_one_and_closes_its
         really = latest(group).native_id
         assert await group.say("Bob", "/rain") == ["Where?"]
         assert group.platform.sent[-1].closes == ()
-        assert await group.say("Ann", "/rain") == ["(I leave what I asked you before: “Really wipe?”)\nWhere?"]
+        assert await group.say("Ann", "/rain") == ["(I've dropped my earlier question: “Really wipe?”)\nWhere?"]
         assert group.platform.sent[-1].closes == (really,)
         where = latest(group).native_id
         assert await group.say("Ann", "Oslo") == ["done"]
@@ -470,7 +470,7 @@ async def test_what_was_asked_in_private_is_not_repeated_in_the_group() -> None:
     place, gone = rain(), wipe()
     async with a_group([place.spec, gone.spec]) as group:
         await group.say("Ann", "/wipe", private=True)
-        assert await group.say("Ann", "/rain") == ["(I leave what I asked you before.)\nWhere?"]
+        assert await group.say("Ann", "/rain") == ["(I've dropped my earlier question.)\nWhere?"]
 
 
 async def test_a_reply_to_a_closed_question_closes_its_buttons() -> None:

@@ -151,11 +151,11 @@ def test_pieces_have_keys_of_their_own_and_share_what_goes_with_a_message() -> N
         (Attachment("a.txt", "text/plain", "data:text/plain,red%1b[31m"), "a.txt:\n```\nred<U+001B>[31m\n```"),
         (
             Attachment("a.png", "image/png", "data:image/png;base64," + "AAAA" * 1000),
-            "a.png (3.0 kB): files cannot be sent here",
+            "a.png (3.0 kB): I can't send files here",
         ),
-        (Attachment("a.txt", "text/plain", "data:text/plain;base64,!"), "a.txt (0.0 kB): files cannot be sent here"),
-        (Attachment("a.bin", "text/plain", "data:,%ff%00"), "a.bin (0.0 kB): files cannot be sent here"),
-        (Attachment("a.pdf", "application/pdf", "", 2000), "a.pdf (2.0 kB): files cannot be sent here"),
+        (Attachment("a.txt", "text/plain", "data:text/plain;base64,!"), "a.txt (0.0 kB): I can't send files here"),
+        (Attachment("a.bin", "text/plain", "data:,%ff%00"), "a.bin (0.0 kB): I can't send files here"),
+        (Attachment("a.pdf", "application/pdf", "", 2000), "a.pdf (2.0 kB): I can't send files here"),
     ],
 )
 def test_files_are_words_where_a_network_takes_none(file: Attachment, said: str) -> None:
@@ -185,7 +185,7 @@ def test_choices_are_words_where_there_are_no_buttons(language: str, words: str)
     ("keeps", "said"),
     [
         (False, "Tea?\nReply with: /vote 1 · /vote 2"),
-        (True, "Tea?\nSay “Rollcall:” and one of these: /vote 1 · /vote 2"),
+        (True, "Tea?\nReply with “Rollcall:” and one of these: /vote 1 · /vote 2"),
     ],
 )
 def test_commands_among_choices_are_as_they_can_be_typed_there(keeps: bool, said: str) -> None:

@@ -73,9 +73,9 @@ async def test_all_settings_are_listed_with_their_layers() -> None:
         (shown,) = await group.say("Ann", "/settings", **ADMIN)
         assert shown.splitlines()[:4] == [
             "language: en (set in this chat with /settings)",
-            f"timezone: Europe/Oslo (chats.settings.{FAMILY.key}.timezone) – only in the settings",
-            "persona: – (the default) – only in the settings",
-            "functions_on: on (the default) – only in the settings",
+            f"timezone: Europe/Oslo (chats.settings.{FAMILY.key}.timezone) – only in the settings file",
+            "persona: – (the default) – only in the settings file",
+            "functions_on: on (the default) – only in the settings file",
         ]
         assert await group.say("Ann", "/settings timezone", **ADMIN) == [shown.splitlines()[1]]
 

@@ -177,7 +177,7 @@ async def test_a_platform_that_does_not_answer_in_time_gives_no_privilege() -> N
         group.deadlines.expire()
         await group.settle()
         [said] = group.platform.sent
-        assert said.text == "“/act” is for admins and above, and I can't find out right now who is one here."
+        assert said.text == "Only admins and above can use “/act”, and I can't check right now who they are. Please try again later."
     assert act.runs == []
 
 
@@ -186,4 +186,4 @@ async def test_a_role_that_the_settings_give_counts_beside_what_the_platform_say
     async with a_group([act.spec], settings={"chats": {"allow": ["*"]}, "members": {ANN.key: "owner"}}) as group:
         group.platform.roles[ANN] = Role.MEMBER
         assert await group.say("Ann", "/act") == ["done"]
-        assert await group.say("Bob", "/act") == ["“/act” is for admins and above."]
+        assert await group.say("Bob", "/act") == ["Only admins and above can use “/act”."]

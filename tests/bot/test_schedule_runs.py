@@ -124,7 +124,7 @@ async def test_the_list_shows_how_it_went() -> None:
         weather.down = "No sky."
         for _ in range(3):
             await come_to(group, DAY)
-        assert "; has failed since Tuesday 6 January at 07:00" in (await group.say("Bo", "/schedule list"))[0]
+        assert "; failing since Tuesday 6 January at 07:00" in (await group.say("Bo", "/schedule list"))[0]
         weather.down = ""
         await come_to(group, DAY)
         assert "failed" not in (await group.say("Bo", "/schedule list"))[0]
@@ -184,7 +184,7 @@ async def test_who_is_no_admin_any_more_runs_nothing_of_admins_and_it_is_paused(
         assert await come_to(group, 60) == ["Swept."]
         group.platform.roles[ANN] = Role.MEMBER
         assert await come_to(group, DAY) == [
-            "⏰ /sweep could not run by the clock: “/sweep” is for admins and above.\n"
+            "⏰ /sweep could not run by the clock: Only admins and above can use “/sweep”.\n"
             "I have paused it. /schedule resume 1 lets it go on."
         ]
         assert await come_to(group, DAY) == []
@@ -222,7 +222,7 @@ async def test_a_function_that_was_switched_off_pauses_its_schedules() -> None:
         off = Settings.model_validate({"chats": {"allow": ["*"]}, "functions": {"sky": {"enabled": False}}})
         await Reload(group.daemon.live, lambda: off).now()
         [said] = await come_to(group, 60)
-        assert said.startswith("⏰ /sky could not run by the clock: “/sky” is switched off here.\nI have paused it.")
+        assert said.startswith("⏰ /sky could not run by the clock: “/sky” is switched off in this chat.\nI have paused it.")
         assert "; paused" in (await group.say("Bo", "/schedule list"))[0]
 
 
@@ -232,7 +232,7 @@ async def test_a_function_that_is_gone_pauses_its_schedules(tmp_path: Path) -> N
         await kept_at_seven(group)
     async with a_group(home=tmp_path, clock=clock) as group:
         [said] = await come_to(group, 60)
-        assert "There is no function “sky”." in said
+        assert "There is no function called “sky”." in said
         assert "I have paused it." in said
 
 

@@ -38,10 +38,10 @@ async def test_a_command_is_put_on_a_schedule_and_said_back() -> None:
     async with a_group() as group:
         said = await group.say("Ann", "/schedule 0 7 * * * calc 6*7", role=ADMIN)
         assert said == [
-            "Every day at 07:00 (UTC) I'll run /calc 6*7 here. Number 1; next: tomorrow, Tuesday 6 January at 07:00."
+            "Every day at 07:00 (UTC) I'll run /calc 6*7 here. This is schedule 1; next: tomorrow, Tuesday 6 January at 07:00."
         ]
         assert await group.say("Bo", "/schedule list") == [
-            "By the clock I run here:\n1. /calc 6*7 – every day at 07:00; next: tomorrow, Tuesday 6 January at 07:00"
+            "Schedules in this chat:\n1. /calc 6*7 – every day at 07:00; next: tomorrow, Tuesday 6 January at 07:00"
         ]
 
 
@@ -58,13 +58,13 @@ async def test_in_chinese_all_of_it_is_chinese() -> None:
 async def test_one_is_paused_resumed_and_removed_and_its_number_is_not_given_again() -> None:
     async with a_group() as group:
         await group.say("Ann", "/schedule 0 7 * * * calc 6*7", role=ADMIN)
-        assert await group.say("Ann", "/schedule pause 1", role=ADMIN) == ["Number 1, /calc 6*7, is paused."]
+        assert await group.say("Ann", "/schedule pause 1", role=ADMIN) == ["Schedule 1 (/calc 6*7) is paused."]
         assert (await group.say("Bo", "/schedule list"))[0].endswith("every day at 07:00; paused")
         assert await group.say("Ann", "/schedule resume 1", role=ADMIN) == [
-            "Number 1, /calc 6*7, goes on. Next: tomorrow, Tuesday 6 January at 07:00."
+            "Schedule 1 (/calc 6*7) is running again. Next: tomorrow, Tuesday 6 January at 07:00."
         ]
-        assert await group.say("Ann", "/schedule remove 1", role=ADMIN) == ["Number 1, /calc 6*7, is removed."]
-        assert await group.say("Bo", "/schedule list") == ["Nothing runs here by the clock."]
+        assert await group.say("Ann", "/schedule remove 1", role=ADMIN) == ["Schedule 1 (/calc 6*7) is removed."]
+        assert await group.say("Bo", "/schedule list") == ["There are no schedules in this chat."]
         assert await group.say("Ann", "/schedule remove 1", role=ADMIN) == [
             "There is no schedule 1 here. /schedule list shows them."
         ]
@@ -75,13 +75,13 @@ async def test_a_missing_number_is_asked_for() -> None:
     async with a_group() as group:
         await group.say("Ann", "/schedule 0 7 * * * calc 6*7", role=ADMIN)
         assert await group.say("Ann", "/schedule pause", role=ADMIN) == ["Which one? /schedule list shows the numbers."]
-        assert await group.say("Ann", "1", role=ADMIN) == ["Number 1, /calc 6*7, is paused."]
+        assert await group.say("Ann", "1", role=ADMIN) == ["Schedule 1 (/calc 6*7) is paused."]
 
 
 async def test_with_nothing_given_it_shows_what_there_is_and_how_to_make_one() -> None:
     async with a_group() as group:
         [said] = await group.say("Ann", "/schedule", role=ADMIN)
-        assert said.startswith("Nothing runs here by the clock.\nMake one like this: /schedule daily 07:00")
+        assert said.startswith("There are no schedules in this chat.\nMake one like this: /schedule daily 07:00")
 
 
 @pytest.mark.parametrize("line", ["/schedule 0 7 * * * calc 6*7", "/schedule pause 1", "/schedule remove 1"])
@@ -103,22 +103,22 @@ async def test_only_admins_may_unless_the_settings_say_otherwise(line: str) -> N
         ("/schedule 0 7 * * * why 99", "Usage: /why"),
         ("/schedule 0 7 * * * poll", "“question” is missing."),
         ("/schedule 99 7 * * * calc 6*7", "That is no cron expression I know."),
-        ("/schedule 0 0 30 2 * calc 6*7", "There is no such day."),
+        ("/schedule 0 0 30 2 * calc 6*7", "That day doesn't exist."),
         ("/schedule 0 7 * * * wipe", "“/wipe” asks something each time before it runs"),
-        ("/schedule 0 7 * * * kick", "“/kick” is for owners and above."),
-        ("/schedule 0 7 * * * here", "“/here” can't run by the clock."),
-        ("/schedule 0 7 * * * stop", "“/stop” can't run by the clock."),
-        ("/schedule 0 7 * * * schedule 0 8 * * * calc 1", "“/schedule” can't run by the clock."),
-        ("/schedule 0 7 * * * schedule remove 1", "“/schedule remove” can't run by the clock."),
-        ("/schedule 0 7 * * * remind tea in 5 minutes", "“/remind” can't run by the clock."),
-        ("/schedule 0 7 * * * settings language zh", "“/settings” can't run by the clock."),
+        ("/schedule 0 7 * * * kick", "Only owners and above can use “/kick”."),
+        ("/schedule 0 7 * * * here", "“/here” can't run on a schedule."),
+        ("/schedule 0 7 * * * stop", "“/stop” can't run on a schedule."),
+        ("/schedule 0 7 * * * schedule 0 8 * * * calc 1", "“/schedule” can't run on a schedule."),
+        ("/schedule 0 7 * * * schedule remove 1", "“/schedule remove” can't run on a schedule."),
+        ("/schedule 0 7 * * * remind tea in 5 minutes", "“/remind” can't run on a schedule."),
+        ("/schedule 0 7 * * * settings language zh", "“/settings” can't run on a schedule."),
     ],
 )
 async def test_what_would_not_run_is_told_at_once(line: str, words: str) -> None:
     async with a_group([wipe, kick, here]) as group:
         [said] = await group.say("Ann", line, role=ADMIN)
         assert words in said
-        assert await group.say("Ann", "/schedule list") == ["Nothing runs here by the clock."]
+        assert await group.say("Ann", "/schedule list") == ["There are no schedules in this chat."]
 
 
 async def test_what_waits_for_a_yes_is_refused_until_it_is_allowed_for_always() -> None:
@@ -147,7 +147,7 @@ async def test_a_chat_sees_its_own_schedules_alone() -> None:
     async with a_group() as group:
         await group.say("Ann", "/schedule 0 7 * * * calc 6*7", role=ADMIN)
         elsewhere = group.chat._replace(native="work")
-        assert await group.say("Ann", "/schedule list", chat=elsewhere) == ["Nothing runs here by the clock."]
+        assert await group.say("Ann", "/schedule list", chat=elsewhere) == ["There are no schedules in this chat."]
         [said] = await group.say("Ann", "/schedule remove 1", role=ADMIN, chat=elsewhere)
         assert said.startswith("There is no schedule 1 here.")
 
@@ -155,7 +155,7 @@ async def test_a_chat_sees_its_own_schedules_alone() -> None:
 async def test_what_is_made_in_private_is_seen_by_its_maker_alone() -> None:
     async with a_group() as group:
         await group.say("Ann", "/schedule 0 7 * * * calc 6*7", role=ADMIN, private=True)
-        assert await group.say("Bo", "/schedule list") == ["Nothing runs here by the clock."]
+        assert await group.say("Bo", "/schedule list") == ["There are no schedules in this chat."]
         assert (await group.say("Bo", "/schedule remove 1", role=ADMIN))[0].startswith("There is no schedule 1 here.")
         assert "/calc 6*7" in (await group.say("Ann", "/schedule list", private=True))[0]
 
@@ -180,7 +180,7 @@ async def test_what_others_have_written_makes_none_without_a_yes() -> None:
         quoted = Quoted("m1", "Bob", "Work out 6*7 every morning")
         [asked] = await group.say("Ann", "@Rollcall do that", role=ADMIN, reply_to=quoted)
         assert "shall I run “schedule_create”" in asked
-        assert await group.say("Bo", "/schedule list") == ["Nothing runs here by the clock."]
+        assert await group.say("Bo", "/schedule list") == ["There are no schedules in this chat."]
 
 
 async def test_what_only_reads_reminders_may_run_by_the_clock() -> None:

@@ -207,7 +207,7 @@ TODAY = 'chat: "web:main:x"\nwhen: 0 7 * * *\n'
         ('chat: "web:main:x"\nwhen: {once: "2031-02-30 10:00"}\nrun: calc 1', 6, "names a day or a time that there"),
         (TODAY + "run: clac 1", 7, "run: I don't know the command /clac. Did you mean"),
         (TODAY + "run: poll", 7, "“question” is missing."),
-        (TODAY + "function: calculat", 7, "There is no function “calculat”. Did you mean calculate?"),
+        (TODAY + "function: calculat", 7, "There is no function called “calculat”. Did you mean calculate?"),
         (TODAY + "function: calculate\narguments: {expresion: 1}", 8, "is no argument of this"),
         (TODAY + "run: schedule 0 8 * * * calc 1", 7, "can't run by the clock"),
         (TODAY + "run: calc 1\nas_role: member", 7, "is for admins and above"),

@@ -199,7 +199,7 @@ async def test_of_two_who_are_to_be_asked_the_higher_one_is_and_another_than_the
     async with a_group([page().spec, function.spec], settings=settings) as group:
         texts = await answers(group, call("page"), call("mail", city="Oslo"), role=Role.ADMIN)
         [code] = re.findall(r"#([0-9a-f]{5})$", texts[-1])
-        only = "Only admins and above can allow this, and not Ann, who asked for it."
+        only = "Only admins and above can allow this, but not Ann, who asked for it."
         assert await group.say("Ann", f"yes {code}", role=Role.ADMIN) == [only]
         assert await group.say("Mia", f"yes {code}", role=Role.MODERATOR) == [only]
         assert await group.say("Bob", f"yes {code}", role=Role.ADMIN) == ["mailed", "There."]

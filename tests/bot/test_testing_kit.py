@@ -91,7 +91,7 @@ async def test_a_crash_loses_what_was_not_durable_and_nothing_else(tmp_path: Pat
     platform = TestPlatform()
     async with a_group([temperature], home=tmp_path, platform=platform) as group:
         await group.settle()
-    assert [one.text.partition("\n")[0] for one in platform.sent] == ["You are member here."]
+    assert [one.text.partition("\n")[0] for one in platform.sent] == ["Your role in this chat: member."]
 
 
 async def test_the_time_stands_still_until_the_test_moves_it() -> None:

@@ -214,7 +214,7 @@ async def test_it_runs_with_the_rights_that_its_owner_has_now(role: Role | None,
         assert len(note.runs) == runs
         assert (said == "⏰ tea") is bool(runs)
         if not runs:
-            assert said.startswith("It is time for “tea”, but: ")
+            assert said.startswith("It's time for “tea”, but it didn't work: ")
             assert (await last_reason(group))[0] == "refused"
 
 
@@ -249,7 +249,7 @@ async def test_wrong_arguments_are_told_and_change_nothing() -> None:
     async with a_group([note.spec]) as group:
         await ask(group, "tea", later(group.clock.now(), seconds=5), arguments={"colour": "red"})
         (said,) = await pass_time(group, 6)
-        assert said.startswith("It is time for “tea”, but: ") or "text" in said
+        assert said.startswith("It's time for “tea”, but it didn't work: ") or "text" in said
         assert note.runs == []
 
 

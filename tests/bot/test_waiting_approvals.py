@@ -54,7 +54,7 @@ async def test_what_waits_already_is_not_asked_twice() -> None:
     function = post()
     async with a_group([function.spec], settings=needing()) as group:
         code = await asked(group)
-        assert await group.say("Ann", "/post Oslo") == [f"Exactly this run of “post” waits for a yes already: #{code}"]
+        assert await group.say("Ann", "/post Oslo") == [f"The same request for “post” is already waiting for approval: #{code}"]
         assert codes(await group.say("Cleo", "/post Oslo")) != [code]
         assert await group.say("Bob", f"approve {code}", **ADMIN) == ["posted"]
         assert codes(await group.say("Ann", "/post Oslo")) != [code]
@@ -97,7 +97,7 @@ async def test_the_asker_can_stop_what_somebody_else_has_allowed() -> None:
         await group.hear("Bob", f"approve {code}", **ADMIN)
         await held.has_begun("it")
         await group.hear("Cleo", "/stop")
-        await until(lambda: group.platform.sent[-1].text == "There is nothing of yours to stop.")
+        await until(lambda: group.platform.sent[-1].text == "I'm not working on anything of yours right now.")
         assert held.running == ["it"]
         assert "Stopped." in await group.say("Ann", "/stop")
         assert held.running == []
@@ -127,5 +127,5 @@ async def test_a_yes_that_waits_while_the_request_is_deleted_allows_nothing() ->
         await group.hear("Ann", "", id="a", kind=Kind.DELETE)
         held.let_go()
         await group.settle()
-        assert group.platform.sent[-1].text == "“post” was taken back before anybody decided."
+        assert group.platform.sent[-1].text == "The request for “post” was withdrawn before anybody decided."
         assert function.runs == []

@@ -61,7 +61,7 @@ async def test_two_people_and_the_bot_talk_by_command_by_function_and_in_plain_w
             await expect(bubble(ben, "Hi Ben, shall we?")).to_be_visible()
             await say(ann, "/todo add buy milk")
             for page in (ann, ben):
-                await expect(bubble(page, "#1 is on the list: buy milk")).to_be_visible()
+                await expect(bubble(page, "Added #1 to the list: buy milk")).to_be_visible()
             await say(ben, "@Rollcall roll two dice for me")
             for page in (ann, ben):
                 await expect(bubble(page, "You rolled two dice, Ben!")).to_be_visible()

@@ -35,7 +35,7 @@ def example() -> Iterator[ModuleType]:
 
 async def test_the_function_on_request_is_called_once_its_group_is_at_hand(example: ModuleType) -> None:
     async with a_group([example.sonar]) as group:
-        assert await group.say("Ann", "@deep") == ["At hand now: deep."]
+        assert await group.say("Ann", "@deep") == ["Now in use in this chat: deep."]
         group.model.says(call("sonar", place="Bergen"), "Quiet.")
         assert await group.say("Ann", "@Rollcall listen off Bergen") == ["Quiet."]
 
@@ -46,9 +46,9 @@ async def test_the_messages_of_the_page_do_what_it_says(example: ModuleType) -> 
         group.model.says("All quiet.")
         answers = [await group.say(*line.split(": ", 1)) for line in block.text.splitlines()]
     assert answers[0] == ["All quiet."]
-    assert answers[1] == ["At hand already: sonar."]
-    assert answers[2][0].startswith("At hand here:\n• sonar: Listen for whales")
-    assert answers[3] == ["Put away: sonar."]
+    assert answers[1] == ["Already in use in this chat: sonar."]
+    assert answers[2][0].startswith("In use in this chat:\n• sonar: Listen for whales")
+    assert answers[3] == ["No longer in use in this chat: sonar."]
 
 
 async def test_the_commands_of_the_page_are_commands() -> None:
@@ -69,7 +69,7 @@ async def test_settings_of_the_page_keep_it_to_moderators(block: Block, tmp_path
     restricted = settings.model_dump(exclude_unset=True)["functions"]
     async with a_group([example.sonar], settings={"functions": restricted}) as group:
         assert "moderator" in (await group.say("Ann", "@sonar"))[0]
-        assert await group.say("Bob", "@sonar", role=Role.MODERATOR) == ["At hand now: sonar."]
+        assert await group.say("Bob", "@sonar", role=Role.MODERATOR) == ["Now in use in this chat: sonar."]
 
 
 async def test_the_function_that_asks_goes_on_with_the_answer(example: ModuleType) -> None:

@@ -372,7 +372,7 @@ def test_the_usage_line_shows_the_order_in_which_words_are_taken(
         ({"type": "integer", "minimum": 1}, "a whole number, at least 1"),
         ({"type": "number", "maximum": 9.5}, "a number, at most 9.5"),
         ({"type": "string", "enum": ["a", "b"]}, "one of a, b"),
-        ({"type": "string", "maxLength": 5}, "a text of at most 5 characters"),
+        ({"type": "string", "maxLength": 5}, "text of at most 5 characters"),
         ({"type": "array", "minItems": 2, "maxItems": 9}, "a list of 2 to 9 items"),
         ({"type": "array", "minItems": 2}, "a list of 2 to … items"),
         ({"type": "boolean"}, "yes or no"),

@@ -92,7 +92,7 @@ def test_who_interrupts_the_process_is_not_held_back() -> None:
         (({"n": 1}, {"seen": True}), True, [], {"n": 1}),
         (("error", "no ink"), False, ["no ink"], None),
         (ToolError("no ink"), False, ["no ink"], None),
-        (ToolError("@weather.ask_city"), False, ["For which place?"], None),
+        (ToolError("@weather.ask_city"), False, ["Weather for which place?"], None),
         (ToolError("@alice has no ink"), False, ["@alice has no ink"], None),
         (ToolError("@alice {has} ink"), False, ["@alice {has} ink"], None),
         (None, True, [], None),

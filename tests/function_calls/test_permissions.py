@@ -108,10 +108,10 @@ async def test_a_function_on_request_is_no_models_until_it_is_at_hand_and_may_be
 @pytest.mark.parametrize(
     ("setting", "text"),
     [
-        (a_setting(enabled=False), "“/act” is switched off here."),
+        (a_setting(enabled=False), "“/act” is switched off in this chat."),
         (a_setting(scope="private"), "“/act” works only in a private chat."),
         (a_setting(require_at=True), "Mention me to use “/act”."),
-        (a_setting(roles=frozenset({"owner"})), "“/act” is for owners and above."),
+        (a_setting(roles=frozenset({"owner"})), "Only owners and above can use “/act”."),
     ],
 )
 @pytest.mark.requirement("D37", "D40")

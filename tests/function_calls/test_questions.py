@@ -37,7 +37,7 @@ async def test_a_command_without_its_argument_asks_and_the_answer_completes_it()
     weather = Recorder("weather", CITY, commands=["weather"], ask={"city": "@weather.ask_city"})
     routing = Routing(weather)
     asked = await routing.hears("/weather")
-    assert (said(asked), asked.reason, weather.runs) == (["For which place?"], ReasonCode.ASKED, [])
+    assert (said(asked), asked.reason, weather.runs) == (["Weather for which place?"], ReasonCode.ASKED, [])
     answered = await routing.hears_answer(asked, " Oslo ")
     assert (said(answered), answered.reason) == (["done"], ReasonCode.ANSWERED_QUESTION)
     assert weather.runs == [{"city": "Oslo"}]
@@ -46,9 +46,9 @@ async def test_a_command_without_its_argument_asks_and_the_answer_completes_it()
 async def test_without_words_of_its_own_the_question_is_made_from_the_schema_with_choices() -> None:
     routing = Routing(Recorder("order", MEAL, commands=["order"]))
     first = await routing.hears("/order")
-    assert said(first) == ["For /order: What to eat? (a text)"]
+    assert said(first) == ["One more thing for /order: What to eat? (some text)"]
     second = await routing.hears_answer(first, "soup")
-    assert said(second) == ["For /order: size? (one of small, large)"]
+    assert said(second) == ["One more thing for /order: size? (one of small, large)"]
     assert second.messages[0].choices == (Choice("small", "small"), Choice("large", "large"))
 
 
@@ -132,7 +132,7 @@ async def test_a_mere_guess_of_the_model_is_confirmed_with_what_was_understood(a
     add = Recorder("add", CITY, effect="once", description="Add a city.", gives="Added.")
     routing = Routing(add, script=[calls(call("add", uncertain=True, city="Oslo"), final=True)])
     asked = await routing.hears("oslo maybe")
-    assert said(asked) == ["Shall I do this: Add a city? (city = Oslo)"]
+    assert said(asked) == ["Just to check: Add a city (city = Oslo). Shall I go ahead?"]
     answered = await routing.hears_answer(asked, answer)
     assert (said(answered), len(add.runs)) == (["Added."] if runs else [EN.say("questions.dropped")], runs)
 
@@ -142,7 +142,7 @@ async def test_a_guess_that_lacks_an_argument_is_still_confirmed_once_it_is_comp
     add = Recorder("add", CITY, effect="once", description="Add a city.", gives="Added.")
     routing = Routing(add, script=[calls(call("add", uncertain=True), final=True)])
     confirm = await routing.hears_answer(await routing.hears("maybe add"), "Oslo")
-    assert (said(confirm), add.runs) == (["Shall I do this: Add a city? (city = Oslo)"], [])
+    assert (said(confirm), add.runs) == (["Just to check: Add a city (city = Oslo). Shall I go ahead?"], [])
     assert said(await routing.hears_answer(confirm, "yes")) == ["Added."]
 
 
@@ -158,7 +158,7 @@ async def test_a_question_in_the_middle_of_several_calls_goes_on_exactly_there()
     asked_for = calls(call("first", "a"), call("order", "b", dish="soup"), call("last", "c"))
     routing = Routing(first, order, last, script=[asked_for, says("All done.")])
     asked = await routing.hears("first, then soup, then last")
-    assert said(asked) == ["First.", "For order: size? (one of small, large)"]
+    assert said(asked) == ["First.", "One more thing for order: size? (one of small, large)"]
     assert (len(first.runs), order.runs, last.runs) == (1, [], [])
     answered = await routing.hears_answer(asked, "large")
     assert said(answered) == ["Ordered.", "Last.", "All done."]
@@ -283,7 +283,7 @@ async def test_a_policy_may_ask_instead_of_refusing() -> None:
     asked = await routing.hears("/pay Oslo")
     assert (asked.kind, said(asked), pay.runs) == (
         OutcomeKind.SENT,
-        ["Shall I do this: Pay? (city = Oslo)"],
+        ["Just to check: Pay (city = Oslo). Shall I go ahead?"],
         [],
     )
     await routing.hears_answer(asked, "yes")

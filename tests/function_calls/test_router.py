@@ -133,7 +133,7 @@ async def test_data_without_messages_is_shown_as_text_to_whoever_gave_the_comman
     ("text", "error", "reason", "words"),
     [
         ("/roll nine", ErrorCode.BAD_ARGUMENTS, ReasonCode.USAGE, "“sides” must be: a whole number from 2 to 100."),
-        ("/roll 6 7 8", ErrorCode.BAD_ARGUMENTS, ReasonCode.USAGE, "“8” is no argument of this."),
+        ("/roll 6 7 8", ErrorCode.BAD_ARGUMENTS, ReasonCode.USAGE, "There is no option called “8” here."),
         ("/roll 6 times=0", ErrorCode.BAD_ARGUMENTS, ReasonCode.USAGE, "“times” must be: a whole number, at least 1."),
     ],
 )
@@ -159,7 +159,7 @@ async def test_a_member_who_may_not_call_it_learns_nothing_of_its_arguments() ->
     routing = Routing(ban)
     for line in ("/ban 1", "/ban 1 2 3", "/ban many"):
         outcome = await routing.hears(line)
-        assert (outcome.reason, said(outcome)) == (ReasonCode.REFUSED, ["“/ban” is for admins and above."])
+        assert (outcome.reason, said(outcome)) == (ReasonCode.REFUSED, ["Only admins and above can use “/ban”."])
     assert ban.runs == []
 
 

@@ -179,7 +179,7 @@ async def test_a_search_that_finds_nothing_says_so() -> None:
 
     await routing.hears("do zzz")
 
-    assert "No function fits that." in routing.model.requests[1].messages[-1].content
+    assert "I found no function for that." in routing.model.requests[1].messages[-1].content
 
 
 @pytest.mark.requirement("B11")
@@ -206,7 +206,7 @@ async def test_what_a_model_may_not_call_here_is_neither_offered_nor_found(optio
     await routing.hears("tell the weather")
 
     assert all("weather" not in offered(request) for request in routing.model.requests)
-    assert "No function fits that." in routing.model.requests[1].messages[-1].content
+    assert "I found no function for that." in routing.model.requests[1].messages[-1].content
     assert b", weather" not in encoded(routing.model.requests[0])
 
 

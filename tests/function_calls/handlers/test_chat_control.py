@@ -79,7 +79,7 @@ async def test_why_explains_several_messages() -> None:
     assert text.endswith("it was a command, and “weather” answered it.")
 
 
-@pytest.mark.parametrize(("quoted", "text"), [("m7", "/weather"), ("m8", "There is no message that I could explain.")])
+@pytest.mark.parametrize(("quoted", "text"), [("m7", "/weather"), ("m8", "There are no messages here that I can explain.")])
 async def test_why_in_reply_to_a_message_explains_that_one(quoted: str, text: str) -> None:
     told = Told()
     outcome = await a_chat(told).hears(a_message("/why", reply_to=Quoted(quoted)))
@@ -105,13 +105,13 @@ async def test_why_explains_the_message_that_is_so_many_back() -> None:
     told = Told()
     assert "“/weather”" in said(await a_chat(told).hears(a_message("/why back=150", native_id="m9")))[0]
     assert told.asked == [(FAMILY, "m9", -150)]
-    assert said(await a_chat().hears("/why back=151")) == ["There is no message that I could explain."]
+    assert said(await a_chat().hears("/why back=151")) == ["There are no messages here that I can explain."]
     assert (await a_chat().hears("/why back=201")).reason is ReasonCode.USAGE
 
 
 async def test_why_of_another_chat_knows_nothing_of_this_one() -> None:
     elsewhere = a_message("/why", chat=ChatRef("test", "bot", "other"))
-    assert said(await a_chat().hears(elsewhere)) == ["There is no message that I could explain."]
+    assert said(await a_chat().hears(elsewhere)) == ["There are no messages here that I can explain."]
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
@@ -138,7 +138,7 @@ async def test_stop_ends_ones_own_answer_in_silence_and_says_when_there_is_none(
     routing = a_chat(actions=actions)
     stopped = await routing.hears(a_message("/stop", a_member("Ann")))
     assert (stopped.reason, stopped.kind, said(stopped)) == (ReasonCode.COMMAND, OutcomeKind.SILENT, [])
-    assert said(await routing.hears(a_message("/stop", a_member("Bo")))) == ["There is nothing of yours to stop."]
+    assert said(await routing.hears(a_message("/stop", a_member("Bo")))) == ["I'm not working on anything of yours right now."]
     await routing.hears(a_message("/停", a_member("Mo", Role.MODERATOR)))
     assert [(by.native, role) for _, by, role in actions.asked] == [
         ("ann", Role.MEMBER),

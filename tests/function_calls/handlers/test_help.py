@@ -44,10 +44,10 @@ def a_chat(**options: Any) -> Routing:
 @pytest.mark.requirement("D56", "B22", "D40")
 async def test_help_lists_what_this_member_may_call_here() -> None:
     lines = said(await a_chat().hears("/help"))[0].splitlines()
-    assert lines[0] == "I am Rollcall. Here you can use:"
+    assert lines[0] == "I'm Rollcall. You can use:"
     assert lines[2] == "• /weather <city> [days] — Tell the weather of a place"
     assert [line.split()[1] for line in lines[1:-1]] == ["/help", "/weather"]
-    assert lines[-1] == "/help and a command explains one. Or just tell me what you want."
+    assert lines[-1] == "To learn more about a command, send /help and its name. Or just tell me what you want."
 
 
 async def test_functions_of_one_subject_share_a_line() -> None:
@@ -79,7 +79,7 @@ async def test_one_function_is_explained_with_all_that_is_needed_to_call_it(topi
 @pytest.mark.parametrize("topic", ["ban", "diary", "nothing"])
 async def test_what_may_not_be_called_here_is_not_explained(topic: str) -> None:
     outcome = await a_chat().hears(f"/help {topic}")
-    assert said(outcome) == [f"There is nothing here called “{topic}”. /help lists everything."]
+    assert said(outcome) == [f"I have no help on “{topic}”. /help lists everything."]
     assert (outcome.error, outcome.reason) == (ErrorCode.NOT_FOUND, ReasonCode.USAGE)
 
 
@@ -111,11 +111,11 @@ async def test_what_has_no_command_is_named_as_help_knows_it_and_shortened_to_a_
     assert "human" not in text
     [line] = [line for line in text.splitlines() if "mcp" in line]
     names = [f"mcp__tiny__tool{number}" for number in range(6)]
-    assert line == f"Ask me in words for: {', '.join(names)} … and 3 more"
+    assert line == f"Just ask me for: {', '.join(names)} … and 3 more"
     for topic in (names[0], "mcp tiny tool0"):
         assert said(await routing.hears(f"/help {topic}"))[0].startswith(f"{names[0]} — ")
     few = Routing(*specs_of(help_handlers, {}), tools[0])
-    assert "Ask me in words for: mcp__tiny__tool0" in said(await few.hears("/help"))[0].splitlines()
+    assert "Just ask me for: mcp__tiny__tool0" in said(await few.hears("/help"))[0].splitlines()
 
 
 def typed_lines() -> list[str]:

@@ -74,7 +74,7 @@ async def test_a_member_has_one_vote_and_may_change_it(functions: Functions) -> 
 
 async def test_a_tie_names_all_who_lead(functions: Functions) -> None:
     await functions.run("poll_create", **LUNCH)
-    assert text_of(await functions.run("poll_results")).endswith("Nobody has voted.")
+    assert text_of(await functions.run("poll_results")).endswith("Nobody has voted yet.")
     await functions.run("poll_vote", option="1", by="Ann")
     await functions.run("poll_vote", option="3", by="Bob")
     assert text_of(await functions.run("poll_results")).endswith("It is a tie between pizza and sushi.")

@@ -64,11 +64,11 @@ async def test_a_list_has_one_s_own_and_everybody_s_soonest_first_and_marks_what
 
 async def test_a_list_can_be_of_some_words_and_says_when_there_is_nothing() -> None:
     async with a_family() as group:
-        assert await group.say("Ann", "/reminders") == ["There are no reminders of yours here."]
+        assert await group.say("Ann", "/reminders") == ["You have no reminders in this chat."]
         await remind(group, "Ann", "tomorrow at 5pm call mum")
         await remind(group, "Ann", "tomorrow at 6pm feed the cat")
         assert "call mum" not in (await group.say("Ann", "/reminders CAT"))[0]
-        assert await group.say("Ann", "/reminders dog") == ["None of your reminders here is like “dog”."]
+        assert await group.say("Ann", "/reminders dog") == ["None of your reminders here matches “dog”."]
 
 
 @pytest.mark.requirement("D13")
@@ -102,7 +102,7 @@ async def test_a_private_chat_lists_its_own() -> None:
     async with a_family() as group:
         await remind(group, "Ann", "us tomorrow at 5pm call mum", **ALONE)
         assert await listed(group, **ALONE) == ["#1 tomorrow, Saturday 21 November at 17:00, in 25 hours: call mum"]
-        assert await group.say("Ann", "/reminders") == ["There are no reminders of yours here."]
+        assert await group.say("Ann", "/reminders") == ["You have no reminders in this chat."]
 
 
 async def test_reminders_are_deleted_by_number_by_several_numbers_and_by_what_they_say() -> None:
@@ -114,11 +114,11 @@ async def test_reminders_are_deleted_by_number_by_several_numbers_and_by_what_th
         ]
         [several] = await group.say("Ann", "/reminder delete buy")
         assert [line.split()[0] for line in several.splitlines()] == ["More", "#2", "#3"]
-        assert await group.say("Ann", "/reminder delete 2 and 4") == ["🗑 Deleted: #2 buy milk, #4 feed the cat."]
+        assert await group.say("Ann", "/reminder delete 2 and 4") == ["🗑 Deleted reminders: #2 buy milk, #4 feed the cat."]
         assert await group.say("Ann", "/reminder delete 2") == [
-            "There is no reminder 2 of yours here. /reminders lists them."
+            "You have no reminder 2 here. /reminders lists them."
         ]
-        assert await group.say("Ann", "/reminder delete haircut") == ["None of your reminders here is like “haircut”."]
+        assert await group.say("Ann", "/reminder delete haircut") == ["None of your reminders here matches “haircut”."]
         assert len(await listed(group)) == 1
 
 
@@ -137,12 +137,12 @@ async def test_all_of_one_s_own_are_deleted_after_a_yes() -> None:
         for who, line in (("Ann", "sing"), ("Ann", "dance"), ("Bob", "bob's"), ("Bob", "@Ann walk")):
             await remind(group, who, f"{line} tomorrow at 5pm")
         assert await group.say("Ann", "/reminder delete all") == [
-            "Shall I delete all reminders that you have set here?"
+            "Shall I delete all the reminders you have set in this chat?"
         ]
         await group.say("Ann", "no")
         assert len(await listed(group)) == 3
         await group.say("Ann", "/reminder delete all")
-        assert await group.say("Ann", "yes") == ["🗑 Deleted: #1 sing, #2 dance."]
+        assert await group.say("Ann", "yes") == ["🗑 Deleted reminders: #1 sing, #2 dance."]
         assert [line.split(": ")[-1] for line in await listed(group)] == ["walk (from Bob)"]
         assert len(await listed(group, "Bob")) == 2
 
@@ -164,13 +164,13 @@ async def test_a_reminder_gets_another_time_or_another_text() -> None:
     async with a_family() as group:
         await remind(group, "Ann", "tomorrow at 5pm call mum")
         assert await group.say("Ann", '/reminder change 1 when="tomorrow at 6pm"') == [
-            "⏰ Reminder 1 is changed: tomorrow, Saturday 21 November at 18:00 (Europe/Oslo), in 26 hours: call mum"
+            "⏰ Reminder 1 is now set for tomorrow, Saturday 21 November at 18:00 (Europe/Oslo), in 26 hours: call mum"
         ]
         [said] = await group.say("Ann", '/reminder change which="call mum" text="call  dad"')
         assert said == "#1 tomorrow, Saturday 21 November at 18:00, in 26 hours: call dad"
         [said] = await group.say("Ann", '/reminder change 1 when="every friday at 9am" text="call both"')
         assert said.startswith(
-            "⏰ Reminder 1 is changed: every Friday at 09:00 (Europe/Oslo); next: Friday 27 November"
+            "⏰ Reminder 1 is now set for every Friday at 09:00 (Europe/Oslo); next: Friday 27 November"
         )
         assert (await listed(group))[0].endswith("call both")
 
@@ -207,7 +207,7 @@ async def test_a_new_time_of_day_leaves_a_reminder_on_its_day(words: str, then: 
 async def test_a_change_without_anything_new_is_asked_about() -> None:
     async with a_family() as group:
         await remind(group, "Ann", "tomorrow at 5pm call mum")
-        assert await group.say("Ann", "/reminder change 1") == ["What should be different: its text, or its time?"]
+        assert await group.say("Ann", "/reminder change 1") == ["What should I change: its text or its time?"]
         assert "tomorrow, Saturday 21 November at 18:00" in (await group.say("Ann", "tomorrow at 6pm"))[0]
 
 
@@ -241,7 +241,7 @@ async def test_a_reminder_is_put_off_and_its_rule_stays(line: str, until: str) -
         await remind(group, "Ann", "every weekday at 8:30 call mum")
         assert await group.say("Ann", f"/snooze {line}") == [f"💤 Reminder 1 comes again {until}: call mum"]
         [shown] = await listed(group)
-        assert shown.startswith("#1 🔁 every weekday at 08:30; next: Monday 23 November at 08:30 (put off until ")
+        assert shown.startswith("#1 🔁 every weekday at 08:30; next: Monday 23 November at 08:30 (snoozed until ")
 
 
 async def test_a_reminder_is_put_off_to_one_moment_to_come() -> None:
@@ -297,4 +297,4 @@ async def test_a_deletion_that_is_repeated_says_what_it_did(tmp_path: Path) -> N
         await group.crash()
     async with a_group(settings=settings, clock=VirtualClock(START), home=tmp_path) as group:
         await group.settle()
-        assert await group.say("Ann", "/reminders") == ["There are no reminders of yours here."]
+        assert await group.say("Ann", "/reminders") == ["You have no reminders in this chat."]

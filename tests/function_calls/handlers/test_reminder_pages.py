@@ -19,14 +19,14 @@ async def test_many_reminders_are_shown_a_page_at_a_time() -> None:
         ]:
             [said] = await group.say("Ann", command)
             title, *lines = said.split("\n")
-            assert title == "Your reminders here (30):"
+            assert title == "Your reminders in this chat (30):"
             if more:
                 assert lines.pop() == more
             shown += [line.rpartition(" ")[2] for line in lines]
         assert shown == [str(number + 100) for number in range(30)]
         # What is no page is looked for.
         [found] = await group.say("Ann", "/reminders 117")
-        assert found.startswith("Your reminders here (1):")
+        assert found.startswith("Your reminders in this chat (1):")
         assert found.endswith("room 117")
 
 
@@ -44,7 +44,7 @@ async def test_a_rule_may_begin_so_long_from_now(line: str) -> None:
     async with a_family() as group:
         [said] = await group.say("Ann", f"/remind {line}")
         assert said == (
-            "⏰ OK, reminder 1: every day at 18:00 (Europe/Oslo); "
+            "⏰ OK, reminder 1 is set for every day at 18:00 (Europe/Oslo); "
             "next: today, Friday 20 November at 18:00, in 2 hours: tea"
         )
 

@@ -44,7 +44,7 @@ async def titles(group: Group, chat: ChatRef | None = None) -> Sequence[str]:
 async def test_what_was_understood_is_said_back_with_zone_and_distance() -> None:
     async with a_family() as group:
         assert await asks(group, text="call  mum", start="2026-11-21T17:00") == (
-            "⏰ OK, reminder 1: tomorrow, Saturday 21 November at 17:00 (Europe/Oslo), in 25 hours: call mum"
+            "⏰ OK, reminder 1 is set for tomorrow, Saturday 21 November at 17:00 (Europe/Oslo), in 25 hours: call mum"
         )
     async with a_family("zh") as group:
         assert await asks(group, text="给妈妈打电话", start="2026-11-21T17:00") == (
@@ -56,10 +56,10 @@ async def test_a_moment_between_two_seconds_is_no_other_moment() -> None:
     given = {"timezone": "Europe/Oslo", "chats": {"allow": ["*"]}}
     async with a_group(settings=given, clock=VirtualClock(START.replace(second=57, microsecond=123_456))) as group:
         assert await group.say("Ann", "/remind in 20 minutes take out the pizza") == [
-            "⏰ OK, reminder 1: today, Friday 20 November at 16:20 (Europe/Oslo), in 20 minutes: take out the pizza"
+            "⏰ OK, reminder 1 is set for today, Friday 20 November at 16:20 (Europe/Oslo), in 20 minutes: take out the pizza"
         ]
         assert await group.say("Ann", '/reminder change 1 when="in 3 hours"') == [
-            "⏰ Reminder 1 is changed: today, Friday 20 November at 19:00 (Europe/Oslo), in 3 hours: take out the pizza"
+            "⏰ Reminder 1 is now set for today, Friday 20 November at 19:00 (Europe/Oslo), in 3 hours: take out the pizza"
         ]
 
 
@@ -80,7 +80,7 @@ async def test_what_is_asked_for_in_private_and_will_be_said_to_all_says_so() ->
         await group.say("Bob", "hello")
         said = (await group.say("Ann", "/remind @Bob in 5 minutes to smile", private=True))[0]
         assert said.splitlines()[1:] == [
-            "Only you read this, but the reminder itself will be said in the chat, where everybody reads it."
+            "Only you can see this, but the reminder itself will appear in the chat, where everybody can read it."
         ]
         for line, facts in (("me in 5 minutes to smile", {"private": True}), ("@Bob in 5 minutes to smile", {})):
             assert "Only you" not in (await group.say("Ann", f"/remind {line}", **facts))[0]
@@ -110,7 +110,7 @@ async def test_a_time_counts_from_when_it_was_said_however_long_a_question_held_
         await group.say("Ann", "/remind me in 2 minutes")
         await group.clock.advance(3 * 60)
         assert await group.say("Ann", "the oven") == [
-            "“in 2 minutes” was today, Saturday 21 November at 00:06, 1 minute ago. I left everything as it was."
+            "“in 2 minutes” has already passed: it was today, Saturday 21 November at 00:06, 1 minute ago. I changed nothing."
         ]
 
 
@@ -147,7 +147,7 @@ async def test_what_repeats_is_said_with_its_rule_and_what_comes_next() -> None:
     async with a_family() as group:
         said = await asks(group, text="cake", repeat="weekly", every=2, start="2026-11-27T18:00", end="2027-06-01")
         assert said == (
-            "⏰ OK, reminder 1: every second Friday at 18:00, until Tuesday 1 June 2027 (Europe/Oslo); "
+            "⏰ OK, reminder 1 is set for every second Friday at 18:00, until Tuesday 1 June 2027 (Europe/Oslo); "
             "next: Friday 27 November at 18:00, in 7 days: cake"
         )
 
@@ -190,7 +190,7 @@ async def test_a_day_without_a_time_gets_the_usual_one_and_that_is_said() -> Non
     async with a_family(reminders={"default_time": "07:30"}) as group:
         said = await asks(group, text="bins", start="2026-11-24")
         assert "Tuesday 24 November at 07:30" in said
-        assert said.endswith("You named no time of day, so I took 07:30.")
+        assert said.endswith("You gave no time of day, so I chose 07:30.")
 
 
 async def test_what_is_past_is_refused_with_what_was_understood() -> None:
@@ -204,18 +204,18 @@ async def test_what_is_past_is_refused_with_what_was_understood() -> None:
 @pytest.mark.parametrize(
     ("zone", "start", "at", "note"),
     [
-        ("Europe/Oslo", "2027-03-27", "2027-03-28T02:30", "02:30 does not exist that night: it will be 03:30."),
+        ("Europe/Oslo", "2027-03-27", "2027-03-28T02:30", "02:30 doesn't exist that night because the clocks change, so it will be 03:30."),
         (
             "Europe/Oslo",
             "2027-10-30",
             "2027-10-31T02:30",
-            "The clocks show 02:30 twice that night: I took the first time.",
+            "The clocks show 02:30 twice that night, so I chose the first time.",
         ),
         (
             "Australia/Lord_Howe",
             "2027-10-01",
             "2027-10-03T02:15",
-            "02:15 does not exist that night: it will be 02:45.",
+            "02:15 doesn't exist that night because the clocks change, so it will be 02:45.",
         ),
     ],
 )
@@ -240,8 +240,8 @@ async def test_members_of_several_zones_are_reminded_at_the_same_time_of_their_d
         await group.say("Cy", "hello")
         said = await asks(group, text="yoga", start="2026-11-23T08:00", who=["me", "Bob", "@Cy"])
         assert said.splitlines() == [
-            "⏰ OK, reminder 1 for Ann and Cy: Monday 23 November at 08:00 (Europe/Oslo), in 3 days: yoga",
-            "⏰ OK, reminder 2 for Bob: Monday 23 November at 08:00 (Australia/Lord_Howe), in 2 days: yoga",
+            "⏰ OK, reminder 1 for Ann and Cy is set for Monday 23 November at 08:00 (Europe/Oslo), in 3 days: yoga",
+            "⏰ OK, reminder 2 for Bob is set for Monday 23 November at 08:00 (Australia/Lord_Howe), in 2 days: yoga",
         ]
 
 
@@ -249,7 +249,7 @@ async def test_one_moment_is_one_reminder_whatever_the_zones() -> None:
     async with a_family() as group:
         await group.say("Bob", "/timezone Australia/Lord_Howe")
         said = await asks(group, text="call", start="2026-11-23T08:00Z", who=["me", "Bob"])
-        assert said.startswith("⏰ OK, reminder 1 for Ann and Bob: Monday 23 November at 09:00 (Europe/Oslo)")
+        assert said.startswith("⏰ OK, reminder 1 for Ann and Bob is set for Monday 23 November at 09:00 (Europe/Oslo)")
         assert len(await titles(group)) == 1
 
 
@@ -279,14 +279,14 @@ async def test_a_missing_time_is_asked_for_and_only_the_asker_s_answer_fills_it(
         assert await titles(group) == []
         group.model.says("Well.")
         said = await group.say("Ann", "2026-11-22 10:00")
-        assert said[0].startswith("⏰ OK, reminder 1: Sunday 22 November at 10:00")
+        assert said[0].startswith("⏰ OK, reminder 1 is set for Sunday 22 November at 10:00")
 
 
 @pytest.mark.requirement("D53")
 async def test_a_time_that_is_too_vague_is_asked_for_once() -> None:
     async with a_family() as group:
         asked = await asks(group, text="call mum", when="soon")
-        assert asked == "“soon” is too vague for me: when exactly? For example: tomorrow at 5pm."
+        assert asked == "“soon” is too vague for me. When exactly? For example: tomorrow at 5pm."
         assert (await group.say("Ann", "tomorrow at 5pm"))[0].endswith("at 17:00 (Europe/Oslo), in 25 hours: call mum")
         await group.say("Ann", "/remind call dad")
         assert "too vague" in (await group.say("Ann", "later"))[0]
@@ -299,7 +299,7 @@ async def test_a_command_without_text_asks_what_and_then_when() -> None:
     async with a_family() as group:
         assert await group.say("Ann", "/remind") == ["What should I remind you of?"]
         assert (await group.say("Ann", "tea"))[0].startswith("When should I remind you?")
-        assert (await group.say("Ann", "2026-11-22 10:00"))[0].startswith("⏰ OK, reminder 1: Sunday 22 November")
+        assert (await group.say("Ann", "2026-11-22 10:00"))[0].startswith("⏰ OK, reminder 1 is set for Sunday 22 November")
 
 
 async def test_nobody_keeps_more_reminders_than_allowed() -> None:

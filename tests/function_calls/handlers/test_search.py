@@ -151,7 +151,7 @@ async def test_nothing_found_is_said_and_no_error() -> None:
 
 async def test_who_says_only_search_is_asked_for_what() -> None:
     async with finding() as server, a_group(settings=searxng(server)) as group:
-        assert await group.say("Ann", "/search") == ["What should I look for?"]
+        assert await group.say("Ann", "/search") == ["What should I search for?"]
         [reply] = await group.say("Ann", "tall bridge")
         assert server.asked[0].query["q"] == "tall bridge"
     assert "bridges.example" in reply

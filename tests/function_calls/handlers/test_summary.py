@@ -149,7 +149,7 @@ async def test_one_member_may_be_meant_with_what_was_replied_to_them() -> None:
         told = lines_of(group.model.requests[0])
         assert ("who has the key?" in told, "Cy has it" in told, "lunch" in told) == (True, True, False)
         [reply] = await group.say("Cy", "/summary member=Zoe")
-        assert reply == "I don't know of a Zoe who wrote here in that time. There were: Ann, Bo."
+        assert reply == "I found nobody called Zoe who wrote here in that time. These people did: Ann, Bo."
 
 
 async def test_a_topic_is_given_to_the_model_as_a_text() -> None:
@@ -171,7 +171,7 @@ async def test_what_is_too_much_is_cut_to_the_latest_and_that_is_said() -> None:
         [reply] = await group.say("Cy", "/summary today")
         told = lines_of(group.model.requests[0])
         assert ("number 3." in told, "number 4." in told) == (False, True)
-        assert reply.splitlines()[-1] == "(There is more in that time; these are the latest 10 messages.)"
+        assert reply.splitlines()[-1] == "(There were more messages in that time; these are the latest 10.)"
         # Who asks for the last ones knows that there are more.
         [reply] = await group.say("Cy", "/summary")
         assert "There is more" not in reply
@@ -193,8 +193,8 @@ async def test_the_model_is_shown_no_more_than_its_tokens_allow() -> None:
 PLAIN = [
     "📝 3 messages, 2026-01-05 09:00 to 2026-01-05 09:02:",
     "Who wrote: Ann 2, Bo 1",
-    "What came up: tickets",
-    "Questions that nobody took up:",
+    "Often mentioned: tickets",
+    "Questions nobody answered:",
     "• Ann: where are the tickets now?",
 ]
 
@@ -219,7 +219,7 @@ async def test_when_the_model_is_down_it_is_counted_and_said_why(step: Any) -> N
         [reply] = await group.say("Cy", "/summary")
     assert reply.splitlines() == [
         *PLAIN,
-        "(My language model can't be reached, so this is only counted.)",
+        "(I can't reach my language model, so I only counted the messages.)",
     ]
 
 

@@ -80,7 +80,7 @@ async def test_the_date_is_that_of_the_place(functions: Functions) -> None:
         (
             {"time": "2026-10-25 02:30", "to_place": "UTC"},
             "When it is 02:30 in Oslo, it is 00:30 in UTC. "
-            "(The clocks go back in Oslo on that day, so that time comes twice; this is the first.)",
+            "(The clocks go back in Oslo on that day, so that time comes twice. This is the first one.)",
         ),
     ],
 )

@@ -31,7 +31,7 @@ async def functions(tmp_path: Path, clock: VirtualClock) -> AsyncIterator[Functi
 
 @pytest.mark.requirement("D3", "D13", "D32", "D33", "D56")
 async def test_an_entry_is_added_shown_and_done(functions: Functions) -> None:
-    assert text_of(await functions.run("todo_add", text="buy\n milk")) == "#1 is on the list: buy milk"
+    assert text_of(await functions.run("todo_add", text="buy\n milk")) == "Added #1 to the list: buy milk"
     await functions.run("todo_add", text="call mum", by="Bob")
     assert text_of(await functions.run("todo_list")) == "To do (2):\n#1 buy milk (Ann)\n#2 call mum (Bob)"
     assert text_of(await functions.run("todo_done", item="2")) == "✅ #2 call mum"
@@ -56,7 +56,7 @@ async def test_a_list_belongs_to_its_chat(functions: Functions) -> None:
         result = await functions.run(name, item="1", chat=WORK, by=a_member("Eve", Role.OWNER))
         assert result.error is not None
         assert result.error.code is ErrorCode.NOT_FOUND
-    assert text_of(await functions.run("todo_add", text="other", chat=WORK)) == "#1 is on the list: other"
+    assert text_of(await functions.run("todo_add", text="other", chat=WORK)) == "Added #1 to the list: other"
 
 
 async def test_a_run_that_is_repeated_adds_nothing_new(functions: Functions) -> None:
@@ -80,14 +80,14 @@ async def test_a_run_that_is_repeated_removes_nothing_else(functions: Functions)
     await functions.run("todo_add", text="milk")
     await functions.run("todo_add", text="milk and bread")
     assert text_of(await functions.run("todo_remove", item="milk", key="turn-7:0")) == "Removed #1 milk"
-    assert text_of(await functions.run("todo_remove", item="milk", key="turn-7:0")) == "#1 is removed."
+    assert text_of(await functions.run("todo_remove", item="milk", key="turn-7:0")) == "#1 has already been removed."
     assert [entry["text"] for entry in (await functions.run("todo_list")).data] == ["milk and bread"]
 
 
 async def test_a_number_is_not_given_again(functions: Functions) -> None:
     await functions.run("todo_add", text="one")
     await functions.run("todo_remove", item="1")
-    assert text_of(await functions.run("todo_add", text="two")) == "#2 is on the list: two"
+    assert text_of(await functions.run("todo_add", text="two")) == "Added #2 to the list: two"
 
 
 @pytest.mark.parametrize("item", ["2", "#2", "number 2", "第2条", "CALL MUM", "mum"])
@@ -109,7 +109,7 @@ async def test_words_that_fit_several_entries_name_them(functions: Functions) ->
 async def test_what_is_done_is_not_done_twice(functions: Functions) -> None:
     await functions.run("todo_add", text="milk")
     await functions.run("todo_done", item="1")
-    assert text_of(await functions.run("todo_done", item="1")) == "#1 milk was done already."
+    assert text_of(await functions.run("todo_done", item="1")) == "#1 milk was already done."
 
 
 async def test_only_the_author_or_a_moderator_removes_an_entry(functions: Functions) -> None:
@@ -124,7 +124,7 @@ async def test_only_the_author_or_a_moderator_removes_an_entry(functions: Functi
 async def test_an_entry_gets_another_text_or_state(functions: Functions) -> None:
     await functions.run("todo_add", text="buy milk", priority="high")
     assert text_of(await functions.run("todo_update", number=1, text="buy\n oat milk")) == (
-        "Now it is: #1 ❗ buy oat milk (Ann)"
+        "Updated: #1 ❗ buy oat milk (Ann)"
     )
     await functions.run("todo_update", number=1, state="done", by="Bob")
     assert (await functions.run("todo_list", show="done")).data[0]["text"] == "buy oat milk"
@@ -136,8 +136,8 @@ async def test_an_entry_gets_another_text_or_state(functions: Functions) -> None
 async def test_an_entry_is_changed_in_chat_by_its_number() -> None:
     async with a_group() as group:
         await group.say("Ann", "/todo add buy milk")
-        assert await group.say("Ann", "/todo update 1 buy oat milk") == ["Now it is: #1 buy oat milk (Ann)"]
-        assert await group.say("Ann", "/todo update 1 state=done") == ["Now it is: #1 ✅ buy oat milk (Ann)"]
+        assert await group.say("Ann", "/todo update 1 buy oat milk") == ["Updated: #1 buy oat milk (Ann)"]
+        assert await group.say("Ann", "/todo update 1 state=done") == ["Updated: #1 ✅ buy oat milk (Ann)"]
 
 
 async def test_a_change_that_is_repeated_changes_nothing_more(functions: Functions) -> None:

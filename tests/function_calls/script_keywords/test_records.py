@@ -118,7 +118,7 @@ async def test_a_total_of_what_is_no_number_names_the_row_and_the_column(say: Sa
 async def test_a_total_of_a_column_that_no_row_has_names_those_that_there_are(say: Saying, how: str) -> None:
     with pytest.raises(RunError) as caught:
         await say(a_run(), f'AGGREGATE "{how}", prices, "pricse"', prices=PRICES)
-    assert caught.value.detail == "No row has a column pricse; there are: what, price."
+    assert caught.value.detail == "No row has a column pricse. The columns are: what, price."
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ async def test_json_that_is_nested_too_deeply_is_not_taken() -> None:
     assert await get(Page(b"[" * 32 + b"]" * 32, headers=JSON)) != ""
     for depth in (33, 1000):
         fault = await fault_of(get(Page(b"[" * depth + b"]" * depth, headers=JSON)))
-        assert (fault.code, fault.detail) == (RunCode.UNAVAILABLE, "127.0.0.1 gave an answer that cannot be used.")
+        assert (fault.code, fault.detail) == (RunCode.UNAVAILABLE, "127.0.0.1 sent an answer that I can't use.")
 
 
 @pytest.mark.parametrize("status", [404, 500, 503])
@@ -90,14 +90,14 @@ async def test_a_page_that_is_too_long_is_not_read() -> None:
     async with WebServer({"/": page}) as server:
         web = a_web(BasicWebSettings(answer_kilobytes=2))
         fault = await fault_of(keywords.get(a_run(), server.url("/"), web=web))
-    assert (fault.code, fault.detail) == (RunCode.UNAVAILABLE, "127.0.0.1 gave an answer that cannot be used.")
+    assert (fault.code, fault.detail) == (RunCode.UNAVAILABLE, "127.0.0.1 sent an answer that I can't use.")
 
 
 async def test_a_server_that_says_nothing_costs_no_more_than_its_time() -> None:
     async with WebServer({"/": Page(silent=True)}) as server:
         web = a_web(BasicWebSettings(timeout_seconds=0.1))
         fault = await fault_of(keywords.get(a_run(), server.url("/"), web=web))
-    assert (fault.code, fault.detail) == (RunCode.UNAVAILABLE, "127.0.0.1 cannot be reached, or took too long.")
+    assert (fault.code, fault.detail) == (RunCode.UNAVAILABLE, "127.0.0.1 can't be reached, or took too long.")
 
 
 async def test_a_request_ends_before_its_run_does() -> None:
@@ -108,7 +108,7 @@ async def test_a_request_ends_before_its_run_does() -> None:
         await clock.advance(0.5)
         late = await fault_of(keywords.get(a_run(), server.url("/late"), web=a_web(clock=clock)))
     assert "took too long" in fault.detail
-    assert late.detail == "There is too little time left for that."
+    assert late.detail == "There isn't enough time left for that."
     # On a busy machine a tenth of a second may be over before the first has arrived.
     assert "/late" not in [asked.path for asked in server.asked]
 
@@ -232,7 +232,7 @@ async def test_nothing_is_sent_until_the_operator_names_the_host() -> None:
         ):
             fault = await fault_of(work)
             assert fault.code is RunCode.NOT_ALLOWED
-            assert fault.detail == "Scripts may not do that at 127.0.0.1 (basic.web.post_to in the settings)."
+            assert fault.detail == "Scripts aren't allowed to do that at 127.0.0.1 (basic.web.post_to in the settings)."
         assert server.asked == []
         await keywords.post(a_run(), url, {}, web=a_web(BasicWebSettings(post_to=("127.0.0.1",))))
     assert len(server.asked) == 1
@@ -246,7 +246,7 @@ async def test_where_hosts_to_read_from_are_named_no_redirect_leads_elsewhere() 
         fault = await fault_of(keywords.get(a_run(), server.url("/"), web=web))
         assert other.asked == []
         assert await keywords.get(a_run(), server.url("/"), web=a_web()) == "here"
-    assert fault.detail == "Scripts may not do that at localhost (basic.web.get_from in the settings)."
+    assert fault.detail == "Scripts aren't allowed to do that at localhost (basic.web.get_from in the settings)."
 
 
 @pytest.mark.parametrize("page", [Page(silent=True), Page(b"12345", cut=True), Page(b"x" * 5000)])

@@ -135,7 +135,7 @@ async def test_who_refuses_the_last_step_ends_the_run_once(log: Log, tmp_path: P
         await group.say("Ann", "yes")
         [said] = await group.say("Ann", "no")
         ran = first(log, "x")[0].partition("\n")[2]
-        assert said == f"All right, I stopped there. Before that I ran:\n{ran}\n`./own.py:act`"
+        assert said == f"Okay, I stopped there. Before that I ran:\n{ran}\n`./own.py:act`"
     assert log.lines == ["env", "setup", "first x", "act", "exit rejected 2"]
 
 

@@ -43,7 +43,7 @@ async def test_the_module_has_these_functions_and_they_are_off_in_groups(functio
 async def test_an_admin_writes_and_everybody_in_the_chat_reads() -> None:
     async with a_group(FUNCTIONS) as group:
         assert await group.say("Ann", "/file write notes/a.txt 'one two'", **ADMIN) == [
-            "notes/a.txt is written, 7 bytes."
+            "Saved notes/a.txt (7 bytes)."
         ]
         ann = {**ADMIN, "role": Role.MEMBER}
         assert await group.say("Bob", "/file read notes/a.txt", **ann) == ["notes/a.txt:\none two"]
@@ -52,17 +52,17 @@ async def test_an_admin_writes_and_everybody_in_the_chat_reads() -> None:
         [refused] = await group.say("Bob", "/file write b.txt x", **ann)
         assert "admin" in refused
         other = {"chat": ChatRef("test", "bot", "bob"), "is_group": False}
-        assert await group.say("Bob", "/file list", **other) == ["There are no files."]
+        assert await group.say("Bob", "/file list", **other) == ["There are no files here."]
 
 
 @pytest.mark.requirement("E42")
 async def test_in_a_group_files_are_off_until_an_operator_says_otherwise() -> None:
     async with a_group(FUNCTIONS) as group:
         [off] = await group.say("Ann", "/file list", role=Role.OWNER)
-        assert off != "There are no files."
+        assert off != "There are no files here."
     on = {"functions": {"file_list": {"scope": "both"}}}
     async with a_group(FUNCTIONS, settings=on) as group:
-        assert await group.say("Ann", "/file list") == ["There are no files."]
+        assert await group.say("Ann", "/file list") == ["There are no files here."]
 
 
 async def test_what_a_file_says_taints_so_that_it_writes_nothing_unasked() -> None:
@@ -99,7 +99,7 @@ async def test_of_a_long_file_whole_lines_are_shown_and_where_it_goes_on(functio
     assert said.splitlines()[0] == "a.txt, lines 1 to 363 of 1000:"
     assert said.splitlines()[-1] == "There is more, from line 364 on."
     await functions.run("file_write", path="b.txt", text="x" * 10_000)
-    assert (await read(functions, "b.txt")).endswith("x…\nLine 1 is too long to be shown whole.")
+    assert (await read(functions, "b.txt")).endswith("x…\nLine 1 is too long to show in full.")
 
 
 async def test_an_empty_file_is_said_to_be_empty(functions: Functions) -> None:
@@ -123,7 +123,7 @@ async def test_what_cannot_be_seen_is_written_out(functions: Functions, tmp_path
 
 async def test_what_is_no_text_is_not_read(functions: Functions, tmp_path: Path) -> None:
     await functions.run("file_write", path="a.bin", text="a\0b")
-    assert await read(functions, "a.bin") == "a.bin is no text."
+    assert await read(functions, "a.bin") == "a.bin is not a text file."
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
@@ -155,7 +155,7 @@ async def test_a_full_folder_is_said_to_be_full(tmp_path: Path) -> None:
     assert result.error is not None
     assert (result.error.code, result.error.text) == (
         ErrorCode.REFUSED,
-        "This chat has as many files and folders as it may: 1.",
+        "This chat can keep no more files and folders: the limit is 1.",
     )
 
 

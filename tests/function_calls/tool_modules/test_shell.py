@@ -64,7 +64,7 @@ async def test_a_program_reads_the_files_of_its_chat(workspaces: Workspaces) -> 
     assert text_of(result) == "bread\nmilk"
     assert result.data == {"stdout": "bread\nmilk\n", "stderr": "", "exit_code": 0, "timed_out": False, "cut": False}
     other = await functions.run("shell_exec", command="ls", chat=ChatRef("test", "bot", "work"))
-    assert text_of(other) == "Done. It had nothing to say."
+    assert text_of(other) == "Done, with no output."
 
 
 @needs_bubblewrap
@@ -73,7 +73,7 @@ async def test_a_code_other_than_zero_is_an_error_though_nothing_was_said(worksp
     workspaces.of(FAMILY).write("list.txt", b"milk\n")
     result = await functions_of(workspaces).run("shell_exec", command="grep bread list.txt")
     assert result.error is not None
-    assert (result.error.code, result.error.text) == (ErrorCode.FAILED, "grep ended with code 1.")
+    assert (result.error.code, result.error.text) == (ErrorCode.FAILED, "grep ended with exit code 1.")
     assert result.data == {"stdout": "", "stderr": "", "exit_code": 1, "timed_out": False, "cut": False}
 
 
@@ -83,7 +83,7 @@ async def test_errors_and_output_are_both_collected(workspaces: Workspaces) -> N
     workspaces.of(FAMILY).write("list.txt", b"milk\n")
     result = await functions_of(workspaces).run("shell_exec", command="cat list.txt none.txt")
     assert result.error is not None
-    assert result.error.text == "cat ended with code 1.\n/usr/bin/cat: none.txt: No such file or directory\nmilk"
+    assert result.error.text == "cat ended with exit code 1.\n/usr/bin/cat: none.txt: No such file or directory\nmilk"
     assert result.data["stdout"] == "milk\n"
     assert result.outside
 
@@ -100,7 +100,7 @@ async def test_what_cannot_be_seen_is_written_out(workspaces: Workspaces) -> Non
 async def test_of_much_output_the_beginning_is_said(workspaces: Workspaces) -> None:
     workspaces.of(FAMILY).write("a", b"x" * 900_000)
     result = await functions_of(workspaces, output_kilobytes=10).run("shell_exec", command="cat a")
-    assert text_of(result) == f"{'x' * 3000}…\nThere is more that isn't shown."
+    assert text_of(result) == f"{'x' * 3000}…\nThere is more output than I can show."
     assert (len(result.data["stdout"]), result.data["cut"], result.data["exit_code"]) == (10_000, True, 0)
 
 
