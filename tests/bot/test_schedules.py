@@ -50,9 +50,9 @@ async def test_in_chinese_all_of_it_is_chinese() -> None:
         [said] = await group.say("Ann", "/定时 0 7 * * * calc 6*7", role=ADMIN)
         assert "我会在这里运行 /calc 6*7" in said
         assert "/calc 6*7" in (await group.say("Bo", "/定时 列表"))[0]
-        assert await group.say("Ann", "/定时 暂停 1", role=ADMIN) == ["编号 1（/calc 6*7）已暂停。"]
+        assert await group.say("Ann", "/定时 暂停 1", role=ADMIN) == ["定时任务 1（/calc 6*7）已暂停。"]
         assert (await group.say("Ann", "/定时 继续 1", role=ADMIN))[0].startswith("编号 1（/calc 6*7）继续运行。")
-        assert await group.say("Ann", "/定时 删除 1", role=ADMIN) == ["编号 1（/calc 6*7）已删除。"]
+        assert await group.say("Ann", "/定时 删除 1", role=ADMIN) == ["定时任务 1（/calc 6*7）已删除。"]
 
 
 async def test_one_is_paused_resumed_and_removed_and_its_number_is_not_given_again() -> None:

@@ -85,5 +85,5 @@ async def test_it_is_set_in_words_and_in_chinese() -> None:
     async with a_family("zh") as group:
         group.model.says(call("timezone", place="加德满都"), "")
         said = await group.say("Ann", "@Rollcall 我在加德满都")
-        assert said[0].startswith("从现在起你的时区是 Asia/Kathmandu，那里现在是20:45（UTC+5:45）。")
+        assert said[0].startswith("你的时区已设为 Asia/Kathmandu，那里现在是20:45（UTC+5:45）。")
         assert (await group.say("Ann", "/时区 off"))[0].startswith("你又使用这个聊天的时区了：Europe/Oslo")
