@@ -141,4 +141,4 @@ async def reach(context: MessageContext, *, web: WebOfScripts, port: ScriptWeb, 
 
 async def test_no_script_reaches_the_daemons_own_network() -> None:
     async with a_group([reach]) as group:
-Scripts aren't allowed to reach         assert await group.say("Ann", "/reach") == ["not_allowed: 127.0.0.1."]
+        assert await group.say("Ann", "/reach") == ["not_allowed: Scripts aren't allowed to reach 127.0.0.1."]
