@@ -268,11 +268,11 @@ async def test_a_chat_has_so_many_at_hand_and_no_more() -> None:
     async with a_group(specs) as group:
         await group.say("Ann", "/use " + " ".join(f"tool{number}" for number in range(19)))
         [refused] = await group.say("Ann", "/use tool19 tool20")
-        assert refused.startswith("No more than 20 can be at hand at once.")
+        assert refused.startswith("At most 20 can be in use at once.")
         assert len(await names(group)) == 19
         assert await group.say("Ann", "@tool19") == ["Now in use in this chat: tool19."]
         [refused] = await group.say("Ann", "@tool21 do it")
-        assert refused.startswith("No more than 20")
+        assert refused.startswith("At most 20")
         # What is there already needs no more room.
         assert await group.say("Ann", "/use tool3") == ["Already in use in this chat: tool3."]
 

@@ -197,14 +197,14 @@ async def test_a_script_that_reckons_too_long_is_stopped_by_its_time(tmp_path: P
     settings = {"basic": {"steps": 100_000_000, "cpu_seconds": 0.05}}
     async with a_group_with(tmp_path, slow="WHILE TRUE\nx = 1\nWEND", settings=settings) as group:
         [said] = await group.say("Ann", "/slow")
-        assert said.startswith("slow took too long and was stopped at line ")
+        assert said.startswith("slow took too long, so I stopped it at line ")
 
 
 async def test_empty_words_without_end_are_stopped_by_time_too(tmp_path: Path) -> None:
     settings = {"basic": {"steps": 100_000_000, "cpu_seconds": 0.05}}
     async with a_group_with(tmp_path, slow='WHILE TRUE\nTALK ""\nWEND', settings=settings) as group:
         [said] = await group.say("Ann", "/slow")
-        assert said.startswith("slow took too long and was stopped at line ")
+        assert said.startswith("slow took too long, so I stopped it at line ")
 
 
 async def test_a_slow_script_does_not_hold_up_other_chats(tmp_path: Path) -> None:

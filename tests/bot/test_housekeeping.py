@@ -300,7 +300,7 @@ async def test_a_backup_that_fails_is_seen_by_operators_until_one_is_made(tmp_pa
         assert await told_after_an_attempt() == ("backup_failed", "failed; the log says why", True)
         [told] = group.platform.sent
         assert told.chat.key == "test:bot:ops"
-        assert "I could not make a backup" in told.text
+        assert "I couldn't back up my database" in told.text
         assert str(folder) in told.text
         folder.unlink()
         assert await told_after_an_attempt() == ("backup_made", "ok", False)

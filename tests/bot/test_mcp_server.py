@@ -288,7 +288,7 @@ async def test_what_is_for_others_is_sent_to_them_and_what_cannot_be_is_told() -
 async def test_a_reminder_where_nobody_reads_along_says_so() -> None:
     async with programs() as served:
         result = await served.call("reminder_create", {"text": "tea", "when": "in 5 minutes"})
-    assert "Nobody reads along in mcp:main:editor" in "\n".join(texts(result))
+    assert "Nobody is reading mcp:main:editor" in "\n".join(texts(result))
 
 
 async def test_a_program_with_a_room_acts_there_and_its_reminders_are_said_there() -> None:
@@ -300,7 +300,7 @@ async def test_a_program_with_a_room_acts_there_and_its_reminders_are_said_there
         await served.group.settle()
         said = [one.text for one in served.group.platform.sent]
     assert not result.is_error
-    assert "Nobody reads along" not in "\n".join(texts(result))
+    assert "Nobody is reading" not in "\n".join(texts(result))
     assert any("tea" in text for text in said)
 
 

@@ -159,7 +159,7 @@ class Silent(TestPlatform):
 
 async def test_settings_that_open_a_function_to_all_leave_nothing_to_ask() -> None:
     act = Recorder("act", commands=["act"], roles="admin", effect="once")
-    for roles, answer in (("member", "done"), ("moderator", "“/act” is for moderators and above, and")):
+    for roles, answer in (("member", "done"), ("moderator", "Only moderators and above can use “/act”, and")):
         settings = {"chats": {"allow": ["*"]}, "functions": {"act": {"roles": roles}}}
         async with a_group([act.spec], settings=settings, platform=Silent()) as group:
             [said] = await group.say("Ann", "/act", role=Role.ADMIN)

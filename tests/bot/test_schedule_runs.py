@@ -136,8 +136,8 @@ async def test_a_failure_is_told_once_and_again_only_after_it_had_worked() -> No
         await kept_at_seven(group)
         weather.down = "No sky."
         told = [
-            "⏰ /sky, number 1 of what I run here by the clock, did not work: No sky.\n"
-            "I'll try again the next time, and say no more about it until it works."
+            "⏰ Schedule 1 (/sky) didn't work: No sky.\n"
+            "I'll try again next time, and won't mention it again until it works."
         ]
         assert await come_to(group, 60) == told
         assert await come_to(group, DAY) == []
@@ -184,8 +184,8 @@ async def test_who_is_no_admin_any_more_runs_nothing_of_admins_and_it_is_paused(
         assert await come_to(group, 60) == ["Swept."]
         group.platform.roles[ANN] = Role.MEMBER
         assert await come_to(group, DAY) == [
-            "⏰ /sweep could not run by the clock: Only admins and above can use “/sweep”.\n"
-            "I have paused it. /schedule resume 1 lets it go on."
+            "⏰ The schedule for /sweep couldn't run: Only admins and above can use “/sweep”.\n"
+            "I have paused it. To start it again, send /schedule resume 1."
         ]
         assert await come_to(group, DAY) == []
         group.platform.roles[ANN] = ADMIN
@@ -198,8 +198,8 @@ async def test_what_the_network_tells_no_role_of_has_no_privilege_and_loses_noth
         await kept_at_seven(group, "sweep")
         del group.platform.roles[ANN]
         [said] = await come_to(group, 60)
-        assert "is for admins and above, and I can't find out right now" in said
-        assert "I'll try again the next time" in said
+        assert "Only admins and above can use “/sweep”, and I can't check right now" in said
+        assert "I'll try again next time" in said
         group.platform.roles[ANN] = ADMIN
         assert await come_to(group, DAY) == ["Swept."]
 
@@ -211,7 +211,7 @@ async def test_a_limit_that_passes_in_a_minute_pauses_nothing() -> None:
     async with a_group(settings=settings, clock=VirtualClock(BEFORE_SEVEN)) as group:
         said = await come_to(group, 60)
         assert len(said) == 2
-        assert "can be used again in a minute" in said[1]
+        assert "Please wait a minute" in said[1]
         assert "paused" not in (await group.say("Bo", "/schedule list"))[0]
         assert await come_to(group, DAY) == [said[0]]
 
@@ -222,7 +222,7 @@ async def test_a_function_that_was_switched_off_pauses_its_schedules() -> None:
         off = Settings.model_validate({"chats": {"allow": ["*"]}, "functions": {"sky": {"enabled": False}}})
         await Reload(group.daemon.live, lambda: off).now()
         [said] = await come_to(group, 60)
-        assert said.startswith("⏰ /sky could not run by the clock: “/sky” is switched off in this chat.\nI have paused it.")
+        assert said.startswith("⏰ The schedule for /sky couldn't run: “/sky” is switched off in this chat.\nI have paused it.")
         assert "; paused" in (await group.say("Bo", "/schedule list"))[0]
 
 
@@ -276,7 +276,7 @@ async def test_what_has_begun_to_ask_something_ends_with_a_clear_word_and_is_pau
         await kept_at_seven(group, "brew 2")
     async with a_group([function], home=tmp_path, clock=clock) as group:
         [said] = await come_to(group, 60)
-        assert "It would have to ask something first" in said
+        assert "It has to ask a question first" in said
         assert "I have paused it." in said
         assert await group.say("Ann", "yes", role=ADMIN) == []
         assert await come_to(group, DAY) == []
@@ -289,7 +289,7 @@ async def test_an_approval_that_was_introduced_since_pauses_it(tmp_path: Path) -
     needs_a_yes = {"approvals": {"required": [{"functions": ["brew"], "by": "owner"}]}}
     async with a_group([brew], settings=needs_a_yes, home=tmp_path, clock=clock) as group:
         [said] = await come_to(group, 60)
-        assert "It would have to ask something first" in said
+        assert "It has to ask a question first" in said
         assert group.daemon.questions.approvals_in(group.chat.key) == []
 
 

@@ -51,7 +51,7 @@ async def test_in_chinese_all_of_it_is_chinese() -> None:
         assert "我会在这里运行 /calc 6*7" in said
         assert "/calc 6*7" in (await group.say("Bo", "/定时 列表"))[0]
         assert await group.say("Ann", "/定时 暂停 1", role=ADMIN) == ["定时任务 1（/calc 6*7）已暂停。"]
-        assert (await group.say("Ann", "/定时 继续 1", role=ADMIN))[0].startswith("编号 1（/calc 6*7）继续运行。")
+        assert (await group.say("Ann", "/定时 继续 1", role=ADMIN))[0].startswith("定时任务 1（/calc 6*7）已恢复运行。")
         assert await group.say("Ann", "/定时 删除 1", role=ADMIN) == ["定时任务 1（/calc 6*7）已删除。"]
 
 

@@ -185,7 +185,7 @@ async def test_a_faulty_entry_changes_nothing() -> None:
 async def test_in_the_chat_it_is_paused_for_longer_than_a_start_and_never_removed(tmp_path: Path) -> None:
     async with a_group(settings={"schedules": {"a": entry()}}, home=tmp_path) as group:
         [said] = await group.say("Ann", "/schedule remove 1", role=Role.ADMIN)
-        assert said.startswith("Number 1 stands in my settings (schedules.a)")
+        assert said.startswith("Schedule 1 comes from my settings (schedules.a)")
         await group.say("Ann", "/schedule pause 1", role=Role.ADMIN)
     async with a_group(settings={"schedules": {"a": entry(run="calc 2")}}, home=tmp_path) as group:
         assert (await listed(group))[0].startswith("1. /calc 2 – every day at 07:00; paused; from my settings")
@@ -208,8 +208,8 @@ TODAY = 'chat: "web:main:x"\nwhen: 0 7 * * *\n'
         (TODAY + "run: clac 1", 7, "run: I don't know the command /clac. Did you mean"),
         (TODAY + "run: poll", 7, "“question” is missing."),
         (TODAY + "function: calculat", 7, "There is no function called “calculat”. Did you mean calculate?"),
-        (TODAY + "function: calculate\narguments: {expresion: 1}", 8, "is no argument of this"),
-        (TODAY + "run: schedule 0 8 * * * calc 1", 7, "can't run by the clock"),
+        (TODAY + "function: calculate\narguments: {expresion: 1}", 8, "There is no option called “expresion”"),
+        (TODAY + "run: schedule 0 8 * * * calc 1", 7, "can't run on a schedule"),
         (TODAY + "run: calc 1\nas_role: member", 7, "is for admins and above"),
     ],
 )

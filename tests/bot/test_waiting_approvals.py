@@ -25,7 +25,7 @@ async def test_of_one_member_three_wait_and_the_next_is_refused_in_plain_words()
     async with a_group([function.spec], settings=needing()) as group:
         first, *_ = [await asked(group, f"Place {number}") for number in range(3)]
         [refused] = await group.say("Ann", "/post Oslo")
-        assert refused.startswith("Ann, 3 things that you asked for wait for a yes already.")
+        assert refused.startswith("Ann, 3 of your requests are already waiting for approval.")
         assert await last_reason(group) == ("refused", "approvals.open_per_member")
         assert await kept(group, PENDING.c.state) == [("open",)] * 3
         # Others, and other chats, have room of their own; so has who takes one back.
@@ -42,7 +42,7 @@ async def test_of_one_chat_ten_wait_unless_set_otherwise() -> None:
         for number in range(10):
             await asked(group, f"Place {number}", f"Member {number}")
         [refused] = await group.say("Ann", "/post Oslo")
-        assert refused.startswith("10 things wait for a yes here already.")
+        assert refused.startswith("10 requests are already waiting for approval in this chat.")
         assert await last_reason(group) == ("refused", "approvals.open_per_chat")
     settings = needing(open_per_chat=1)
     async with a_group([function.spec], settings=settings) as group:

@@ -38,7 +38,7 @@ async def made(lines: Sequence[str]) -> list[str]:
 @pytest.mark.parametrize("line", TYPED.text.splitlines())
 async def test_a_command_of_the_page_makes_a_schedule(line: str) -> None:
     [said] = await made([line])
-    assert "Number 1; next: " in said
+    assert "This is schedule 1; next: " in said
 
 
 async def test_the_bot_says_back_what_the_page_shows() -> None:

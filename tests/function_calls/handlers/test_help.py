@@ -100,7 +100,7 @@ async def test_what_only_the_clock_or_other_functions_call_is_not_in_the_list() 
         assert "• Reminders: " in text
         assert "others" not in text
         assert "whose time has come" not in text
-        assert "nothing here called" in (await group.say("Ann", "/help reminder_for_others"))[0]
+        assert "I have no help on" in (await group.say("Ann", "/help reminder_for_others"))[0]
 
 
 async def test_what_has_no_command_is_named_as_help_knows_it_and_shortened_to_a_few() -> None:

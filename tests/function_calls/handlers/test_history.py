@@ -58,7 +58,7 @@ async def test_a_moderator_lets_the_bot_forget_the_chat_after_a_yes(command: str
         await group.say("Ann", "@Rollcall hello")
         assert await kept(group, SUMMARIES.c.text) == [("They spoke of hunter2.",)]
         [question] = await group.say("Mia", command, role=Role.MODERATOR)
-        assert "cannot be brought back" in question
+        assert "can't be undone" in question
         assert len(await heard(group)) > 10
         [reply] = await group.say("Mia", "yes", role=Role.MODERATOR)
         assert "I have forgotten what was said here (15 messages)" in reply

@@ -130,7 +130,7 @@ async def test_the_last_one_that_was_said_to_oneself_is_put_off() -> None:
         await pass_time(group, 600, step=60)
         assert (await group.say("Ann", "/snooze"))[0].endswith(": tea")
         assert (await group.say("Bob", "/snooze"))[0].endswith(": bread")
-        assert (await group.say("Cy", "/snooze"))[0].startswith("I have not reminded you of anything here lately.")
+        assert (await group.say("Cy", "/snooze"))[0].startswith("I haven't reminded you of anything here lately.")
 
 
 async def test_what_is_done_with_does_not_come_again_and_what_repeats_goes_on() -> None:

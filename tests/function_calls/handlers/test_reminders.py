@@ -264,7 +264,7 @@ async def test_nobody_who_is_unknown_is_reminded() -> None:
     async with a_family() as group:
         await group.say("Bob Smith", "hello")
         await group.say("Bob Jones", "hello")
-        for who, said in (("Bobby Smit", "Did you mean Bob Smith"), ("Bob", "More than one"), ("Zoë", "I know nobody")):
+        for who, said in (("Bobby Smit", "Did you mean Bob Smith"), ("Bob", "More than one"), ("Zoë", "I don't know anybody")):
             group.model.says(call("reminder_create", text="x", start="2026-11-21T19:00", who=[who]), "")
             assert any(said in one for one in await group.say("Ann", "@Rollcall please"))
         assert await titles(group) == []
@@ -318,13 +318,13 @@ async def test_nobody_keeps_more_reminders_than_allowed() -> None:
     ("wish", "said"),
     [
         ({"repeat": "cron", "cron": "* * * *"}, "five fields"),
-        ({"when": "every 10 seconds"}, "once a minute is the most"),
-        ({"when": "in 0 minutes"}, "“in 0 minutes” is over."),
+        ({"when": "every 10 seconds"}, "Once a minute is the limit"),
+        ({"when": "in 0 minutes"}, "“in 0 minutes” has already passed."),
         ({"when": "yesterday at 5pm"}, "“yesterday at 5pm” was yesterday, Thursday 19 November at 17:00, 23 hours ago"),
-        ({"when": "every day at 8:00 and 20:30"}, "more than one reminder can hold"),
+        ({"when": "every day at 8:00 and 20:30"}, "One reminder can't hold"),
         ({"repeat": "cron", "cron": "0 9 30 2 *"}, "no such day or time"),
         ({"start": "2226-01-01"}, "100 years"),
-        ({"start": "sometime"}, "can't read “sometime”"),
+        ({"start": "sometime"}, "don't understand “sometime”"),
         ({"repeat": "daily", "start": "09:00", "end": "2026-11-01"}, "never happen"),
     ],
 )
@@ -358,7 +358,7 @@ async def test_a_reminder_for_others_that_words_of_others_led_to_asks_first(who:
     async with a_family() as group:
         await group.say("Bob", "hello")
         said = await asks(group, facts=quoting(), text="pay me", start="2026-11-21T10:00", who=who)
-        assert "rests on text from outside" in said
+        assert "I used text from outside this chat" in said
         assert await titles(group) == []
         code = said.rsplit("#", 1)[1]
         group.model.says("Well.")

@@ -59,7 +59,7 @@ async def test_sentences_look_at_reminders_and_change_them() -> None:
     async with a_group(model=OfflineModel(Texts()), settings=SETTINGS, clock=VirtualClock(START)) as group:
         await group.say("Ann", "/remind tomorrow at 5pm call mum")
         await group.say("Ann", "/remind tomorrow at 6pm go to the dentist")
-        assert "Your reminders here (2)" in (await group.say("Ann", "@Rollcall show my reminders"))[0]
+        assert "Your reminders in this chat (2)" in (await group.say("Ann", "@Rollcall show my reminders"))[0]
         assert "at 18:30" in (await group.say("Ann", "@Rollcall move reminder 1 to tomorrow at 6:30pm"))[0]
         said = await group.say("Ann", "@Rollcall cancel my reminder about the dentist")
         assert said == ["🗑 Reminder 2 is deleted: go to the dentist"]

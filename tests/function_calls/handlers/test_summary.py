@@ -187,7 +187,7 @@ async def test_the_model_is_shown_no_more_than_its_tokens_allow() -> None:
     assert "number 19 " in told
     assert "number 3 " not in told
     assert len(told) < 500 * 5
-    assert "There is more in that time" in reply
+    assert "There were more messages in that time" in reply
 
 
 PLAIN = [

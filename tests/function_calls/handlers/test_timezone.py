@@ -43,7 +43,7 @@ async def test_it_is_the_member_s_alone_holds_in_every_chat_and_lasts(tmp_path: 
     async with a_family(home=tmp_path) as group:
         await group.say("Ann", "/timezone Kathmandu")
         assert "Asia/Kathmandu" in (await group.say("Ann", "/timezone", chat=WORK))[0]
-        assert "You have set no time zone" in (await group.say("Bob", "/timezone"))[0]
+        assert "You haven't set a time zone" in (await group.say("Bob", "/timezone"))[0]
     async with a_family(home=tmp_path) as group:
         assert "Asia/Kathmandu: it is 20:45" in (await group.say("Ann", "/timezone"))[0]
 
@@ -52,15 +52,15 @@ async def test_it_is_the_member_s_alone_holds_in_every_chat_and_lasts(tmp_path: 
 async def test_it_can_be_given_back(word: str) -> None:
     async with a_family() as group:
         await group.say("Ann", "/timezone Kathmandu")
-        assert "You keep this chat's time zone again: Europe/Oslo" in (await group.say("Ann", f"/timezone {word}"))[0]
-        assert "You have set no time zone" in (await group.say("Ann", "/timezone"))[0]
+        assert "You're using this chat's time zone again: Europe/Oslo" in (await group.say("Ann", f"/timezone {word}"))[0]
+        assert "You haven't set a time zone" in (await group.say("Ann", "/timezone"))[0]
 
 
 async def test_of_several_zones_one_is_chosen() -> None:
     async with a_family() as group:
         [text] = await group.say("Ann", "/timezone USA")
         assert text.startswith("USA has several time zones. Which one: America/New_York")
-        assert "You have set no time zone" in (await group.say("Ann", "/timezone"))[0]
+        assert "You haven't set a time zone" in (await group.say("Ann", "/timezone"))[0]
         chosen = group.platform.sent[-2].choices[0].value
         assert "America/New_York from now on" in (await group.say("Ann", chosen))[0]
 
@@ -78,7 +78,7 @@ async def test_of_several_zones_one_is_chosen() -> None:
 async def test_what_is_no_zone_changes_nothing(said: str, answer: str) -> None:
     async with a_family() as group:
         assert answer in (await group.say("Ann", f"/timezone {said}"))[0]
-        assert "You have set no time zone" in (await group.say("Ann", "/timezone"))[0]
+        assert "You haven't set a time zone" in (await group.say("Ann", "/timezone"))[0]
 
 
 async def test_it_is_set_in_words_and_in_chinese() -> None:
@@ -86,4 +86,4 @@ async def test_it_is_set_in_words_and_in_chinese() -> None:
         group.model.says(call("timezone", place="加德满都"), "")
         said = await group.say("Ann", "@Rollcall 我在加德满都")
         assert said[0].startswith("你的时区已设为 Asia/Kathmandu，那里现在是20:45（UTC+5:45）。")
-        assert (await group.say("Ann", "/时区 off"))[0].startswith("你又使用这个聊天的时区了：Europe/Oslo")
+        assert (await group.say("Ann", "/时区 off"))[0].startswith("你又改用这个聊天的时区了：Europe/Oslo")

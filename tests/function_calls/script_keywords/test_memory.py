@@ -161,8 +161,8 @@ async def test_a_members_value_counts_as_words_of_others_when_it_was_made_of_the
 @pytest.mark.parametrize(
     ("statement", "code", "words"),
     [
-        ("GET BOT MEMORY color", RunCode.WRONG_TYPE, "name of what is remembered"),
-        ('SET BOT MEMORY "", 1', RunCode.WRONG_TYPE, "name of what is remembered"),
+        ("GET BOT MEMORY color", RunCode.WRONG_TYPE, "name to remember is missing"),
+        ('SET BOT MEMORY "", 1', RunCode.WRONG_TYPE, "name to remember is missing"),
         ("SET BOT MEMORY long, 1", RunCode.BAD_VALUE, "1 to 200 characters"),
         ('SET BOT MEMORY "k", large', RunCode.NOT_ALLOWED, "64 kB"),
         ('REMEMBER "k", 1, "soon"', RunCode.BAD_VALUE, "“soon”"),

@@ -209,7 +209,7 @@ async def test_rows_are_turned_into_columns(say: Saying) -> None:
         ('AGGREGATE "MEDIAN", orders, "total"', RunCode.BAD_VALUE, "“MEDIAN” is no total"),
         ('PIVOT orders, "a", "b", "c", "x"', RunCode.BAD_VALUE, "“x” is no total"),
         ('GROUP BY orders, "a", { "x": "SUM" }', RunCode.BAD_VALUE, "“SUM” is no total"),
-        ('JOIN orders, customers, "customer", "cross"', RunCode.BAD_VALUE, "inner, left, right and full"),
+        ('JOIN orders, customers, "customer", "cross"', RunCode.BAD_VALUE, "inner, left, right or full"),
         ('MAP orders, "a->"', RunCode.BAD_VALUE, "names no fields"),
         ('FILL 5, "x"', RunCode.WRONG_TYPE, "FILL takes"),
         ('FILTER 5, "a=1"', RunCode.WRONG_TYPE, "Rows are needed"),
