@@ -65,7 +65,10 @@ async def test_a_run_waits_for_the_yes_of_an_admin_and_is_then_the_askers() -> N
     async with a_group([function.spec], settings=needing()) as group:
         [question] = await group.say("Ann", "/post Oslo")
         code = code_in([question])
-        assert question == f"Ann wants to run “post” (city = Oslo): Does post. This needs approval from admins and above. #{code}"
+        assert (
+            question
+            == f"Ann wants to run “post” (city = Oslo): Does post. This needs approval from admins and above. #{code}"
+        )
         assert [one.value for one in group.platform.sent[-1].choices] == [
             f"approve {code}",
             f"reject {code}",

@@ -45,7 +45,9 @@ async def test_what_only_others_may_allow_is_refused_at_once_in_private() -> Non
     function = post()
     async with a_group([function.spec], settings=needing()) as group:
         [refused] = await group.say("Ann", "/post Oslo", private=True)
-        assert refused.startswith("“post” needs approval from admins and above, but only you can see what is said here.")
+        assert refused.startswith(
+            "“post” needs approval from admins and above, but only you can see what is said here."
+        )
         assert group.platform.sent[-1].private_to == ANN
         assert await last_reason(group) == ("refused", "approvals.required")
         [refused] = await group.say("Ann", "/post Oslo", is_group=False, chat=WORK)

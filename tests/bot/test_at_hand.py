@@ -251,8 +251,7 @@ async def test_both_languages_have_the_commands() -> None:
     [
         (
             "/use sonr",
-            "I can't find sonr among the functions you can add. /tools lists them. "
-            "Did you mean sonar?",
+            "I can't find sonr among the functions you can add. /tools lists them. Did you mean sonar?",
         ),
         ("/use roll_dice", "“roll_dice” is always available, so there is no need to add it."),
         ("/unuse x", "These are not in use in this chat: x. In use: –"),

@@ -257,7 +257,10 @@ async def test_a_message_that_kills_the_process_each_time_is_given_up_and_the_ot
         outside.said.append(other)
         await recovered(outside)
         assert answers(outside) == {
-            "m1": ["I tried several times but couldn't answer this message, so I stopped. Please try asking in another way."],
+            "m1": [
+                "I tried several times but couldn't answer this message, so "
+                "I stopped. Please try asking in another way."
+            ],
             "m2": ["Paid for tea."],
         }
         assert len(outside.effects) == 4

@@ -177,7 +177,10 @@ async def test_a_platform_that_does_not_answer_in_time_gives_no_privilege() -> N
         group.deadlines.expire()
         await group.settle()
         [said] = group.platform.sent
-        assert said.text == "Only admins and above can use “/act”, and I can't check right now who they are. Please try again later."
+        assert (
+            said.text
+            == "Only admins and above can use “/act”, and I can't check right now who they are. Please try again later."
+        )
     assert act.runs == []
 
 

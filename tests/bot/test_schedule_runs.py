@@ -222,7 +222,9 @@ async def test_a_function_that_was_switched_off_pauses_its_schedules() -> None:
         off = Settings.model_validate({"chats": {"allow": ["*"]}, "functions": {"sky": {"enabled": False}}})
         await Reload(group.daemon.live, lambda: off).now()
         [said] = await come_to(group, 60)
-        assert said.startswith("⏰ The schedule for /sky couldn't run: “/sky” is switched off in this chat.\nI have paused it.")
+        assert said.startswith(
+            "⏰ The schedule for /sky couldn't run: “/sky” is switched off in this chat.\nI have paused it."
+        )
         assert "; paused" in (await group.say("Bo", "/schedule list"))[0]
 
 

@@ -38,7 +38,8 @@ async def test_a_command_is_put_on_a_schedule_and_said_back() -> None:
     async with a_group() as group:
         said = await group.say("Ann", "/schedule 0 7 * * * calc 6*7", role=ADMIN)
         assert said == [
-            "Every day at 07:00 (UTC) I'll run /calc 6*7 here. This is schedule 1; next: tomorrow, Tuesday 6 January at 07:00."
+            "Every day at 07:00 (UTC) I'll run /calc 6*7 here. "
+            "This is schedule 1; next: tomorrow, Tuesday 6 January at 07:00."
         ]
         assert await group.say("Bo", "/schedule list") == [
             "Schedules in this chat:\n1. /calc 6*7 – every day at 07:00; next: tomorrow, Tuesday 6 January at 07:00"

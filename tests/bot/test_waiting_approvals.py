@@ -54,7 +54,9 @@ async def test_what_waits_already_is_not_asked_twice() -> None:
     function = post()
     async with a_group([function.spec], settings=needing()) as group:
         code = await asked(group)
-        assert await group.say("Ann", "/post Oslo") == [f"The same request for “post” is already waiting for approval: #{code}"]
+        assert await group.say("Ann", "/post Oslo") == [
+            f"The same request for “post” is already waiting for approval: #{code}"
+        ]
         assert codes(await group.say("Cleo", "/post Oslo")) != [code]
         assert await group.say("Bob", f"approve {code}", **ADMIN) == ["posted"]
         assert codes(await group.say("Ann", "/post Oslo")) != [code]

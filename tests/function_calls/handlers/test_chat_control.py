@@ -79,7 +79,9 @@ async def test_why_explains_several_messages() -> None:
     assert text.endswith("it was a command, and “weather” answered it.")
 
 
-@pytest.mark.parametrize(("quoted", "text"), [("m7", "/weather"), ("m8", "There are no messages here that I can explain.")])
+@pytest.mark.parametrize(
+    ("quoted", "text"), [("m7", "/weather"), ("m8", "There are no messages here that I can explain.")]
+)
 async def test_why_in_reply_to_a_message_explains_that_one(quoted: str, text: str) -> None:
     told = Told()
     outcome = await a_chat(told).hears(a_message("/why", reply_to=Quoted(quoted)))
@@ -138,7 +140,9 @@ async def test_stop_ends_ones_own_answer_in_silence_and_says_when_there_is_none(
     routing = a_chat(actions=actions)
     stopped = await routing.hears(a_message("/stop", a_member("Ann")))
     assert (stopped.reason, stopped.kind, said(stopped)) == (ReasonCode.COMMAND, OutcomeKind.SILENT, [])
-    assert said(await routing.hears(a_message("/stop", a_member("Bo")))) == ["I'm not working on anything of yours right now."]
+    assert said(await routing.hears(a_message("/stop", a_member("Bo")))) == [
+        "I'm not working on anything of yours right now."
+    ]
     await routing.hears(a_message("/停", a_member("Mo", Role.MODERATOR)))
     assert [(by.native, role) for _, by, role in actions.asked] == [
         ("ann", Role.MEMBER),

@@ -114,10 +114,10 @@ async def test_reminders_are_deleted_by_number_by_several_numbers_and_by_what_th
         ]
         [several] = await group.say("Ann", "/reminder delete buy")
         assert [line.split()[0] for line in several.splitlines()] == ["More", "#2", "#3"]
-        assert await group.say("Ann", "/reminder delete 2 and 4") == ["🗑 Deleted reminders: #2 buy milk, #4 feed the cat."]
-        assert await group.say("Ann", "/reminder delete 2") == [
-            "You have no reminder 2 here. /reminders lists them."
+        assert await group.say("Ann", "/reminder delete 2 and 4") == [
+            "🗑 Deleted reminders: #2 buy milk, #4 feed the cat."
         ]
+        assert await group.say("Ann", "/reminder delete 2") == ["You have no reminder 2 here. /reminders lists them."]
         assert await group.say("Ann", "/reminder delete haircut") == ["None of your reminders here matches “haircut”."]
         assert len(await listed(group)) == 1
 

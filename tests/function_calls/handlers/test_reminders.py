@@ -56,10 +56,12 @@ async def test_a_moment_between_two_seconds_is_no_other_moment() -> None:
     given = {"timezone": "Europe/Oslo", "chats": {"allow": ["*"]}}
     async with a_group(settings=given, clock=VirtualClock(START.replace(second=57, microsecond=123_456))) as group:
         assert await group.say("Ann", "/remind in 20 minutes take out the pizza") == [
-            "⏰ OK, reminder 1 is set for today, Friday 20 November at 16:20 (Europe/Oslo), in 20 minutes: take out the pizza"
+            "⏰ OK, reminder 1 is set for today, Friday 20 November at 16:20 (Europe/Oslo), "
+            "in 20 minutes: take out the pizza"
         ]
         assert await group.say("Ann", '/reminder change 1 when="in 3 hours"') == [
-            "⏰ Reminder 1 is now set for today, Friday 20 November at 19:00 (Europe/Oslo), in 3 hours: take out the pizza"
+            "⏰ Reminder 1 is now set for today, Friday 20 November at 19:00 (Europe/Oslo), "
+            "in 3 hours: take out the pizza"
         ]
 
 
@@ -110,7 +112,8 @@ async def test_a_time_counts_from_when_it_was_said_however_long_a_question_held_
         await group.say("Ann", "/remind me in 2 minutes")
         await group.clock.advance(3 * 60)
         assert await group.say("Ann", "the oven") == [
-            "“in 2 minutes” has already passed: it was today, Saturday 21 November at 00:06, 1 minute ago. I changed nothing."
+            "“in 2 minutes” has already passed: it was today, Saturday 21 November at 00:06, 1 "
+            "minute ago. I changed nothing."
         ]
 
 
@@ -204,7 +207,12 @@ async def test_what_is_past_is_refused_with_what_was_understood() -> None:
 @pytest.mark.parametrize(
     ("zone", "start", "at", "note"),
     [
-        ("Europe/Oslo", "2027-03-27", "2027-03-28T02:30", "02:30 doesn't exist that night because the clocks change, so it will be 03:30."),
+        (
+            "Europe/Oslo",
+            "2027-03-27",
+            "2027-03-28T02:30",
+            "02:30 doesn't exist that night because the clocks change, so it will be 03:30.",
+        ),
         (
             "Europe/Oslo",
             "2027-10-30",
@@ -264,7 +272,11 @@ async def test_nobody_who_is_unknown_is_reminded() -> None:
     async with a_family() as group:
         await group.say("Bob Smith", "hello")
         await group.say("Bob Jones", "hello")
-        for who, said in (("Bobby Smit", "Did you mean Bob Smith"), ("Bob", "More than one"), ("Zoë", "I don't know anybody")):
+        for who, said in (
+            ("Bobby Smit", "Did you mean Bob Smith"),
+            ("Bob", "More than one"),
+            ("Zoë", "I don't know anybody"),
+        ):
             group.model.says(call("reminder_create", text="x", start="2026-11-21T19:00", who=[who]), "")
             assert any(said in one for one in await group.say("Ann", "@Rollcall please"))
         assert await titles(group) == []
@@ -299,7 +311,9 @@ async def test_a_command_without_text_asks_what_and_then_when() -> None:
     async with a_family() as group:
         assert await group.say("Ann", "/remind") == ["What should I remind you of?"]
         assert (await group.say("Ann", "tea"))[0].startswith("When should I remind you?")
-        assert (await group.say("Ann", "2026-11-22 10:00"))[0].startswith("⏰ OK, reminder 1 is set for Sunday 22 November")
+        assert (await group.say("Ann", "2026-11-22 10:00"))[0].startswith(
+            "⏰ OK, reminder 1 is set for Sunday 22 November"
+        )
 
 
 async def test_nobody_keeps_more_reminders_than_allowed() -> None:

@@ -52,7 +52,9 @@ async def test_it_is_the_member_s_alone_holds_in_every_chat_and_lasts(tmp_path: 
 async def test_it_can_be_given_back(word: str) -> None:
     async with a_family() as group:
         await group.say("Ann", "/timezone Kathmandu")
-        assert "You're using this chat's time zone again: Europe/Oslo" in (await group.say("Ann", f"/timezone {word}"))[0]
+        assert (
+            "You're using this chat's time zone again: Europe/Oslo" in (await group.say("Ann", f"/timezone {word}"))[0]
+        )
         assert "You haven't set a time zone" in (await group.say("Ann", "/timezone"))[0]
 
 

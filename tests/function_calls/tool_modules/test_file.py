@@ -42,9 +42,7 @@ async def test_the_module_has_these_functions_and_they_are_off_in_groups(functio
 @pytest.mark.requirement("E42")
 async def test_an_admin_writes_and_everybody_in_the_chat_reads() -> None:
     async with a_group(FUNCTIONS) as group:
-        assert await group.say("Ann", "/file write notes/a.txt 'one two'", **ADMIN) == [
-            "Saved notes/a.txt (7 bytes)."
-        ]
+        assert await group.say("Ann", "/file write notes/a.txt 'one two'", **ADMIN) == ["Saved notes/a.txt (7 bytes)."]
         ann = {**ADMIN, "role": Role.MEMBER}
         assert await group.say("Bob", "/file read notes/a.txt", **ann) == ["notes/a.txt:\none two"]
         assert await group.say("Bob", "/file list", **ann) == ["notes/"]
