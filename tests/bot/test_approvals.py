@@ -296,7 +296,7 @@ async def test_a_yes_does_not_hold_under_other_rules(tmp_path: Path) -> None:
         code = await asked(group)
     async with a_group([function.spec], settings=needing("owner"), home=tmp_path) as group:
         [again] = await group.say("Bob", f"approve {code}", **ADMIN)
-        assert "owners and above can allow it" in again
+        assert "needs approval from owners and above" in again
     assert function.runs == []
 
 
@@ -555,7 +555,8 @@ async def test_who_has_which_role_is_shown_as_it_is_now() -> None:
         await group.say("Bob", "hello", role=Role.MODERATOR)
         await group.say("Cleo", "hello")
         assert await group.say("Ann", "/roles", **ADMIN) == [
-            "Your role in this chat: admin.\nBesides what everybody can use, you can use: /begin again, /settings, /clearmessages, "
+            "Your role in this chat: admin.\n"
+            "Besides what everybody can use, you can use: /begin again, /settings, /clearmessages, "
             "/notes, /notes clear, /grants revoke, /schedule, /schedule pause, /schedule resume, /schedule remove, "
             "/post\n"
             "• Ann: admin\n• Bob: moderator\n"

@@ -51,7 +51,7 @@ async def test_what_only_others_may_allow_is_refused_at_once_in_private() -> Non
         assert group.platform.sent[-1].private_to == ANN
         assert await last_reason(group) == ("refused", "approvals.required")
         [refused] = await group.say("Ann", "/post Oslo", is_group=False, chat=WORK)
-        assert "Ask for it in a group" in refused
+        assert "Please ask for it in a group" in refused
         # Who has the role is asked, and may say yes.
         code = await asked(group, who="Bob", private=True, **ADMIN)
         assert await group.say("Bob", f"approve {code}", private=True, **ADMIN) == ["posted"]
@@ -60,7 +60,7 @@ async def test_what_only_others_may_allow_is_refused_at_once_in_private() -> Non
 async def test_not_even_an_admin_is_asked_in_private_where_another_one_has_to_agree() -> None:
     async with a_group([post().spec], settings=needing(rule={"by_other": True})) as group:
         [refused] = await group.say("Bob", "/post Oslo", private=True, **ADMIN)
-        assert "Ask for it in a group" in refused
+        assert "Please ask for it in a group" in refused
 
 
 async def test_the_reason_of_a_private_no_is_not_told_in_public() -> None:

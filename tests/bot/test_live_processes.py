@@ -57,7 +57,7 @@ async def test_a_program_that_was_allowed_does_not_stay_so_when_the_settings_cha
         asked = await say(group, "/shell ls")
         assert await reload(group, shell={"programs": {"cat": CAT}})
         said = await say(group, f"approve {asked.rpartition('#')[2]}")
-    assert "can allow it" in asked
+    assert "needs approval" in asked
     assert TEXTS.say("shell.silent") not in said
     assert "ls" in said
 

@@ -170,7 +170,11 @@ async def test_a_share_of_the_day_counts_for_a_program_too() -> None:
     ("options", "settings", "why"),
     [
         ({"confirm": "Really {city}?"}, {}, "Really Oslo?"),
-        ({}, {"approvals": {"required": [{"functions": ["act"], "by": "admin"}]}}, "admins and above can allow it"),
+        (
+            {},
+            {"approvals": {"required": [{"functions": ["act"], "by": "admin"}]}},
+            "needs approval from admins and above",
+        ),
     ],
     ids=["a yes", "an approval"],
 )

@@ -52,7 +52,7 @@ async def test_a_rule_of_approvals_counts_from_the_next_call_on_and_no_longer_th
         assert await group.say("Ann", "/pay") == ["done"]
         assert await reload(group, approvals=rule)
         [asked] = await group.say("Ann", "/pay")
-        assert "can allow it" in asked
+        assert "needs approval" in asked
         assert await reload(group, approvals={})
         assert await group.say("Ann", "/pay") == ["done"]
     assert len(pay.runs) == 2
@@ -363,7 +363,7 @@ async def test_no_row_of_bad_yaml_gets_in_and_the_last_good_settings_stay(
             assert all(one.file.endswith("bot.yaml") and one.line for one in file.reload.faults)
             assert file.reload.faults
             [asked] = await group.say("Ann", "/pay")
-            assert "can allow it" in asked or "waits" in asked
+            assert "needs approval" in asked or "waits" in asked
         assert await file.holds(file.usual)
         assert file.reload.faults == ()
     assert pay.runs == []
@@ -387,7 +387,7 @@ async def test_mutated_settings_are_taken_whole_or_change_nothing(tmp_path: Path
                 assert await file.holds(file.usual)
         assert 0 < taken < 250
         assert await file.holds(file.usual)
-        assert "can allow it" in (await group.say("Ann", "/pay"))[0]
+        assert "needs approval" in (await group.say("Ann", "/pay"))[0]
     assert pay.runs == []
 
 

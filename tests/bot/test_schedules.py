@@ -69,7 +69,7 @@ async def test_one_is_paused_resumed_and_removed_and_its_number_is_not_given_aga
         assert await group.say("Ann", "/schedule remove 1", role=ADMIN) == [
             "There is no schedule 1 here. /schedule list shows them."
         ]
-        assert "Number 2" in (await group.say("Ann", "/schedule 0 8 * * * calc 1+1", role=ADMIN))[0]
+        assert "schedule 2" in (await group.say("Ann", "/schedule 0 8 * * * calc 1+1", role=ADMIN))[0]
 
 
 async def test_a_missing_number_is_asked_for() -> None:
@@ -82,30 +82,32 @@ async def test_a_missing_number_is_asked_for() -> None:
 async def test_with_nothing_given_it_shows_what_there_is_and_how_to_make_one() -> None:
     async with a_group() as group:
         [said] = await group.say("Ann", "/schedule", role=ADMIN)
-        assert said.startswith("There are no schedules in this chat.\nMake one like this: /schedule daily 07:00")
+        assert said.startswith(
+            "There are no schedules in this chat.\nTo add one, send for example: /schedule daily 07:00"
+        )
 
 
 @pytest.mark.parametrize("line", ["/schedule 0 7 * * * calc 6*7", "/schedule pause 1", "/schedule remove 1"])
 async def test_only_admins_may_unless_the_settings_say_otherwise(line: str) -> None:
     async with a_group() as group:
         [said] = await group.say("Ann", line)
-        assert "is for admins and above" in said
+        assert "Only admins and above" in said
     open_to_all = {"functions": {"schedule": {"roles": "member"}}}
     async with a_group(settings=open_to_all) as group:
-        assert "Number 1" in (await group.say("Ann", "/schedule 0 7 * * * calc 6*7"))[0]
+        assert "schedule 1" in (await group.say("Ann", "/schedule 0 7 * * * calc 6*7"))[0]
 
 
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("/schedule calc 6*7", "I can't read when that is. Begin with the time"),
-        ("/schedule 0 7 * * *", "What shall I run then?"),
+        ("/schedule calc 6*7", "I don't understand when that is. Start with the time"),
+        ("/schedule 0 7 * * *", "What should I run?"),
         ("/schedule 0 7 * * * clac 6*7", "I don't know the command /clac. Did you mean /calc?"),
         ("/schedule 0 7 * * * why 99", "Usage: /why"),
         ("/schedule 0 7 * * * poll", "“question” is missing."),
-        ("/schedule 99 7 * * * calc 6*7", "That is no cron expression I know."),
+        ("/schedule 99 7 * * * calc 6*7", "I don't understand that cron expression."),
         ("/schedule 0 0 30 2 * calc 6*7", "That day doesn't exist."),
-        ("/schedule 0 7 * * * wipe", "“/wipe” asks something each time before it runs"),
+        ("/schedule 0 7 * * * wipe", "“/wipe” asks a question every time it runs"),
         ("/schedule 0 7 * * * kick", "Only owners and above can use “/kick”."),
         ("/schedule 0 7 * * * here", "“/here” can't run on a schedule."),
         ("/schedule 0 7 * * * stop", "“/stop” can't run on a schedule."),
@@ -126,12 +128,12 @@ async def test_what_waits_for_a_yes_is_refused_until_it_is_allowed_for_always() 
     settings = {"approvals": {"required": [{"functions": ["calculate"], "by": "admin"}]}}
     async with a_group(settings=settings) as group:
         [said] = await group.say("Ann", "/schedule 0 7 * * * calc 6*7", role=ADMIN)
-        assert "waits for somebody's yes here" in said
+        assert "needs approval here" in said
         [asked] = await group.say("Ann", "/calc 6*7", role=ADMIN)
         code = asked.rpartition("#")[2].split()[0]
         await group.say("Ann", f"always {code}", role=ADMIN)
-        assert "Number 1" in (await group.say("Ann", "/schedule 0 7 * * * calc 6*7", role=ADMIN))[0]
-        assert "waits for somebody's yes" in (await group.say("Ann", "/schedule 0 7 * * * calc 6*8", role=ADMIN))[0]
+        assert "schedule 1" in (await group.say("Ann", "/schedule 0 7 * * * calc 6*7", role=ADMIN))[0]
+        assert "needs approval" in (await group.say("Ann", "/schedule 0 7 * * * calc 6*8", role=ADMIN))[0]
 
 
 async def test_a_chat_has_room_for_so_many() -> None:
@@ -139,7 +141,7 @@ async def test_a_chat_has_room_for_so_many() -> None:
         for hour in (7, 8):
             await group.say("Ann", f"/schedule 0 {hour} * * * calc 6*7", role=ADMIN)
         [said] = await group.say("Bo", "/schedule 0 9 * * * calc 6*7", role=ADMIN)
-        assert said.startswith("There are 2 schedules here, which is all I keep for one chat.")
+        assert said.startswith("This chat already has 2 schedules, which is the limit.")
         await group.say("Ann", "/schedule remove 1", role=ADMIN)
         assert "Number 3" in (await group.say("Bo", "/schedule 0 9 * * * calc 6*7", role=ADMIN))[0]
 
@@ -186,7 +188,7 @@ async def test_what_others_have_written_makes_none_without_a_yes() -> None:
 
 async def test_what_only_reads_reminders_may_run_by_the_clock() -> None:
     async with a_group() as group:
-        assert "Number 1" in (await group.say("Ann", "/schedule daily 9:00 reminders", role=ADMIN))[0]
+        assert "schedule 1" in (await group.say("Ann", "/schedule daily 9:00 reminders", role=ADMIN))[0]
 
 
 async def test_a_schedule_outlives_a_crash(tmp_path: Path) -> None:

@@ -210,7 +210,7 @@ TODAY = 'chat: "web:main:x"\nwhen: 0 7 * * *\n'
         (TODAY + "function: calculat", 7, "There is no function called “calculat”. Did you mean calculate?"),
         (TODAY + "function: calculate\narguments: {expresion: 1}", 8, "There is no option called “expresion”"),
         (TODAY + "run: schedule 0 8 * * * calc 1", 7, "can't run on a schedule"),
-        (TODAY + "run: calc 1\nas_role: member", 7, "is for admins and above"),
+        (TODAY + "run: calc 1\nas_role: member", 7, "Only admins and above"),
     ],
 )
 async def test_check_names_what_is_wrong_at_its_line(tmp_path: Path, lines: str, line: int, words: str) -> None:

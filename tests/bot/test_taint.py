@@ -223,7 +223,7 @@ async def test_what_was_allowed_for_always_is_not_allowed_to_a_tainted_turn() ->
         await group.say("Bob", f"always {code}", role=Role.ADMIN)
         assert await group.say("Ann", "/mail Oslo") == ["mailed"]
         texts = await answers(group, call("page"), call("mail", city="Oslo"))
-        assert "admins and above can allow it" in texts[-1]
+        assert "needs approval from admins and above" in texts[-1]
         assert [one.value.split()[0] for one in group.platform.sent[-1].choices] == ["approve", "reject"]
         assert len(function.runs) == 2
 

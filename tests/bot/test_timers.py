@@ -232,7 +232,7 @@ async def test_only_what_is_offered_to_timers_runs_and_what_is_unknown_is_said()
         await ask(group, "milk", later(group.clock.now(), seconds=5), function="nothing")
         said = await pass_time(group, 6)
         assert command.runs == []
-        assert [one.partition(", but: ")[0] for one in said] == ["It is time for “tea”", "It is time for “milk”"]
+        assert [one.partition(", but ")[0] for one in said] == ["It's time for “tea”", "It's time for “milk”"]
 
 
 async def test_no_model_is_asked_and_there_is_no_chat_about_what_nothing_handled() -> None:

@@ -377,7 +377,7 @@ def test_the_usage_line_shows_the_order_in_which_words_are_taken(
         ({"type": "array", "minItems": 2}, "a list of 2 to … items"),
         ({"type": "boolean"}, "yes or no"),
         ({"type": "object"}, "an object"),
-        ({}, "a text"),
+        ({}, "some text"),
     ],
 )
 def test_what_is_allowed_is_said_in_words(schema: Any, words: str) -> None:

@@ -29,8 +29,8 @@ WEATHER = Recorder(
 
 
 DONE = re.compile(
-    r"⏰ OK, reminder 3|⏰ Reminder 2 is changed|^#2 .*(mum and dad|给爸妈打电话)$|💤 Reminder 2|🗑 Reminder"
-    r"|I'll run /|By the clock I run|is paused|goes on|is removed|Which reminder\?"
+    r"⏰ OK, reminder 3|⏰ Reminder 2 is now set|^#2 .*(mum and dad|给爸妈打电话)$|💤 Reminder 2|🗑 Reminder"
+    r"|I'll run /|Schedules in this chat||is paused|is running again|is removed|Which reminder"
 )
 
 
@@ -69,7 +69,7 @@ async def test_others_see_other_functions() -> None:
 async def test_one_function_is_explained_with_all_that_is_needed_to_call_it(topic: str) -> None:
     assert said(await a_chat().hears(f'/help "{topic}"')) == [
         "/weather <city> [days] — Tell the weather of a place. It may be any town.\n"
-        "  city: The place; a text\n"
+        "  city: The place; some text\n"
         "  days (optional): a whole number from 1 to 7\n"
         "Also: /天气, /weather now\n"
         "Or just say: weather in {city}; is it cold in {city}; rain in {city}?"

@@ -49,7 +49,7 @@ async def test_a_reminder_mentions_whom_it_is_for_and_offers_to_be_put_off() -> 
 async def test_a_reminder_speaks_the_language_of_its_chat() -> None:
     async with a_family("zh") as group:
         assert (await group.say("Ann", "/提醒 5分钟后泡茶"))[0] == (
-            "⏰ 好的，提醒1：今天（11月20日星期五）16:05（Europe/Oslo），5分钟后：泡茶"
+            "⏰ 好的，提醒1设好了，今天（11月20日星期五）16:05（Europe/Oslo），5分钟后：泡茶"
         )
         assert await pass_time(group, 301, step=301) == ["⏰ Ann：泡茶"]
         assert [one.label for one in group.platform.sent[-1].choices] == ["10分钟", "1小时", "明天", "完成"]
@@ -116,7 +116,7 @@ async def test_what_is_put_off_comes_once_more(pressed: str, seconds: int) -> No
     async with a_family() as group:
         await remind(group, "Ann", "in 5 minutes tea")
         await pass_time(group, 301, step=301)
-        assert (await group.say("Ann", pressed))[0].startswith("💤 Reminder 1 comes again today")
+        assert (await group.say("Ann", pressed))[0].startswith("💤 Reminder 1 is snoozed until today")
         assert await pass_time(group, seconds - 60, step=60) == []
         assert await pass_time(group, 120, step=60) == ["⏰ Ann: tea"]
         assert await pass_time(group, 86_400, step=3600) == []

@@ -239,7 +239,7 @@ async def test_a_reminder_keeps_the_zone_that_it_was_set_in() -> None:
 async def test_a_reminder_is_put_off_and_its_rule_stays(line: str, until: str) -> None:
     async with a_family() as group:
         await remind(group, "Ann", "every weekday at 8:30 call mum")
-        assert await group.say("Ann", f"/snooze {line}") == [f"💤 Reminder 1 comes again {until}: call mum"]
+        assert await group.say("Ann", f"/snooze {line}") == [f"💤 Reminder 1 is snoozed until {until}: call mum"]
         [shown] = await listed(group)
         assert shown.startswith("#1 🔁 every weekday at 08:30; next: Monday 23 November at 08:30 (snoozed until ")
 

@@ -122,10 +122,10 @@ async def test_a_model_is_not_offered_a_search_that_nobody_does_and_the_command_
 @pytest.mark.parametrize(
     ("page", "text"),
     [
-        (Page(status=429), "asked too often"),
+        (Page(status=429), "too many requests"),
         (Page(status=502), "can't reach the search service"),
-        (Page.json({"error": {"message": f"bad key {KEY}"}}, 401), "not available here"),
-        (Page(b"<html>hello</html>"), "not available here"),
+        (Page.json({"error": {"message": f"bad key {KEY}"}}, 401), "isn't working here"),
+        (Page(b"<html>hello</html>"), "isn't working here"),
     ],
 )
 async def test_a_search_that_fails_is_told_in_plain_words(page: Page, text: str) -> None:
@@ -140,7 +140,7 @@ async def test_a_server_on_ones_own_network_is_not_asked_without_leave() -> None
     async with finding() as server, a_group(settings=searxng(server, private_network=False)) as group:
         [reply] = await group.say("Ann", "/search bridges")
         assert server.asked == []
-    assert "not available here" in reply
+    assert "isn't working here" in reply
 
 
 async def test_nothing_found_is_said_and_no_error() -> None:

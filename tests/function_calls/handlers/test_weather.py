@@ -63,7 +63,7 @@ async def test_a_place_that_is_not_found_is_named() -> None:
     [
         (Page(status=503), ErrorCode.TRANSIENT, "try again in a few minutes"),
         (Page(silent=True), ErrorCode.TRANSIENT, "try again in a few minutes"),
-        (Page.json({}), ErrorCode.ENVIRONMENT, "not available here"),
+        (Page.json({}), ErrorCode.ENVIRONMENT, "doesn't work here"),
     ],
 )
 async def test_a_service_that_fails_is_told_in_plain_words(page: Page, code: ErrorCode, text: str) -> None:

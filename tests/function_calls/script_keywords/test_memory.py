@@ -163,7 +163,7 @@ async def test_a_members_value_counts_as_words_of_others_when_it_was_made_of_the
     [
         ("GET BOT MEMORY color", RunCode.WRONG_TYPE, "name to remember is missing"),
         ('SET BOT MEMORY "", 1', RunCode.WRONG_TYPE, "name to remember is missing"),
-        ("SET BOT MEMORY long, 1", RunCode.BAD_VALUE, "1 to 200 characters"),
+        ("SET BOT MEMORY long, 1", RunCode.BAD_VALUE, "1 to 200 visible characters"),
         ('SET BOT MEMORY "k", large', RunCode.NOT_ALLOWED, "64 kB"),
         ('REMEMBER "k", 1, "soon"', RunCode.BAD_VALUE, "“soon”"),
         ('REMEMBER "k", 1, list', RunCode.WRONG_TYPE, "30 days"),
@@ -180,7 +180,7 @@ async def test_what_cannot_be_kept_is_said_plainly_and_changes_nothing(
 
 
 async def test_faults_are_said_in_the_chats_language(say: Saying) -> None:
-    with pytest.raises(RunError, match="我不明白“soon”"):
+    with pytest.raises(RunError, match="看不懂“soon”"):
         await say(a_run(language="zh"), 'REMEMBER "k", 1, "soon"')
 
 

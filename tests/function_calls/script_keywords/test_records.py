@@ -206,12 +206,12 @@ async def test_rows_are_turned_into_columns(say: Saying) -> None:
 @pytest.mark.parametrize(
     ("statement", "code", "words"),
     [
-        ('AGGREGATE "MEDIAN", orders, "total"', RunCode.BAD_VALUE, "“MEDIAN” is no total"),
-        ('PIVOT orders, "a", "b", "c", "x"', RunCode.BAD_VALUE, "“x” is no total"),
-        ('GROUP BY orders, "a", { "x": "SUM" }', RunCode.BAD_VALUE, "“SUM” is no total"),
+        ('AGGREGATE "MEDIAN", orders, "total"', RunCode.BAD_VALUE, "“MEDIAN” is not a total"),
+        ('PIVOT orders, "a", "b", "c", "x"', RunCode.BAD_VALUE, "“x” is not a total"),
+        ('GROUP BY orders, "a", { "x": "SUM" }', RunCode.BAD_VALUE, "“SUM” is not a total"),
         ('JOIN orders, customers, "customer", "cross"', RunCode.BAD_VALUE, "inner, left, right or full"),
         ('MAP orders, "a->"', RunCode.BAD_VALUE, "names no fields"),
-        ('FILL 5, "x"', RunCode.WRONG_TYPE, "FILL takes"),
+        ('FILL 5, "x"', RunCode.WRONG_TYPE, "FILL needs"),
         ('FILTER 5, "a=1"', RunCode.WRONG_TYPE, "Rows are needed"),
         ('GROUP BY orders, ""', RunCode.WRONG_TYPE, "name of a field"),
         ('JOIN long, long, "x"', RunCode.MEMORY, "too many values"),

@@ -291,7 +291,7 @@ async def test_a_file_beside_the_script_is_a_table_too(say: Saying) -> None:
         ('SAVE "people", [1]', RunCode.WRONG_TYPE, "a list of them"),
         ('SAVE "people", { "id": [1] }', RunCode.BAD_VALUE, "A row's id"),
         ('SAVE "people", { "x": large }', RunCode.NOT_ALLOWED, "“people” is too large to save: the limit is 16 kB"),
-        ('INSERT "people", { "id": 1 }', RunCode.BAD_VALUE, "id “1” already"),
+        ('INSERT "people", { "id": 1 }', RunCode.BAD_VALUE, "row with the id “1”"),
         ("INSERT INTO people (a, b) VALUES (1)", RunCode.BAD_VALUE, "2 columns but 1 values"),
         ('UPDATE "people", "age = 1 LIMIT 2", { "x": 1 }', RunCode.WRONG_TYPE, "LIMIT only works with FIND"),
         ('MERGE "people", { "name": "x" }, "email"', RunCode.BAD_VALUE, "Row 1 has nothing in “email”"),

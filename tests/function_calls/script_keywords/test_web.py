@@ -155,7 +155,7 @@ async def test_spaces_in_a_query_are_sent_encoded_and_nowhere_else() -> None:
         assert server.asked[0].query == {"key": "abc", "q": "two words"}
         fault = await fault_of(keywords.get(a_run(), server.url("/find it"), web=a_web()))
     assert fault.code is RunCode.BAD_VALUE
-    assert "has a space" in fault.detail
+    assert "contains a space" in fault.detail
     assert "127.0.0.1" in fault.detail
 
 

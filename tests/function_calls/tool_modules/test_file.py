@@ -109,7 +109,7 @@ async def test_an_empty_file_is_said_to_be_empty(functions: Functions) -> None:
 async def test_text_is_added_to_the_end(functions: Functions) -> None:
     for word in ("one ", "two "):
         result = await functions.run("file_write", path="log.txt", text=word, append=True)
-    assert text_of(result) == "Added to log.txt; it has 8 bytes now."
+    assert text_of(result) == "Added to log.txt, which now has 8 bytes."
     assert await read(functions, "log.txt") == "log.txt:\none two "
 
 
@@ -147,7 +147,7 @@ async def test_each_fault_has_its_sentence(functions: Functions, language: str, 
 
 async def test_a_full_folder_is_said_to_be_full(tmp_path: Path) -> None:
     functions = Functions(file, Workspaces(tmp_path, FilesSettings(most_files=1, file_kilobytes=1)))
-    assert text_of(await functions.run("file_write", path="a", text="x" * 1001)).endswith("at most 1 kB.")
+    assert text_of(await functions.run("file_write", path="a", text="x" * 1001)).endswith("is 1 kB.")
     await functions.run("file_write", path="a", text="x")
     result = await functions.run("file_write", path="b", text="x")
     assert result.error is not None
