@@ -185,7 +185,7 @@ def test_choices_are_words_where_there_are_no_buttons(language: str, words: str)
     ("keeps", "said"),
     [
         (False, "Tea?\nReply with: /vote 1 · /vote 2"),
-        (True, "Tea?\nReply with “Rollcall:” and one of these: /vote 1 · /vote 2"),
+        (True, "Tea?\nSay “Rollcall:” and one of these: /vote 1 · /vote 2"),
     ],
 )
 def test_commands_among_choices_are_as_they_can_be_typed_there(keeps: bool, said: str) -> None:

@@ -30,7 +30,7 @@ WEATHER = Recorder(
 
 DONE = re.compile(
     r"⏰ OK, reminder 3|⏰ Reminder 2 is now set|^#2 .*(mum and dad|给爸妈打电话)$|💤 Reminder 2|🗑 Reminder"
-    r"|I'll run /|Schedules in this chat||is paused|is running again|is removed|Which reminder"
+    r"|I'll run /|Schedules in this chat|is paused|is running again|is removed|Which reminder"
 )
 
 

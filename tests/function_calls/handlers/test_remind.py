@@ -101,7 +101,7 @@ async def test_on_irc_the_words_for_the_choices_stand_behind_the_name_of_the_bot
         await remind(group, "Ann", "in 5 minutes tea")
         [said] = await pass_time(group, 301, step=301)
         line = said.splitlines()[-1]
-        assert line.startswith("Reply with “Rollcall:” and one of these: /snooze 1 10 minutes · ")
+        assert line.startswith("Say “Rollcall:” and one of these: /snooze 1 10 minutes · ")
         assert len(line) < 120
         chosen = line.partition("these: ")[2].split(" · ")[place]
         [answer] = await group.say("Ann", f"Rollcall: {chosen}")
