@@ -70,7 +70,7 @@ async def test_a_definition_that_changes_is_withdrawn_at_once(change: dict[str, 
         await until(group, lambda: function(group, "mcp__one__add") is None)
         assert "'add' is not what it was when it was accepted" in faults(group)
         assert "rollcall mcp accept one add" in faults(group)
-        assert "not what it was" in group.model.requests[-1].messages[-1].content
+        assert "it has changed since it was allowed here" in group.model.requests[-1].messages[-1].content
     assert script.asked("called") == ["turn"]
 
 
@@ -92,7 +92,7 @@ async def test_a_change_is_found_when_the_daemon_connects_again(tmp_path: Path) 
     script.write({**CALC, "description": "Adds, and more."})
     async with a_daemon(script, home, tools=tools) as group:
         [said] = await group.say("Ann", "/add")
-    assert "not what it was when it was allowed" in said
+    assert "it has changed since it was allowed here" in said
     assert script.asked("called") == []
 
 

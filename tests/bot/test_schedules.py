@@ -143,7 +143,7 @@ async def test_a_chat_has_room_for_so_many() -> None:
         [said] = await group.say("Bo", "/schedule 0 9 * * * calc 6*7", role=ADMIN)
         assert said.startswith("This chat already has 2 schedules, which is the limit.")
         await group.say("Ann", "/schedule remove 1", role=ADMIN)
-        assert "Number 3" in (await group.say("Bo", "/schedule 0 9 * * * calc 6*7", role=ADMIN))[0]
+        assert "schedule 3" in (await group.say("Bo", "/schedule 0 9 * * * calc 6*7", role=ADMIN))[0]
 
 
 async def test_a_chat_sees_its_own_schedules_alone() -> None:
