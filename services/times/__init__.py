@@ -1,6 +1,7 @@
 """Times in words.
 
-`Times` reads a sentence in the installed languages; recurrence and time zones. Used by handlers, timers and BASIC.
+`Times` parses sentences in the installed languages; also recurrence rules and time zones. Used by handlers, timers and
+BASIC.
 """
 
 from services.times.reader import Times

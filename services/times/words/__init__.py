@@ -1,4 +1,4 @@
-"""Shared parts of times.
+"""Shared parts of time parsing.
 
 Tokens, lexicon, holidays and spans, for all languages.
 """
