@@ -62,9 +62,8 @@ class Letter:
 
 
 def addresses_in(value: JsonValue) -> tuple[str, ...]:
-    """Parse mail addresses from a list of texts, or from one text separated by commas, semicolons or spaces. Returns
-    them without duplicates, domains in ASCII. Raises ValueError with the invalid address, shortened to 80
-    characters."""
+    """Parse mail addresses from a list of texts or a text separated by commas, semicolons or spaces: without
+    duplicates, domains in ASCII. Raises ValueError with the invalid address."""
     texts = value if isinstance(value, list) else [value]
     found: list[str] = []
     for text in texts:
@@ -157,7 +156,7 @@ class MailProblem(StrEnum):
     RECIPIENT = "recipient"
     TOO_LONG = "too_long"
     LETTER = "letter"
-    UNKNOWN = "unknown"  # the outcome is not known
+    UNKNOWN = "unknown"  # it may have been sent
 
 
 _CODES = {
@@ -215,8 +214,7 @@ class Handover:
         """Whether the server may have accepted the letter."""
 
     async def run(self) -> None:
-        """Deliver the message; returns when the server has accepted it. Raises MailError. Cancelling it stops all
-        sending."""
+        """Deliver the message; returns when the server has accepted it. Raises MailError. Cancelling stops sending."""
         import aiosmtplib  # imported with the first letter
 
         settings = self._settings

@@ -93,7 +93,7 @@ _AVAILABILITY = frozenset(
 )
 """Problems that mean the model was unavailable. With any other problem it responded."""
 _NOT_PASSED_ON = frozenset({ModelProblem.FILTERED})
-"""A provider that declines has answered: do not search for one that does not."""
+"""A provider that declines has answered; failing over until a filter lets the request pass serves no operator."""
 
 
 @dataclass(frozen=True, slots=True)

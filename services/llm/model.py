@@ -89,7 +89,7 @@ class Offer:
             for one in self.functions
             if one.system_prompt and "{schema}" not in one.system_prompt
         )
-        """Usage instructions of functions whose calls need no sample."""
+        """Usage instructions: all system prompts without `{schema}`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ class ModelAnswer:
     usage: Usage = Usage()
     opaque: JsonObject | None = None
     final: bool = False
-    """The calls complete the answer: their messages are sent without another round."""
+    """No further round follows the calls: the functions' messages are the answer."""
     by: str = ""
     """Configured name of the model that answered."""
 

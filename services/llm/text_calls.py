@@ -50,8 +50,7 @@ class CallForm:
     is_complete: Callable[[str], bool]
     """Whether a block is well formed, so that its fence ends there."""
     calls_in: Callable[[str, Schemas], list[JsonObject]]
-    """Parse the calls of a block, each with `name` and `arguments`; empty if it contains no calls. Raises
-    UnreadableCalls."""
+    """Parse the calls of a block, each with `name` and `arguments`; may be empty. Raises UnreadableCalls."""
 
 
 class _Block(NamedTuple):
@@ -347,7 +346,7 @@ def _xml_calls_calls_in(source: str, schemas: Schemas) -> list[JsonObject]:
 
 
 def _calls_of(tool: _Element, schemas: Schemas) -> list[JsonObject]:
-    """Calls of a `tool` element: arguments are inside `parameters` or direct children, or there are several `action`
+    """Calls of a `tool` element: its arguments are direct children, in `parameters`, or in several `action`
     elements."""
     if tool.tag != "tool" or tool.text or "name" not in tool.attributes:
         raise UnreadableCalls(ErrorCode.MALFORMED_BY_PROVIDER)

@@ -105,8 +105,7 @@ _HEARD = frozenset(
         "notifications/tools/list_changed",
     }
 )
-"""Notifications passed on to the session. All others are dropped: servers may send any number, log messages above
-all."""
+"""Notifications passed on to the session. All others are dropped: servers may send many log messages."""
 
 
 class Wire:
@@ -231,8 +230,7 @@ _log = structlog.get_logger("mcp")
 
 
 class Connection:
-    """Connection to an MCP server. A dedicated task holds it, since the task that enters the client must also leave
-    it."""
+    """Connection to an MCP server. A dedicated task holds it, since one task must enter and leave the client."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -246,8 +244,7 @@ class Connection:
         self._is_over = False
 
     async def open(self, streams: AbstractAsyncContextManager[TransportStreams]) -> None:
-        """Connect over `streams` and complete the handshake. Raises Unreachable. After any exception the caller must
-        call `close`."""
+        """Connect and complete the handshake. Raises Unreachable. After any exception, call `close`."""
         wire = self._wire = Wire(streams, self._end.set)
         self._holder = asyncio.create_task(self._hold(wire))
         opened = asyncio.create_task(self._opened.wait())

@@ -16,8 +16,7 @@ _FLOOD_BYTES = 4_000_000
 _FLOOD = 16
 """Multiple of the output limit at which a process is killed, once it has also written `_FLOOD_BYTES`."""
 _DRAIN_SECONDS = 1.0
-"""Time for reading the rest of the output after the exit; only a process that left the group can hold a stream open
-longer."""
+"""Time for reading the rest of the output after the exit: processes that left the group may hold a stream open."""
 OnOutput = Callable[[bytes], None]
 
 

@@ -41,8 +41,7 @@ class NotAllowed(Exception):
 
 
 def allowed(words: Sequence[str], programs: Mapping[str, ProgramSettings]) -> tuple[str, ...]:
-    """Check `words` against the policy and return the argument list, starting with the program's path. Raises
-    NotAllowed."""
+    """Argument list for `words`, starting with the program's path. Raises NotAllowed."""
     name = words[0]
     settings = programs.get(name) or next((one for one in programs.values() if one.path == name), None)
     if settings is None:

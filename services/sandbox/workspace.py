@@ -190,8 +190,8 @@ def _check_plain(found: os.stat_result) -> None:
 
 
 def write(folder: int, name: str, content: bytes, beside: str) -> None:
-    """Atomically write `content` as `name` through the temporary name `beside`. Hard links of the old file keep its
-    content. Raises WorkspaceError if the existing entry is not a regular file."""
+    """Atomically replace `name` by a file with `content`, first written under the free name `beside`. The old file
+    itself is not modified. Raises WorkspaceError if the existing entry is not a regular file."""
     before = found_at(folder, name)
     if before is not None and before.is_folder:
         raise WorkspaceError(Problem.IS_FOLDER)

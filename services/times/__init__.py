@@ -1,7 +1,6 @@
 """Times in words.
 
-`Times` parses sentences in the installed languages; also recurrence rules and time zones. Used by handlers, timers and
-BASIC.
+`Times` parses sentences in the installed languages; recurrence and time zones. Used by handlers, timers and BASIC.
 """
 
 from services.times.reader import Times

@@ -383,8 +383,8 @@ class Places:
         return ()
 
     def convert(self, text: str, source: tzinfo, target: tzinfo) -> Conversion:
-        """Convert the wall time `text` at the source (`15:30`, `3 pm`, `noon`, `now`, `下午3点半`; with a date `2026-03-29
-        02:30`) to the target. The default date is today at the source. Raises BadTime."""
+        """Convert the wall time `text` at the source (`15:30`, `3 pm`, `noon`, `now`, `下午3点半`, or with a date as in
+        `2026-03-29 02:30`) to the target; without a date it is today at the source. Raises BadTime."""
         now = self.now(source)
         if text.strip().casefold() in ("now", "right now", "现在", "此刻"):
             return Conversion(now, now.astimezone(target))
@@ -465,8 +465,7 @@ def zone_label(moment: datetime) -> str:
 
 
 def read_wall_time(text: str, now: datetime) -> datetime:
-    """Parse `text` as a naive wall time, with an optional leading date; the default is the day of `now`. Raises
-    BadTime."""
+    """Parse a naive wall time with an optional leading date, by default the day of `now`. Raises BadTime."""
     bare = text.strip().casefold().removeprefix("at ").strip()
     dated = _DATE.match(bare.upper())
     try:

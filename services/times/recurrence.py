@@ -20,8 +20,7 @@ _MINUTES, _HOURS = 60, 24
 
 
 class BadCron(ValueError):
-    """Not a cron expression of five fields. `no_such_date`: the expression is valid but names days that no month
-    has."""
+    """Not a cron expression of five fields; `no_such_date`: valid fields, but with days that no month has."""
 
     def __init__(self, cron: str, *, no_such_date: bool = False) -> None:
         super().__init__(cron)
@@ -42,11 +41,10 @@ class CronWalls:
             or len(self._sim.hours) == _HOURS
             or len(self._sim.minutes) == _MINUTES
         )
-        """The rule counts through the day instead of naming times, so it also fires in both passes of a repeated
-        hour."""
+        """The rule counts through the day instead of naming times, so it also fires in a repeated hour."""
 
     def after(self, wall: datetime) -> datetime | None:
-        """The first wall time after the naive `wall`; None if there is none within 50 years."""
+        """The first wall time after the naive `wall`; None without a match within 50 years."""
         self._sim.dt = wall.replace(microsecond=0, fold=0)
         try:
             return next(self._sim, None)
@@ -154,7 +152,7 @@ class Calendar:
 
 
 def next_by_calendar(rule: Calendar, zone: ZoneInfo, after: datetime) -> Occurrence | None:
-    """First occurrence of `rule` after the instant `after`; None if there is none within the search limit. Raises
+    """First occurrence of `rule` after the instant `after`; None without a match within the search limit. Raises
     BadCron, and OverflowError at the end of the calendar."""
     walls = CronWalls(rule.cron)
     cursor = after.astimezone(zone).replace(tzinfo=None, fold=0)
@@ -198,7 +196,7 @@ def _between(
     for wall, late, early in skipped:
         gap = late - early
         began = transition(zone, early, late)
-        # An occurrence in a gap moves after it, unless the rule fires in the replaced period anyway.
+        # An occurrence in a gap moves to the time after it, unless the rule fires there anyway.
         if wall <= end and not any(began <= one.at < began + gap for one in shown):
             yield Occurrence(wall, late)
 

@@ -58,7 +58,7 @@ class NoSearch(Exception):
 
 
 class WebSearch:
-    """The configured search backend with a cache; None if search is not configured."""
+    """Search backend with a cache; `searcher` is None if none is configured."""
 
     def __init__(self, searcher: Searcher | None, clock: Clock, *, results: int, cache_seconds: float) -> None:
         self._searcher = searcher

@@ -52,7 +52,7 @@ def is_number(word: str) -> bool:
 
 
 def number_in(text: str) -> float | None:
-    """The single number in `text`, in digits or words; None if there is none, or several in digits."""
+    """The single number in `text`, in digits or words; else None, also for several numbers in digits."""
     digits = _DIGITS.findall(text)
     if digits:
         return float(digits[0].replace(",", "")) if len(digits) == 1 else None

@@ -33,7 +33,7 @@ _FAILED = frozenset({"error", "network_error", "insufficient_system_resource", "
 
 
 def refuse_finish(finish: str, has_calls: bool, has_text: bool, request_id: str) -> None:
-    """Raises ModelError for a finish reason that forbids running calls; a truncated text without calls is accepted."""
+    """Raises ModelError for a finish reason of an unusable answer; a truncated text without calls is usable."""
     if finish in _FILTERED or (finish == "refusal" and (has_calls or not has_text)):
         raise ModelError(ErrorCode.CONTENT_FILTERED, f"the answer was filtered ({finish})", request_id=request_id)
     if finish in _FAILED:
@@ -47,8 +47,7 @@ def refuse_finish(finish: str, has_calls: bool, has_text: bool, request_id: str)
 
 
 def nothing_to_say(finish: str, unreadable: int, request_id: str) -> NoReturn:
-    """Raises ModelError for an answer without text and calls; `unreadable` is the number of entries that are not
-    calls."""
+    """Raises ModelError for an answer without text and calls; `unreadable` counts the entries that are not calls."""
     if finish in _CUT_OFF:
         raise ModelError(ErrorCode.TRUNCATED, "the answer was cut off before its first word", request_id=request_id)
     if unreadable:

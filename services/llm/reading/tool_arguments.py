@@ -91,8 +91,7 @@ def _read_twice_encoded(raw: str, inner: str) -> Reading:
 
 
 def _read_broken(raw: str, text: str, position: int) -> tuple[Reading, ...]:
-    """Decode concatenated objects: `text` is not a JSON document, and parsing stopped at `position`, possibly the start
-    of another object."""
+    """Decode concatenated objects. Parsing `text` stopped at `position`, possibly the start of another object."""
     pieces: list[str] = []
     while position < len(text) and text[position] == "{" and text.startswith("{"):
         pieces.append(text[:position].rstrip(_SPACE))

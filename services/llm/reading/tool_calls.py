@@ -41,8 +41,7 @@ class _Entry(NamedTuple):
 
 
 def read_calls(message: JsonObject, seed: str) -> Calls:
-    """Parse the calls of `message` from `tool_calls`, else from the older `function_call`. Missing ids are derived from
-    `seed`."""
+    """Parse the calls of `message` from `tool_calls`, else `function_call`. Missing ids are derived from `seed`."""
     entries = [_read_entry(raw) for raw in _raw_entries(message)]
     named = [entry for entry in entries if entry is not None]
     calls: list[ToolCall] = []
@@ -145,7 +144,7 @@ def _is_same(one: ToolCall, other: ToolCall) -> bool:
 
 
 def made_id(seed: str, place: int, call: ToolCall) -> str:
-    """Deterministic call id, so that parsing a stored answer again changes nothing. Nine hexadecimal digits, the format
-    of the strictest provider."""
+    """Deterministic call id, so that parsing a stored answer again changes nothing. Nine letters and digits, as the
+    strictest provider requires."""
     words = f"{seed}\0{place}\0{call.name}\0{call.raw}"
     return hashlib.blake2s(words.encode("utf-8", "replace")).hexdigest()[:9]

@@ -1,4 +1,4 @@
-"""Shared parts of time parsing.
+"""Shared parts of times.
 
 Tokens, lexicon, holidays and spans, for all languages.
 """

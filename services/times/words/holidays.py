@@ -158,8 +158,7 @@ def lunar_date(year: int, month: int, day: int, leap: bool = False) -> date | No
 
 
 def lunar_day_from(today: date, month: int, day: int, leap: bool = False) -> date | None:
-    """Next such day of the lunar calendar, today included. The last lunar months are in the following Gregorian
-    year."""
+    """Next such day of the lunar calendar, today included. The last lunar months are in the next Gregorian year."""
     for year in range(today.year - 1, today.year + (40 if leap else 6)):
         found = lunar_date(year, month, day, leap)
         if found is not None and found >= today:
@@ -178,8 +177,7 @@ def winter_solstice(year: int) -> date:
 
 
 def _term(year: int, in_1900: float, in_2000: float) -> int:
-    """Day of the month on which the sun reaches the same longitude, by its mean motion since the start of the
-    century."""
+    """Day of the month on which the sun reaches the same longitude, by its mean motion within the century."""
     century, since_then = (2000, in_2000) if year >= 2000 else (1900, in_1900)
     passed = year - century
     leap_days = passed // 4 - (year >= 2100)

@@ -169,8 +169,7 @@ def instant(wall: datetime, grain: Grain, *, has_clock: bool) -> Reading:
 
 
 def time_of_day(clock: Clock, moment: Moment) -> Reading:
-    """Next occurrence of a time of day without a date. Without am or pm: the next one in waking hours or within three
-    hours."""
+    """Next occurrence of a time of day. Without am or pm: the next in waking hours or within three hours."""
     is_plain = clock.half == "" and clock.hour <= 12
     halves = ("pm",) if is_plain and clock.hour == 12 else ("am", "pm")
     candidates = sorted(
