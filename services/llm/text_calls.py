@@ -346,8 +346,7 @@ def _xml_calls_calls_in(source: str, schemas: Schemas) -> list[JsonObject]:
 
 
 def _calls_of(tool: _Element, schemas: Schemas) -> list[JsonObject]:
-    """Calls of a `tool` element: its arguments are direct children, in `parameters`, or in several `action`
-    elements."""
+    """Calls of a `tool` element, with arguments as direct children, in `parameters`, or in `action` elements."""
     if tool.tag != "tool" or tool.text or "name" not in tool.attributes:
         raise UnreadableCalls(ErrorCode.MALFORMED_BY_PROVIDER)
     schema = schemas.get(plain_name(tool.name), {})

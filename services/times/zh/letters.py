@@ -52,8 +52,7 @@ def has_chinese(text: str) -> bool:
 
 
 def one_form(text: str) -> str:
-    """Normalize `text` to half-width, simplified and lower-case characters, one to one, so that positions stay
-    valid."""
+    """Normalize `text` to half-width, simplified, lower-case characters, one to one, so that positions stay valid."""
     formed = text.translate(_FORMS)
     lower = formed.lower()
     return lower if len(lower) == len(formed) else formed
