@@ -105,8 +105,7 @@ class MessageContext:
     is_group: bool
     sender: Sender
     text: str
-    """Text in NFC, without control characters and without the mention of the bot. Handlers use their arguments instead.
-    """
+    """Text in NFC, without control characters and the mention of the bot. Handlers use their arguments instead."""
     sent_at: datetime
     """Time of sending according to the platform, in UTC."""
     mentions: tuple[MemberRef, ...] = ()

@@ -65,8 +65,7 @@ _WHOLE_SECTIONS = ("approvals", "questions", "schedules")
 
 def reason_text(texts: Phrases, reason: ReasonCode, detail: str) -> str:
     """Text of the reason why a message ended as it did. `detail`, the subject of the code, is a function, an id, a
-    settings key, a command that would change it, or `@key name`: the key of a text and the function that it mentions.
-    """
+    settings key, a command that would change it, or `@key name`: key of a text and the function that it mentions."""
     key, _, name = detail.removeprefix("@").partition(" ")
     if reason is ReasonCode.REFUSED and detail.startswith("@") and texts.has(key):
         return texts.say(key, name=name)

@@ -27,7 +27,7 @@ _OF_TIMERS = frozenset({"reminder", "schedules"})
 
 
 class Unfit(Exception):
-    """The call could not run. `text` gives the reason and a remedy; `setting` is the settings key that decided, or empty."""
+    """The call could not run. `text`: reason and remedy. `setting`: the settings key that decided, or empty."""
 
     def __init__(self, code: ErrorCode, text: str, setting: str = "") -> None:
         super().__init__(text)

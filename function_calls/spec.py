@@ -247,8 +247,7 @@ class FunctionResult:
 
     def for_model(self, *, said: bool = False, before: Sequence[str] = ()) -> JsonObject:
         """Data for the model: data and texts, or the error with its code, fields and data. `said`: the chat has seen
-        the texts, so the model need not repeat them. `before`: texts that the run sent to the chat with its question.
-        """
+        the texts, so the model need not repeat them. `before`: texts that the run sent to the chat earlier."""
         if self.error is not None:
             told: JsonObject = {"error": self.error.code.value, "message": self.error.text}
             if self.error.fields:
