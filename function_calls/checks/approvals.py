@@ -108,7 +108,7 @@ class Approvals:
     def decide(
         self, context: MessageContext, spec: FunctionSpec, arguments: Any, turn: Turn, rule: Rule
     ) -> PolicyDecision:
-        """ALLOWED if this exact run was approved; otherwise the approval question, or a refusal if that is not possible."""
+        """ALLOWED if this exact run was approved; otherwise the approval question, or a refusal to ask it."""
         values = spec.arguments.dump(arguments)
         tainted = is_tainted(spec, turn)
         terms = _terms(context, spec, values, rule, turn, for_always=not tainted)
