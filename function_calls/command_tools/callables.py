@@ -38,7 +38,7 @@ class PythonNames:
         return tuple(dict.fromkeys((*self._modules, *map(Path, self.digests))))
 
     def find(self, reference: object) -> Any:
-        """Object that `package.module:name` or `./file.py:name` refers to, or `reference` if callable. Raises BadReference."""
+        """Resolve `package.module:name` or `./file.py:name`; a callable is returned as it is. Raises BadReference."""
         if not isinstance(reference, str):
             return reference
         place, _, name = reference.rpartition(":")
