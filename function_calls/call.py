@@ -108,7 +108,7 @@ class Call:
 
     @property
     def answered(self) -> str:
-        """Name of the argument that a question requested and this message supplies; empty if there is none."""
+        """Name of the argument that a question requested and this message supplies, or empty."""
         return self._turn.memory.answered
 
     @property

@@ -112,7 +112,7 @@ class OnRequest:
         )
 
     def prompts(self, at_hand: Collection[str]) -> str:
-        """System prompts of the active groups; empty if there are none."""
+        """Joined system prompts of the active groups, or empty."""
         if not at_hand:
             return ""
         told = (one for name, one in self.takeable.items() if name in at_hand and one.system_prompt.strip())
@@ -193,7 +193,7 @@ class BotFunctions:
         self.specs = tuple(specs)
         """In registration order, which is also the order on offer."""
         self.groups: Mapping[str, ToolGroup] = {group.name: group for group in groups}
-        """By name."""
+        """Tool groups by name."""
         self.on_request = OnRequest(self.specs, self.groups.values())
         """Functions and groups that chats can activate."""
         self.beginning = next((spec for spec in self.specs if spec.begins_chats), None)
@@ -411,7 +411,7 @@ class FunctionRegistry:
         return left_out
 
     def of(self, bot: str) -> BotFunctions:
-        """Snapshot for a bot: its own functions and those of all bots."""
+        """Snapshot for a bot: its own and the shared functions."""
         functions = self._bots.get(bot)
         if functions is None:
             functions = BotFunctions(

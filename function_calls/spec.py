@@ -27,7 +27,7 @@ class Resumed:
     state: JsonObject
     """Plain data that the handler saved with its question."""
     answer: str
-    """Text of the answer; empty if there is none."""
+    """Text of the answer, or empty."""
     kind: ResumedKind = "answered"
     """`cancelled`: the member cancelled the run. `expired`: nobody answered in time; messages of the run are not
     shown. A run of either kind may not ask again."""
@@ -37,7 +37,7 @@ class Resumed:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalTerms:
-    """Scope of an approval, and who may give it."""
+    """Scope of an approval, and the members who may give it."""
 
     digest: str
     """Digest of the function, its exact arguments, the chat, the asker and the rule: an approval covers this only."""
@@ -112,7 +112,7 @@ class Message:
     attachments: tuple[Attachment, ...] = ()
     choices: tuple[Choice, ...] = ()
     brief: str = ""
-    """A shorter text for networks that limit the lines of a reply; empty if there is none."""
+    """Optional shorter text for networks that limit the lines of a reply."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +171,7 @@ class ApprovalQuestion(BaseQuestion):
     """Saved state of a run that asked something before and needs the approval to continue; None if it has not
     started."""
     said: tuple[str, ...] = ()
-    """Texts that this run has said in the chat, questions included."""
+    """Texts that this run has sent to the chat, including questions."""
 
     @property
     def saved_run(self) -> Resumed | None:
@@ -190,7 +190,7 @@ class InputQuestion(BaseQuestion):
     allowed: str = ""
     """Digest of the approval that the run consumed at its start; empty if it needed none."""
     said: tuple[str, ...] = ()
-    """Texts that the run has said in the chat, questions included."""
+    """Texts that the run has sent to the chat, including questions."""
     only_choices: bool = False
     """A message that matches none of the choices is not an answer; the question stays open."""
     takes_files: bool = False

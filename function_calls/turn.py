@@ -130,7 +130,7 @@ class Past(Protocol):
 
 
 class KnownPast:
-    """History with the given lines only."""
+    """History of fixed lines, without a summary."""
 
     def __init__(self, lines: Sequence[HistoryLine] = ()) -> None:
         self._lines = lines
@@ -257,7 +257,7 @@ class TurnInput:
 
 @dataclass(slots=True)
 class TurnMemory:
-    """State of a turn while it runs: its runs, what they have read, and the question it continues from."""
+    """State of a turn while it runs: its runs, the labels of data read so far, and the question it continues from."""
 
     state: dict[str, Any] = field(default_factory=dict)
     """Values that one call writes and later calls of the turn read (`FunctionResult.context_updates`)."""
@@ -278,7 +278,7 @@ class TurnMemory:
     still_running: frozenset[str] = frozenset()
     """Names of the functions whose thread is still running after the cancellation."""
     asked_at: datetime | None = None
-    """Time of the request: for an answer, that of the message that led to the question."""
+    """Time of the request. For an answer, it is the time of the message that led to the question."""
     answered: str = ""
     """The argument that the message supplies to the run that a question had interrupted; empty outside that run."""
     resumed: bool = False

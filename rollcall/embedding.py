@@ -97,7 +97,7 @@ class Router:
         self._open: dict[tuple[ChatRef, MemberRef], OpenQuestion] = {}
 
     async def answer(self, message: str | MessageContext) -> str:
-        """Text of the reply to `message`; empty if there is none."""
+        """Text of the reply to `message`, or empty."""
         return "\n".join(one.text for one in (await self.dispatch(message)).messages)
 
     async def dispatch(self, message: str | MessageContext) -> TurnOutcome:

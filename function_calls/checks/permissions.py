@@ -57,7 +57,7 @@ def in_scope(spec: FunctionSpec, setting: ResolvedFunction | None, context: Mess
 
 
 def addressed(spec: FunctionSpec, setting: ResolvedFunction | None, context: MessageContext) -> Refusal | None:
-    """Refuse a function that must be addressed to the bot in a group. Called only for messages that are not."""
+    """Refuse a function that requires an addressed message in a group. Called for unaddressed messages only."""
     require_at = spec.access.require_at if setting is None or setting.require_at is None else setting.require_at
     if not require_at or not context.is_group:
         return None

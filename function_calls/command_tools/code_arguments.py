@@ -17,8 +17,8 @@ _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 
 
 def code_with_variables(words: Sequence[Template], *, dash_allowed: bool = False) -> int | None:
-    """Index of the first word with variables that a program in `words` reads as code or runs; None if there is none.
-    The program may be started by another one. `dash_allowed`: values may be options."""
+    """Index of the first word with variables that a program in `words` reads as code or runs, or None. The program may
+    be started by another one. `dash_allowed`: values may be options."""
     texts = [_text(word) for word in words]
     for place, text in enumerate(texts):
         program = _program(text)

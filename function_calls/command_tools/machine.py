@@ -31,8 +31,8 @@ _TAIL_PIECES = 8
 
 
 def readable(data: bytes, most_chars: int) -> tuple[str, bool]:
-    """Text of `data`, at most `most_chars` characters, and whether it was truncated. Invalid UTF-8 is replaced; of an
-    overwritten line (`\r`) only the last version is kept."""
+    """Text of `data`, at most `most_chars` characters, and whether it was truncated. Invalid UTF-8 is replaced, and
+    only the last version of an overwritten line is kept."""
     text = _ESCAPES.sub("", data.decode("utf-8", "replace")).replace("\r\n", "\n")
     text = _CONTROLS.sub("", _OVERWRITTEN.sub("", text))
     return text[:most_chars], len(text) > most_chars
@@ -50,7 +50,7 @@ class Tail:
 
     @property
     def line(self) -> str:
-        """Last line that is not blank; empty if there is none."""
+        """Last line that is not blank, or empty."""
         text, _ = readable(b"".join(self._pieces), _TAIL_PIECES * 4 * _LINE_CHARS)
         lines = [line.strip() for line in text.splitlines() if line.strip()]
         return lines[-1][:_LINE_CHARS] if lines else ""

@@ -22,7 +22,7 @@ CallHook = Callable[..., Awaitable[Any]]
 
 
 class Said(NamedTuple):
-    """Custom texts about a step; None if there are none."""
+    """Custom texts about a step, or None for the default."""
 
     model: str | None = None
     chat: str | None = None

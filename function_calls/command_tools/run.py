@@ -267,7 +267,7 @@ def _step_again(data: Mapping[str, Any], names: PythonNames) -> Step:
 
 
 def _reference_to(given: object, function: Callable[..., Any]) -> str:
-    """Reference to the function that works after a restart; empty if there is none."""
+    """Reference to the function that works after a restart, or empty."""
     if isinstance(given, str):
         return given
     module, name = getattr(function, "__module__", ""), getattr(function, "__qualname__", "<")

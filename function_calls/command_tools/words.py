@@ -222,7 +222,7 @@ class Step:
     stdin: Template | None = None
     when: str = ""
     options_end: int | None = None
-    """Index of the first word whose values may begin with `-`. None: there is none."""
+    """Index of the first word whose values may begin with `-`. None: no word."""
     succeeds_with: tuple[int, ...] = (0,)
     added: JsonObject | None = None
     """Definition of a step that `setup` added, for restoring it."""

@@ -98,7 +98,7 @@ def _in_words(functions: Sequence[FunctionSpec], call: Call) -> Sequence[str]:
 
 
 def _on_request(call: Call) -> Sequence[str]:
-    """A line with the functions and groups that can be activated; empty if there are none."""
+    """A line with the functions and groups that can be activated, if any."""
     names = [one.name for one in call.on_request() if one.name not in call.profile.at_hand]
     if not names:
         return []

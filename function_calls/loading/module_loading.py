@@ -160,7 +160,7 @@ class _Finder(MetaPathFinder):
 
     def __init__(self) -> None:
         self.editions: dict[str, Edition] = {}
-        """By name."""
+        """Loaded editions by package name."""
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
         edition = self.editions.get(name.partition(".")[0])

@@ -113,8 +113,8 @@ class WaitingRun:
         return self.turn.input.profile().texts
 
     def find(self, question: Question) -> FunctionSpec | None:
-        """The function that asked; None if it is gone or has changed since. A run that waits for the answer then
-        cannot continue or clean up, which is logged."""
+        """The function that asked; None if it was removed or changed. A waiting run then cannot continue or clean up,
+        which is logged."""
         spec = self.turn.input.functions.find(question.function)
         if spec is not None and spec.fingerprint == self.on.fingerprint:
             return spec
@@ -125,7 +125,7 @@ class WaitingRun:
         return None
 
     def changed(self, question: Question) -> str:
-        """Text for an answer to a function that is gone or has changed."""
+        """Text for an answer to a function that was removed or changed."""
         spec = self.turn.input.functions.find(question.function)
         name = plain_name(question.function) if spec is None else spoken_name(spec, self.texts.language)
         return self.texts.say("questions.changed", name=name)
@@ -169,7 +169,7 @@ class WaitingRun:
         turn.memory.approved = None
         asked = result.question
         if isinstance(asked, InputQuestion | ApprovalQuestion) and asked.function == question.function:
-            # A further question of the same run includes what was said since it began.
+            # A further question of the same run includes all texts since its start.
             result = replace(result, question=replace(asked, said=question.said + asked.said))
         return result, key
 

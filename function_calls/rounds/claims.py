@@ -1,4 +1,4 @@
-"""Detection of claims by a model that something was done, compared with what functions did."""
+"""Detection of a model's claims of actions, compared with the actual effects of functions."""
 
 from __future__ import annotations
 

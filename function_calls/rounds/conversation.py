@@ -207,7 +207,7 @@ def _opening(
 
 
 def _noted(notes: Sequence[ChatNote]) -> str:
-    """Informational notes of scripts, each with its name; empty if there are none."""
+    """Informational notes of scripts with their names, or empty."""
     lines = [
         f"{_one_line(one.name)}: {_LINE_STARTS.sub(_INDENTED, one.words)}" for one in notes if not one.is_instruction
     ]

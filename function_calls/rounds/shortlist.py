@@ -66,8 +66,8 @@ class _ChatList:
             self.sent = None
 
     def choose(self, well: Sequence[str], hardly: Sequence[str], is_free: Callable[[str], bool], most: int) -> None:
-        """List the functions that match the message, well or weakly, and as many of the previous ones as fit into
-        `most`. `is_free` selects the functions that may be listed."""
+        """List the functions that match the message, well or weakly, and previous ones up to `most` in total. `is_free`
+        selects the functions that may be listed."""
         fresh = dict.fromkeys(filter(is_free, (*well, *hardly)), self.turns)
         self.wanted.update(fresh)
         if len(self.names) <= most and all(name in self.names for name in fresh):

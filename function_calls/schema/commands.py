@@ -51,9 +51,9 @@ class CommandPlan:
     names: frozenset[str]
     required: frozenset[str]
     sole_text: str
-    """Text parameter that takes the whole line: the only parameter, or the declared one. Empty if there is none."""
+    """Text parameter that takes the whole line: the only parameter, or the declared one; or empty."""
     sole_word: str
-    """Name of a sole parameter that takes a single word, which is used without tokenizing. Empty if there is none."""
+    """Name of a sole parameter that takes a single word, used without tokenizing; or empty."""
 
 
 def plan_for(spec: FunctionSpec) -> CommandPlan:
