@@ -162,11 +162,9 @@ class Call:
         goes_on: Resumed | None = None,
         allowed: str = "",
     ) -> FunctionResult:
-        """Run another function with the same member's rights, nested at most 4 deep.
-
-        `confirmed`: the member has confirmed it. `goes_on`: saved state of a nested run whose question this run has
-        passed on; the nested run continues from it. `allowed`: the `InputQuestion.allowed` of that question.
-        """
+        """Run another function with the same member's rights, nested at most 4 deep. `confirmed`: the member has
+        confirmed it. `goes_on`: saved state of a nested run whose question this run has passed on; that run continues.
+        `allowed`: the `InputQuestion.allowed` of that question."""
         turn, key, texts = self._turn, f"{self.key}.{self._nested}", self.profile.texts
         self._nested += 1
         if self._request.depth >= DEEPEST_NESTING:

@@ -126,8 +126,7 @@ class MessageContext:
 
     @property
     def calls_bot(self) -> bool:
-        """Whether the message is clearly for the bot: in a private chat, by mention or button, as a reply to the bot,
-        or due by timer."""
+        """Whether the message is clearly for the bot: private, a mention, a reply to the bot, a button, or a timer."""
         return (
             not self.is_group
             or self.mentions_bot

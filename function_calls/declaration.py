@@ -59,8 +59,7 @@ _OF_A_SCHEMA = frozenset({"$ref", "$schema", "allOf", "anyOf", "oneOf"})
 
 
 def parameters_of(declared: Any) -> Any:
-    """JSON Schema for `declared` in the short form (name → description of a parameter), nested. A full schema is
-    returned unchanged."""
+    """JSON Schema for the short form (name → description of a parameter), nested. A schema is returned unchanged."""
     if declared is None or not isinstance(declared, Mapping):
         return declared
     if isinstance(declared.get("properties"), Mapping) or declared.get("type") == "object" or not declared:

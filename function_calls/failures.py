@@ -18,8 +18,7 @@ from services.refs import Effect, ErrorCode
 
 
 class Refusal(NamedTuple):
-    """Reason why a call is not permitted: the text's key, its subject, and the settings key that decided or could
-    change it."""
+    """Reason for a refusal: the text's key, its subject, and the settings key that decided or could change it."""
 
     key: str
     detail: str = ""

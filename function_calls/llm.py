@@ -218,8 +218,7 @@ class FunctionCallLLM:
         return self._failed(context, turn, progress, problem)
 
     async def _without_what_is_refused(self, context: MessageContext, turn: Turn, error: ModelError) -> TurnOutcome:
-        """The provider rejected the request, most likely because of a function's schema: log it and answer without
-        functions."""
+        """Answer without functions after the provider rejected the request, most likely for a function's schema."""
         words = set(_WORDS.findall(str(error)))
         named = [spec.name for spec in turn.input.functions.specs if spec.name in words]
         _log.error("provider_refuses_functions", turn=turn.input.id, functions=named, error=str(error))

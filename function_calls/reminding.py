@@ -59,8 +59,7 @@ _ASKED_AGAIN = {TimeProblem.VAGUE: "vague", TimeProblem.AMBIGUOUS: "ambiguous"}
 
 
 def asker_of(context: MessageContext, call: Call, *, is_time_new: bool = False) -> Asker:
-    """The requesting member, chat and time. `is_time_new`: this message answers a question for the time, so relative
-    times count from it."""
+    """The requesting member, chat and time. `is_time_new`: this message is the answer that states the time."""
     if is_time_new:
         call.count_from(context.sent_at)
     return Asker(

@@ -76,10 +76,9 @@ class Router:
         timeout_seconds: float = 120.0,
     ) -> None:
         """`functions`: specs, or functions marked with `tool_function`. `model`: a server of OpenAI chat completions,
-        or a function that takes messages and tools; without a model, messages are matched with the functions' examples.
-        `services`: by type, for keyword-only parameters; a Clock is included. `filters`: wrap runs of `answer` and
-        `dispatch`, but not of `invoke`. `timeout_seconds`: limit for an answer. Raises DefinitionError for an invalid
-        function."""
+        or a function that takes messages and tools; without it, messages are matched with the functions' examples.
+        `services`: by type, for keyword-only parameters; a Clock is included. `filters`: wrap all runs except those of
+        `invoke`. `timeout_seconds`: limit for an answer. Raises DefinitionError for an invalid function."""
         self._clock = clock = SystemClock()
         texts = Texts()
         self._profile = ChatProfile("default", "Rollcall", "", texts.of(language), ZoneInfo(timezone), True, {}, {})

@@ -1,5 +1,4 @@
 """Checks before a run.
 
-Permissions, budgets and approvals, in the order used by `invoke`. Used by invocation, the router and
-wiring.
+Permissions, budgets and approvals, in the order of `invoke`. Used by invocation, the router and wiring.
 """

@@ -181,8 +181,7 @@ class Entry:
         return self.document.key_at(location) if is_key else self.document.value_at(location)
 
     def _written(self, inner: Sequence[str | int]) -> Location:
-        """`inner` as a path in the document, without pydantic's steps for short forms such as a command that is just a
-        list."""
+        """`inner` as a path in the document, without the steps that pydantic adds for short forms."""
         value = self._value()
         written: list[str | int] = []
         for step in inner:

@@ -76,8 +76,7 @@ class PythonNames:
         return found
 
     def _imported(self, file: Path) -> ModuleType | BadReference:
-        """The module in `file`, or the reason why it cannot be loaded. Failures are cached, so broken code runs only
-        once."""
+        """The module in `file`, or the reason why it cannot be loaded. Cached too, so broken code runs only once."""
         if not file.is_file():
             return BadReference(f"{file} is no Python file that is there")
         edition = Edition(Unit(file, False, ()))
@@ -107,8 +106,7 @@ async def called(function: Callable[..., Any], threads: Threads, *arguments: Any
 
 
 def file_of(reference: object) -> str:
-    """File next to the tools from which a callable was loaded, even if its module is unloaded; empty for other
-    callables."""
+    """File next to the tools that defines a callable, even if its module is unloaded; empty for others."""
     module = str(getattr(reference, "__module__", ""))
     if not is_of_an_edition(module):
         return ""

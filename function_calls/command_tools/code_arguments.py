@@ -166,8 +166,7 @@ class _Reading:
         return None
 
     def _has_code(self, name: str) -> bool:
-        """Whether a long option takes code. Unambiguous abbreviations count, and ambiguous ones too if programs accept
-        them."""
+        """Whether a long option takes code. Unambiguous abbreviations count, and ambiguous ones if accepted."""
         program = self._program
         if name in program.code_words or name in program.takes_words:
             return name in program.code_words

@@ -100,8 +100,7 @@ async def show_id(context: MessageContext, *, call: Call) -> FunctionResult:
     immediate=True,
 )
 async def stop(context: MessageContext, *, actions: ChatActions, call: Call) -> FunctionResult:
-    """End the active turn: the sender's own, or any turn for moderators and above. Otherwise withdraw the sender's open
-    question."""
+    """End the active turn (for moderators and above, of any member), or withdraw the sender's open question."""
     if await actions.stop(context.chat, context.sender.ref, context.sender.role):
         # The stopped turn sends the message.
         return FunctionResult()

@@ -268,8 +268,7 @@ class _Asked:
 async def reminder_create(
     context: MessageContext, args: CreateArguments, *, reminders: Reminders, members: KnownMembers, call: Call
 ) -> FunctionResult:
-    """Set reminders for the member. Those for others are delegated to `reminder_for_others`, where a tainted turn needs
-    an approval."""
+    """Set reminders for the member, and others with `reminder_for_others`, where a tainted turn needs an approval."""
     says_when = call.answered == "when" or (call.answered == "text" and args.time.is_empty)
     asker = asker_of(context, call, is_time_new=says_when)
     before = await reminders.added_by(call.key, f"{call.key}.0")

@@ -106,8 +106,7 @@ def _described(node: Any, characters: int, at: tuple[str, ...], *, names: bool =
 
 
 def _is_seen(value: Any) -> bool:
-    """Whether a significant value has no invisible characters; line ends are permitted, since readers see them as
-    escapes."""
+    """Whether a significant value has no invisible characters. Line ends are permitted: readers see them escaped."""
     if isinstance(value, str):
         return not has_unseen(value.translate(_LINE_ENDS))
     if isinstance(value, list):

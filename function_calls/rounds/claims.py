@@ -241,8 +241,7 @@ def corrected(text: str, claims: Sequence[Claim], instead: str) -> str:
 
 
 def _is_borne_out(claim: Claim, done: frozenset[str], vocabulary: frozenset[str], *, nothing: bool) -> bool:
-    """Whether a run supports `claim`. `done`: words of the runs with an effect. `nothing`: no function returned
-    anything."""
+    """Whether a run supports `claim`. `done`: words of the effects. `nothing`: no function returned anything."""
     if not claim.objects | claim.verb:
         return not nothing
     if not done:

@@ -96,8 +96,7 @@ def declares(module: ModuleType, name: str) -> bool:
 
 
 def info_of(module: ModuleType) -> ModuleInfo:
-    """Result of `tool_info()`, or no defaults without it. Raises DefinitionError and any exception of the module's
-    code."""
+    """Result of `tool_info()`, or no defaults without it. Raises DefinitionError and the exceptions of the module."""
     if not declares(module, "tool_info"):
         return ModuleInfo()
     info = module.tool_info()

@@ -210,12 +210,9 @@ def cleaned(
     schema: Mapping[str, Any], *, drops_null: bool = True, refs_alone: bool = False, draft: str = DRAFT_7
 ) -> JsonObject:
     """`schema` with references inlined, titles dropped and foreign type names mapped. Recursive references stay a
-    `$ref` into the `$defs` at the end.
-
-    `drops_null`: an optional value is absent rather than null, so `X or null` becomes X, and a null default is dropped.
-    `refs_alone`: only annotations next to a `$ref` are kept, as up to draft 7. `draft`: meta-schema of the schema's
-    draft; references to it are kept.
-    """
+    `$ref` into `$defs`. `drops_null`: an optional value is absent rather than null, so `X or null` becomes X, and a
+    null default is dropped. `refs_alone`: only annotations next to a `$ref` are kept, as up to draft 7. `draft`:
+    meta-schema of the schema's draft; references to it are kept."""
     try:
         references = References(schema, alone=refs_alone, draft=draft)
         result = _Cleaning(schema, references, drops_null=drops_null, refs_alone=refs_alone).whole()
@@ -506,10 +503,8 @@ def closed(schema: JsonObject) -> JsonObject:
 
 def imported(schema: object) -> JsonObject:
     """Normalize an imported schema without changing which arguments are valid. Obvious mistakes are repaired: foreign
-    type names, an array's `enum` that is meant for its items, and `required: true` inside a property.
-
-    Raises UnusableSchema if it is no object schema, refers outside itself, or recurses without end.
-    """
+    type names, an array's `enum` that is meant for its items, and `required: true` inside a property. Raises
+    UnusableSchema if it is no object schema, refers outside itself, or recurses without end."""
     if not isinstance(schema, Mapping):
         raise UnusableSchema(f"parameters must be a JSON Schema object, not {type(schema).__name__}")
     try:

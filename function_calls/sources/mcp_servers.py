@@ -97,8 +97,7 @@ class McpFunctions:
             with self._pins.watched(self._settings.name, self._news):
                 await self._publish_news(publish, looking_after)
         finally:
-            # Immediately, because closing the connection may take a moment, and calls with these settings must stop
-            # now.
+            # At once: closing the connection may take a moment, and calls with these settings must stop now.
             self._server.refuse()
             looking_after.cancel()
             with suppress(asyncio.CancelledError):

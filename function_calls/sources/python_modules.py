@@ -176,9 +176,7 @@ class ReadModules(Protocol):
         unread: Sequence[Diagnostic],
         /,
     ) -> Reading:
-        """Definitions of `modules`, which form one unit; the first is its main module. `place`: location of the unit.
-        `find`: imports the modules of handlers given by path. `unread`: diagnostics of modules of the unit that could
-        not be imported."""
+        """Like `ReadsModules.modules`; `find` imports the modules of handlers given by path."""
 
 
 class PythonFiles:

@@ -1,5 +1,4 @@
-"""Command tools of YAML files, each with a list of tools and a list of groups. Changes are applied while the daemon
-runs."""
+"""Command tools of YAML files with lists of tools and groups. Changes are applied while the daemon runs."""
 
 from __future__ import annotations
 
@@ -53,8 +52,7 @@ class YamlCommands:
         self._published: Snapshot | None = None
 
     async def run(self, publish: Publish) -> None:
-        """Publish the tools of all readable files, and again after changes of the files or of Python files they refer
-        to."""
+        """Publish the tools of all readable files, and again after changes of these or of referenced Python files."""
         while await self._follow(publish):
             continue
 
