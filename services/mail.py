@@ -1,4 +1,4 @@
-"""Mail through the operator's server to allowed recipients: letters, their bytes and the SMTP hand-over."""
+"""Mail through the operator's server to allowed recipients: messages, their encoding and the SMTP transfer."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ _DOMAIN = re.compile(rf"(?=.{{1,253}}\Z){_LABEL}(\.{_LABEL})*\Z")
 _BETWEEN = re.compile(r"[,;\s]+")
 _UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 _NOT_IN_TEXTS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
-# Nothing but ASCII on the wire: every server takes it.
+# ASCII only, which every server accepts.
 _PLAIN = SMTP_LINES.clone(cte_type="7bit")
 
 
 @dataclass(frozen=True, slots=True)
 class MailFile:
-    """A file that goes along."""
+    """An attachment."""
 
     name: str
     media_type: str
@@ -52,23 +52,23 @@ class MailFile:
 
 @dataclass(frozen=True, slots=True)
 class Letter:
-    """What is to be sent."""
+    """A mail to be sent."""
 
     to: tuple[str, ...]
-    """Addresses, as `addresses_in` gives them."""
+    """Addresses in the form of `addresses_in`."""
     subject: str
     body: str
     files: tuple[MailFile, ...] = ()
 
 
 def addresses_in(value: JsonValue) -> tuple[str, ...]:
-    """The mail addresses of a text, with commas, semicolons or spaces between them, or of a list of texts; each once,
-    with the domain in ASCII. Raises ValueError with the one that is none, written out."""
+    """The different mail addresses in a text, separated by commas, semicolons or spaces, or in a list of texts; domains
+    are converted to ASCII. Raises ValueError with the invalid address."""
     texts = value if isinstance(value, list) else [value]
     found: list[str] = []
     for text in texts:
         if not isinstance(text, str):
-            raise ValueError(repr(text)[:80])  # noqa: TRY004 - to whoever reads it this is a wrong address
+            raise ValueError(repr(text)[:80])  # noqa: TRY004 - for the script's author it is an invalid address
         found += [_address(one) for one in _BETWEEN.split(text.strip()) if one]
     return tuple(dict.fromkeys(found))
 
@@ -86,13 +86,13 @@ def _address(text: str) -> str:
 
 
 def message_id(key: str, sender: str) -> str:
-    """The same for the same `key`, so that a letter which is sent twice is recognised."""
+    """Message-ID that is equal for equal keys, so that a mail that is sent twice can be recognised."""
     digest = hashlib.sha256(key.encode("utf-8", "replace")).hexdigest()[:32]
     return f"<{digest}@{sender.rpartition('@')[2]}>"
 
 
 def encoded(letter: Letter, *, sender: str, name: str, identity: str, at: datetime) -> bytes:
-    """The letter as it goes over the wire, without the doubled dots: lines of ASCII that end with CR LF."""
+    """The encoded mail, before dot-stuffing: ASCII lines that end with CR LF."""
     message = EmailMessage(policy=_PLAIN)
     message["From"] = Address(name, addr_spec=sender)
     message["To"] = [Address(addr_spec=one) for one in letter.to]
@@ -110,24 +110,24 @@ def encoded(letter: Letter, *, sender: str, name: str, identity: str, at: dateti
 
 
 def subject_line(text: str) -> str:
-    """`text` as a subject: one line, not too long."""
+    """`text` as a subject: one line of limited length."""
     plain = _UNSEEN.sub(" ", text.encode("utf-8", "replace").decode()).strip()
     return plain if len(plain) <= _LONGEST_SUBJECT else f"{plain[: _LONGEST_SUBJECT - 1]}…"
 
 
 def on_the_wire(content: bytes) -> bytes:
-    """`content` as it stands between DATA and the closing dot."""
+    """`content` as sent between DATA and the final dot, with dots doubled."""
     doubled = re.sub(rb"(?m)^\.", b"..", content)
     return doubled if doubled.endswith(b"\r\n") else doubled + b"\r\n"
 
 
 def domain_of(address: str) -> str:
-    """What stands behind the @."""
+    """The part after the @."""
     return address.rpartition("@")[2]
 
 
 def bytes_of(files: Sequence[MailFile]) -> int:
-    """How much all of them are together."""
+    """Total size in bytes."""
     return sum(len(file.content) for file in files)
 
 
@@ -136,7 +136,7 @@ _LATER, _NEVER = 400, 500
 
 
 class MailProblem(StrEnum):
-    """Why a letter was not sent."""
+    """Reason why a mail was not sent."""
 
     NOT_SET = "not_set"
     NOBODY = "nobody"
@@ -156,7 +156,7 @@ class MailProblem(StrEnum):
     RECIPIENT = "recipient"
     TOO_LONG = "too_long"
     LETTER = "letter"
-    UNKNOWN = "unknown"  # it may have been
+    UNKNOWN = "unknown"  # it may have been sent
 
 
 _CODES = {
@@ -179,25 +179,24 @@ _CODES = {
 
 
 class MailError(Exception):
-    """A letter was not sent; with the code `unknown_outcome`, nobody knows. `values` are for the sentence that says
-    why."""
+    """A mail was not sent, or with the code `unknown_outcome` may have been. `values` are for the error text."""
 
     def __init__(self, problem: MailProblem, *, status: int = 0, said: object = "", **values: object) -> None:
         super().__init__(problem.value)
         self.problem = problem
         self.status = status
-        """What the server answered, 0 where it did not."""
+        """The server's reply code; 0 without a reply."""
         self.said = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
-        """The server's own words, for the log alone."""
+        """The server's message, for the log only."""
         self.values = values
         self.may_pass = _LATER <= status < _NEVER
-        """The server says that it may take it later."""
+        """The server may accept it later (a 4xx code)."""
         self.code = ErrorCode.TRANSIENT if self.may_pass else _CODES.get(problem, ErrorCode.FAILED)
 
 
 @dataclass(frozen=True, slots=True)
 class OutboundMessage:
-    """What goes over the wire."""
+    """An encoded mail with its envelope."""
 
     sender: str
     to: tuple[str, ...]
@@ -205,24 +204,24 @@ class OutboundMessage:
 
 
 class Handover:
-    """One attempt to give a letter to the server of the settings."""
+    """One attempt to transfer a mail to the configured server."""
 
     def __init__(self, parcel: OutboundMessage, settings: MailSettings) -> None:
         self._parcel = parcel
         self._settings = settings
         self.is_given = False
-        """Whether the letter may have been sent."""
+        """Whether the mail may have been sent."""
 
     async def run(self) -> None:
-        """Returns when the server has taken the letter. Raises MailError. A cancelled attempt sends nothing later."""
-        import aiosmtplib  # imported with the first letter
+        """Return when the server has accepted the mail. Raises MailError. A cancelled attempt sends nothing later."""
+        import aiosmtplib  # imported with the first mail
 
         settings = self._settings
         smtp = aiosmtplib.SMTP(
             hostname=settings.host,
             port=settings.port,
             local_hostname=domain_of(self._parcel.sender),
-            timeout=None,  # one deadline for everything: the caller's
+            timeout=None,  # the caller sets one deadline for everything
             use_tls=settings.security == "tls",
             start_tls=False,
             tls_context=None if settings.security == "none" else _context(settings),
@@ -245,7 +244,7 @@ class Handover:
             smtp.close()
 
     def _broken(self, error: Exception) -> MailError:
-        """What it means that a connection could not be made, or broke."""
+        """The MailError for a failed or broken connection."""
         if self.is_given:
             return MailError(MailProblem.UNKNOWN, said=error)
         cause, problem = error.__cause__ or error, MailProblem.UNREACHABLE
@@ -256,7 +255,7 @@ class Handover:
         return MailError(problem, said=error, host=self._settings.host)
 
     async def _greet(self, smtp: SMTP) -> None:
-        """Say who we are, over a connection that is as the settings want it."""
+        """Say EHLO, secure the connection and log in, as configured."""
         import aiosmtplib
 
         settings = self._settings
@@ -275,7 +274,7 @@ class Handover:
             await smtp.login(settings.username, settings.password.get_secret_value())
 
     async def _address(self, smtp: SMTP) -> None:
-        """Say from whom and to whom. One recipient who is refused stops it for all."""
+        """Send the envelope. If one recipient is rejected, nobody gets the mail."""
         size = len(self._parcel.content)
         most = smtp.esmtp_extensions.get("size", "")
         if most.isdecimal() and 0 < int(most) < size:
@@ -288,7 +287,7 @@ class Handover:
         code, said = await smtp.execute_command(b"DATA")
         if code != _SEND_IT:
             raise MailError(MailProblem.LETTER, status=_status(code), said=said)
-        # The library's own `data` does not tell whether the closing dot was sent.
+        # The library's `data` does not report whether the final dot was sent.
         transport, protocol = smtp.transport, smtp.protocol
         assert isinstance(transport, asyncio.WriteTransport)
         assert protocol is not None
@@ -314,7 +313,7 @@ def _context(settings: MailSettings) -> ssl.SSLContext:
 
 
 def _status(code: int) -> int:
-    """What the server answered; 0 for what is no answer."""
+    """The server's reply code; 0 for a missing reply."""
     return max(code, 0)
 
 
@@ -327,7 +326,7 @@ _log = structlog.get_logger("mail")
 
 
 class Mailer:
-    """Sends letters. Counts those of the last hour; the count begins anew with each start."""
+    """Sends mails, with a limit per hour that is counted from the start of the process."""
 
     def __init__(self, settings: MailSettings, clock: Clock) -> None:
         self._settings = settings
@@ -336,13 +335,13 @@ class Mailer:
         self._sent_at: deque[float] = deque()
 
     def use(self, settings: MailSettings) -> None:
-        """From the next letter on these hold."""
+        """Use these settings from the next mail on."""
         self._settings = settings
 
     async def send(self, letter: Letter, key: str, within_seconds: float | None = None) -> str:
-        """The Message-ID of `letter`, which the server has taken; the same `key` gives the same one. Raises MailError:
-        what is not allowed, what the server refuses, what is down, and `unknown_outcome` where the answer to the whole
-        letter was lost. `within_seconds` may shorten the time that the settings give it."""
+        """Send a mail and return its Message-ID, which is the same for the same `key`. Raises MailError for a mail that
+        is not permitted, a rejection, an unreachable server, and with `unknown_outcome` if the reply to the mail was
+        lost. `within_seconds` may shorten the configured timeout."""
         settings = self._settings
         self._check(letter, settings)
         identity = message_id(key, settings.sender)
@@ -359,7 +358,7 @@ class Mailer:
         return identity
 
     def _check(self, letter: Letter, settings: MailSettings) -> None:
-        """Raises MailError for what may not be sent."""
+        """Raises MailError for a mail that is not permitted."""
         if not settings.host:
             raise MailError(MailProblem.NOT_SET)
         if not letter.to:
