@@ -12,8 +12,7 @@ class _Parts(NamedTuple):
     account: str
     native: str
     key: str
-    """`platform:account:native`; only `native` may contain colons. Stored, because each message reads it some twenty
-    times."""
+    """`platform:account:native`; only `native` may contain colons. Stored, because it is read often."""
 
 
 class _Ref(_Parts):
