@@ -1,4 +1,4 @@
-"""Notes that scripts add to the models' prompts in a chat, and the chats whose start event has run."""
+"""Notes that scripts add to the models' prompts in a chat, and the chats whose start script has run."""
 
 from __future__ import annotations
 
@@ -102,15 +102,15 @@ def everything() -> Query:
 
 
 def begin(chat: str, bot: str, at_ms: int) -> Write:
-    """Record that the chat's start event has run for that bot. Touches no row if it is recorded already."""
+    """Record that the chat's start script has run for that bot. Touches no row if it is recorded already."""
     return _BEGIN.write(chat=chat, bot=bot, at_ms=at_ms)
 
 
 def forget_begun(chat: str, bot: str) -> Write:
-    """Delete the record that the chat's start event has run for that bot."""
+    """Delete the record that the chat's start script has run for that bot."""
     return _FORGET_BEGUN.write(chat=chat, bot=bot)
 
 
 def begun() -> Query:
-    """All chats whose start event has run: `chat`, `bot`."""
+    """All chats whose start script has run: `chat`, `bot`."""
     return _BEGUN.query()
