@@ -52,7 +52,7 @@ class Limits:
     """The network marks bots. Otherwise a member that replies as fast as a program may be an unmarked bot, and is not
     answered indefinitely."""
     senders_retry: bool = False
-    """Senders are told of a rejection and retry. Otherwise a message that fits in no queue is accepted and dropped with
+    """Senders notice a rejection and retry. Otherwise a message that fits in no queue is accepted and dropped with
     a notice."""
     clients_keep_slashes: bool = False
     """Clients do not send lines that begin with a slash, so commands follow the bot's name."""

@@ -509,7 +509,7 @@ class HttpPlatform:
         self._receiving: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def run(self, deliver: Deliver) -> None:
-        """Accept messages until cancelled; before and after, requests are told to retry."""
+        """Accept messages until cancelled; before and after, requests are rejected with a retry time."""
         self._deliver = deliver
         try:
             await asyncio.get_running_loop().create_future()
