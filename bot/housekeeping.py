@@ -272,7 +272,7 @@ class Backups:
         return "ok" if age < 2 * self._every_seconds else "overdue"
 
     def age_seconds(self) -> float:
-        """Seconds since the newest backup was started; infinite if there is none."""
+        """Seconds since the newest backup was started; infinite without a backup."""
         times = [taken_at(one) for one in backups_in(self._path, self._folder)[:1]]
         return min((self._clock.now().timestamp() - at.timestamp() for at in times if at), default=float("inf"))
 

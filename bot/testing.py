@@ -1,5 +1,6 @@
 """Test kit for authors of functions: a real daemon without waiting, with a virtual clock and a scripted model.
 
+Example:
     async with a_group(functions=[weather]) as group:
         group.model.says(call("weather", city="Oslo"), "Cold.")
         assert await group.say("Ann", "@Rollcall how is Oslo?") == ["Cold."]

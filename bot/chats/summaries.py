@@ -91,7 +91,8 @@ class Part(NamedTuple):
 
 
 class Summaries:
-    """Summaries of the parts of chats. Without a model there are none, and models only see that history is left out."""
+    """Summaries of the parts of chats. Without a model nothing is summarised, and models only see that history is left
+    out."""
 
     def __init__(
         self,
@@ -116,7 +117,7 @@ class Summaries:
         self._settings = settings
 
     async def of(self, part: Part) -> str:
-        """The summary of `part`; empty if there is none."""
+        """The summary of `part`; empty if absent."""
         rows = await self._store.read(summaries.get(part.chat, part.key))
         return rows[0]["text"] if rows else ""
 
@@ -253,13 +254,13 @@ class ModelWriter:
     async def write(
         self, chat: ChatRef, profile: ChatProfile, messages: Sequence[ModelMessage], timeout_seconds: float
     ) -> str | Unwritten:
-        """The model's text, or the reason why there is none. Charged to the chat."""
+        """The model's text, or why it is missing (Unwritten). Charged to the chat."""
         return await self._written(chat, None, profile, messages, timeout_seconds)
 
     async def write_for(
         self, context: MessageContext, profile: ChatProfile, messages: Sequence[ModelMessage], timeout_seconds: float
     ) -> str | Unwritten:
-        """The model's text, or the reason why there is none. Charged to the sender and the chat."""
+        """The model's text, or why it is missing (Unwritten). Charged to the sender and the chat."""
         return await self._written(context.chat, context.sender.ref, profile, messages, timeout_seconds)
 
     async def _written(

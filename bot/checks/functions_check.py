@@ -240,7 +240,7 @@ def _steps(tool: Definition) -> Iterator[Step]:
 
 
 def _program_of(step: Step) -> str:
-    """The program of a step; empty if arguments decide it or there is none."""
+    """The program of a step; empty if it is missing or depends on arguments."""
     parts = step.words[0].parts if step.words else ()
     return "" if any(isinstance(part, Variable) for part in parts) else "".join(map(str, parts))
 

@@ -27,8 +27,8 @@ from services.store.reader import ReaderError
 
 @asynccontextmanager
 async def scratch_daemon(settings: Settings, given: Given | None = None) -> AsyncIterator[Daemon]:
-    """A daemon on a temporary database, offline unless `given` has a model. Tools of MCP servers are those accepted in
-    the settings' own database. Raises DefinitionError."""
+    """A daemon on a temporary database, without a model connection unless `given` has a model. Tools of MCP servers are
+    those accepted in the settings' own database. Raises DefinitionError."""
     texts = Texts()
     given = given or Given()
     if given.model is None:
@@ -54,7 +54,7 @@ async def scratch_daemon(settings: Settings, given: Given | None = None) -> Asyn
 
 
 def _accepted(settings: Settings) -> list[Write]:
-    """Writes that copy the accepted tools from the settings' own database; empty if there is none yet."""
+    """Writes that copy the accepted tools from the settings' own database, if it exists."""
     if not settings.mcp.servers:
         return []
     try:

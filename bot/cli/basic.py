@@ -80,7 +80,7 @@ def _show(checked: Checked) -> None:
     for one in checked.findings:
         print(one if one.severity == "error" else f"{one} (warning)")
     if not checked.scripts:
-        # The findings explain why there are none.
+        # The findings explain why no scripts were found.
         return
     warned = sum(one.severity == "warning" for one in checked.findings)
     scripts = "1 script" if checked.scripts == 1 else f"{checked.scripts} scripts"

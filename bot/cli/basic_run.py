@@ -54,7 +54,7 @@ from services.web.http import WebClient
 _TURN_SECONDS = 600.0
 
 NextAnswer = Callable[[], Awaitable[str | None]]
-"""Returns the member's answer to the last question; None if there is none."""
+"""Returns the member's answer to the last question; None for no answer."""
 
 
 @dataclass(frozen=True, slots=True)

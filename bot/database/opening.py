@@ -124,7 +124,7 @@ async def open_store(
 
 
 def remedy(settings: Settings, error: Exception) -> str:
-    """The next step for the operator after `error` of the store, with commands; empty if there is none. May take
+    """The next step for the operator after `error` of the store, with commands; empty if absent. May take
     seconds, because backups are checked."""
     if settings.store.is_on_a_server:
         return ""

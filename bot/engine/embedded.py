@@ -51,7 +51,7 @@ class Job:
     ended: Callable[[], None] | None = None
     """Called when the engine is done with the job, whatever the outcome."""
     taken: tuple[OpenQuestion, float] | None = None
-    """The question that this job has taken, and its expiry. Kept in memory only, so that a question can be reopened."""
+    """The claimed question and its expiry, for reopening it. Lost on restart."""
 
     @property
     def runs_for(self) -> MessageContext:
@@ -251,7 +251,7 @@ class EmbeddedEngine:
             await self._run(job)
         except asyncio.CancelledError:
             raise
-        except Exception as error:  # noqa: BLE001 - an exception that a turn did not turn into a value ends the process, loudly
+        except Exception as error:  # noqa: BLE001 - an exception that escapes a turn ends the process
             _log.critical("turn_broke_the_engine", turn=job.turn_id, exc_info=error)
             if self._failed is not None and not self._failed.done():
                 self._failed.set_exception(error)

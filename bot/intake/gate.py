@@ -157,7 +157,7 @@ def meant(context: MessageContext, waiting: Sequence[OpenQuestion], role: Role, 
 
 
 def quoted_id(context: MessageContext) -> str:
-    """Native id of the message that the reaction belongs to, or of the quoted bot message; empty if there is none."""
+    """Native id of the message that the reaction belongs to, or of the quoted bot message; empty if absent."""
     if context.kind is Kind.REACTION:
         return context.key.native_id
     return context.reply_to.native_id if context.reply_to is not None and context.reply_to.from_bot else ""

@@ -118,7 +118,7 @@ class LiveSettings:
         return Replacement(settings, uses, made_of, sorted(_differences(self.now, settings, "")), sorted(waiting))
 
     def put(self, replacement: Replacement, reach: Callable[[], object]) -> None:
-        """Apply the new settings. `reach` is called after the first part has applied them."""
+        """Apply the new settings. `reach` is called midway, for tests of interruptions."""
         self.now, self._made_of = replacement.settings, list(replacement.made_of)
         for number, use in enumerate(replacement.uses):
             if number == 1 or len(replacement.uses) == 1:

@@ -229,7 +229,7 @@ def request_for(wanted: WordsWanted) -> CreateMessageRequest:
 
 
 def written_of(result: object) -> Written | Unwritten:
-    """The text of the client's model; DOWN if there is none."""
+    """The text of the client's model; DOWN if it is empty."""
     if not isinstance(result, CreateMessageResult | CreateMessageResultWithTools):
         return Unwritten.DOWN
     blocks = result.content if isinstance(result.content, list) else [result.content]
@@ -249,7 +249,7 @@ class ModelOverTheStream:
         self._left = MOST_REQUESTS
 
     async def write(self, wanted: WordsWanted) -> Written | Unwritten:
-        """The text, or the reason why there is none."""
+        """The text, or why it is missing (Unwritten)."""
         if self._left <= 0:
             return Unwritten.OVER_BUDGET
         self._left -= 1
@@ -400,7 +400,7 @@ class Rounds:
         return token
 
     def take(self, token: str, whose: McpCaller, params: CallToolRequestParams) -> CallInRounds | None:
-        """The call that waits for the answer with `token`; None if there is none or it belongs to another caller."""
+        """The call that waits for the answer with `token`; None if it is unknown or belongs to another caller."""
         call = self._waiting.get(token)
         if call is None or not call.is_of(whose, params):
             return None

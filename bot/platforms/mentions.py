@@ -69,7 +69,7 @@ class Found(NamedTuple):
 
 
 def finding(names: Collection[str]) -> Callable[[str], Found | None]:
-    """A pure function that finds `names` as `@name` in a text, in any case, at word boundaries; None if there are none.
+    """A pure function that finds `names` as `@name` in a text, in any case, at word boundaries; None without a match.
     Addresses such as `me@name.org`, `@name:server` and `/@name` do not count."""
     any_name = "|".join(_whole(name) for name in sorted(names, key=len, reverse=True))
     at = re.compile(
@@ -92,7 +92,7 @@ def _whole(name: str) -> str:
 
 
 def _without_each(mention: re.Pattern[str], text: str) -> str | None:
-    """`text` without the mentions and the gaps they leave; None if there are none."""
+    """`text` without the mentions and the gaps they leave; None if nothing was found."""
     found = mention.search(text)
     if found is None:
         return None

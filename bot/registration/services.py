@@ -202,7 +202,7 @@ class WordsOfModels:
         self._clock = clock
 
     async def ask(self, context: MessageContext, call: Call, wanted: WordsWanted) -> Written | Unwritten:
-        """The text, or the reason why there is none."""
+        """The text, or why it is missing (Unwritten)."""
         if sum(len(one.content) for one in wanted.messages) > MOST_CHARS:
             return Unwritten.TOO_LONG
         seconds = min(wanted.timeout_seconds, call.deadline - self._clock.monotonic() - _LEFT_SECONDS)

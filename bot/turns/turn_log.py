@@ -1,4 +1,4 @@
-"""Log of a turn in the store, and explanations of what became of messages."""
+"""Log of a turn in the store, and explanations of message outcomes."""
 
 from __future__ import annotations
 

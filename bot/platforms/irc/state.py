@@ -106,7 +106,7 @@ class Features:
 
     @property
     def bot_mode(self) -> str:
-        """The user mode that marks a bot; empty if there is none."""
+        """The user mode that marks a bot; empty if absent."""
         mode = self._tokens.get("BOT", "")
         return mode if len(mode) == 1 and mode.isalpha() else ""
 
@@ -211,7 +211,7 @@ class State:
         return self.identity(nick, person.account if person else "")
 
     def nick_of(self, identity: str) -> str:
-        """The nick of `identity` in a common channel; empty if there is none."""
+        """The nick of `identity` in a common channel; empty if absent."""
         if identity.startswith(BY_NICK):
             person = self._people.get(identity.removeprefix(BY_NICK))
             return person.nick if person and not person.account else ""
@@ -221,7 +221,7 @@ class State:
         )
 
     def named(self, nick: str, channel: str) -> str:
-        """The identity of the member of `channel` with `nick`; empty if there is none."""
+        """The identity of the member of `channel` with `nick`; empty if absent."""
         known = self.channels.get(self.features.fold(channel))
         return self.identity_of(nick) if known and self.features.fold(nick) in known.members else ""
 

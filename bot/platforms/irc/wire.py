@@ -47,11 +47,11 @@ class Line:
 
     @property
     def last(self) -> str:
-        """The last parameter; empty if there is none."""
+        """The last parameter; empty if absent."""
         return self.params[-1] if self.params else ""
 
     def param(self, place: int) -> str:
-        """The parameter at index `place`; empty if there is none."""
+        """The parameter at index `place`; empty if absent."""
         return self.params[place] if place < len(self.params) else ""
 
 
