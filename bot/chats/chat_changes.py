@@ -52,16 +52,14 @@ class StoredOwnSettings:
         return None
 
     async def clear(self, chat: ChatRef, name: str, by: MemberRef) -> Unheeded | None:
-        """Return `name` to the value of the settings file. Returns the reason if the chat may not change it, else
-        None."""
+        """Reset `name` to the value of the settings file. Returns the reason if the chat may not change it."""
         if name not in self._chats.changeable:
             return "not_changeable"
         await self._change(chat, name, None, by, chat_settings.clear(chat.key, name))
         return None
 
     async def _change(self, chat: ChatRef, name: str, value: str | None, by: MemberRef, write: Write) -> None:
-        """Commit the change with an audit entry. Does nothing if the value is unchanged, so that a repeated run adds no
-        second entry."""
+        """Commit the change with an audit entry. An unchanged value adds none, so that a run can be repeated."""
         before = self._chats.own(chat).get(name)
         if before == value:
             return
@@ -91,8 +89,7 @@ class StoredAtHand:
         return self._chats.at_hand(chat)
 
     async def take(self, chat: ChatRef, names: Sequence[str], by: MemberRef) -> None:
-        """Activate `names` in `chat`. Does nothing for active names, so that a repeated run adds no second audit
-        entry."""
+        """Activate `names` in `chat`. Active names add no audit entry, so that a run can be repeated."""
         before = self._chats.at_hand(chat)
         fresh = [name for name in dict.fromkeys(names) if name not in before]
         now_ms = self._clock.now_ms()

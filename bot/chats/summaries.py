@@ -122,8 +122,7 @@ class Summaries:
         return rows[0]["text"] if rows else ""
 
     def consider(self, part: Part, before: int, profile: ChatProfile) -> None:
-        """Summarise in the background the history that did not fit in the turn with row `before`, if it is long
-        enough."""
+        """Summarise in the background the history before the row `before` that was not shown, if it is long enough."""
         if not self._settings.summarise_after_tokens or not self._requests.can_write:
             return
         if part in self._running or len(self._running) >= _MOST_WAITING:

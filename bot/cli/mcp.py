@@ -248,8 +248,7 @@ def run(options: argparse.Namespace, settings: Settings) -> int:
 
 
 def _add_options(parser: argparse.ArgumentParser, **default: Any) -> None:
-    """Add the options. `default` replaces all defaults for a subparser, so that values before the subcommand are
-    kept."""
+    """Add the options. `default` replaces the defaults, so that a subparser keeps values before the subcommand."""
     roles = [role.value for role in Role]
     parser.add_argument("--role", choices=roles, help="what it may do (member)", **{"default": "member", **default})
     parser.add_argument(

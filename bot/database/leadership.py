@@ -212,8 +212,7 @@ class Leading:
 
 
 async def lead_or_refuse(lead: Leadership) -> None:
-    """Become the leader, for a command that does not wait. Raises StoreInUse if another process leads, and
-    StoreError."""
+    """Become the leader, for a command that does not wait. Raises StoreError; StoreInUse if another process leads."""
     held = await lead.try_to_begin()
     if held is not None:
         raise StoreInUse(f"the database is in use by {held.holder}, which leads; stop it first")

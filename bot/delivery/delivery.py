@@ -60,8 +60,7 @@ class OutboundMessage(NamedTuple):
     turn_id: int = 0
     """The turn that sends the message; 0 for notices."""
     asked_by: str = ""
-    """On a paced network, the key of the member that the message answers. Empty: no member, and the message is never
-    dropped."""
+    """On a paced network, the key of the answered member. Empty: none, and the message is never dropped."""
 
 
 @dataclass(slots=True, eq=False)
@@ -163,8 +162,7 @@ class Delivery:
         return times[-1] if times and platform is not None and not platform.limits.bots_are_marked else None
 
     def hand_over(self, parcels: Sequence[OutboundMessage]) -> None:
-        """Send these behind the queued messages of the same chats; on a paced network, as much as the queue may
-        hold."""
+        """Queue these behind messages of the same chats; on a paced network, as much as the queue may hold."""
         for parcel in parcels:
             lane = self._lane(parcel.outgoing)
             queue = self._queues.setdefault(lane, _Queue())

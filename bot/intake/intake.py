@@ -173,8 +173,7 @@ class Arrivals:
 
     @asynccontextmanager
     async def change(self, message: MessageId) -> AsyncIterator[None]:
-        """Serialise changes of `message`; while one is in progress, the message itself is neither accepted nor
-        queued."""
+        """Serialise changes of `message`, which is neither accepted nor queued during a change."""
         await self.unchanging(message)
         done = self._changing[message] = asyncio.Event()
         try:
@@ -350,8 +349,8 @@ class Intake:
             job.attempts = row["attempts"]
             job.suspect = job.attempts > 0
             if job.context.chat not in chats and not job.suspect:
-                # The first run of a turn is not counted in the store. Turns of a chat start in order, so only this one
-                # may have started.
+                # First runs are not counted in the store. A chat's turns start in order, so only this one may have
+                # started.
                 job.attempts = 1
             chats.add(job.context.chat)
             jobs.append(job)

@@ -403,8 +403,7 @@ class McpServer:
         return None
 
     async def _guarded(self, ctx: Context, call_next: CallNext) -> HandlerResult:
-        """Middleware: replaces unexpected exceptions by an error id, and declares change notifications in the
-        handshake."""
+        """Middleware: replaces unexpected exceptions by an error id; declares change notifications in the handshake."""
         try:
             result = await call_next(ctx)
         except (MCPError, ValidationError):

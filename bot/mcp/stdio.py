@@ -67,8 +67,7 @@ class Pipe:
 
 
 async def serve(server: McpServer, pipe: Pipe) -> None:
-    """Serve until the client closes its input and has all responses, or reads no more. Cancellation ends running
-    calls."""
+    """Serve until the client closes its input and has all responses, or stops reading. Cancellation ends calls."""
     conversation = _Conversation(pipe)
     try:
         async with anyio.create_task_group() as tasks:
@@ -92,8 +91,7 @@ class _Conversation:
         self._all_answered = asyncio.Event()
 
     async def receive(self, server: McpServer) -> None:
-        """Pass on every line. At the end of the input, wait for the responses that are due, without answers from the
-        client."""
+        """Pass on every line. At the end of the input, wait for pending responses, without further input."""
         with self._receiving:
             async with self._arriving:
                 while (line := await self._lines.next()) is not None:

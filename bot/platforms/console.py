@@ -19,8 +19,7 @@ _PROMPT = "› "
 
 
 class Console:
-    """Reads lines from one stream and writes replies to another. The user of the terminal runs the daemon, and so is
-    its owner."""
+    """Reads lines from one stream and writes replies to another. The user is the operator, and so the owner."""
 
     name = "console"
     account = "main"

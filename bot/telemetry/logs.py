@@ -45,8 +45,7 @@ class _Sink:
         raise structlog.DropEvent
 
     def _keep(self, file: RotatingFile, event: Event) -> None:
-        """Write the event to the file. On an error the line is lost and counted; the count is logged with the next
-        successful write."""
+        """Write the event. Lines lost by an error are counted, and the count is logged with the next success."""
         lines = _line(event)
         if self._lost:
             lines = _line({"event": "log_lines_lost", "level": "warning", "lines": self._lost}) + lines

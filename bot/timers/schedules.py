@@ -241,8 +241,7 @@ class ScheduleEnds:
 
     async def ended(self, context: MessageContext, result: FunctionResult, turn: Turn) -> FunctionResult | None:
         """`result` as shown in the chat. A temporary failure is reported once in a row; a permanent one pauses the
-        schedule. None, to leave the result unchanged, if it is a success, has an unknown outcome, or belongs to no
-        schedule."""
+        schedule. None (unchanged) for a success, an unknown outcome, and runs without a schedule."""
         called = context.timer
         if called is None or result.ok:
             return None

@@ -72,8 +72,7 @@ class Line(NamedTuple):
 
 
 class DueQueue:
-    """Queues of ids, one per kind and chat. After an id of a chat is taken, the chat is blocked for all kinds until
-    `release`."""
+    """Queues of ids, one per kind and chat. Taking an id blocks all kinds of its chat until `release`."""
 
     def __init__(self, clock: Clock, kinds: Iterable[str]) -> None:
         self._clock = clock
@@ -219,8 +218,7 @@ class ClockGuard:
             self._doubt(quiet)
 
     def look(self) -> float:
-        """Seconds that the wall clock gained on the monotonic clock since the last look; negative if it was set
-        back."""
+        """Seconds that the wall clock gained on the monotonic clock since the last look; negative if set back."""
         wall, passed = self._clock.now().timestamp(), self._clock.monotonic()
         gone = passed - self._passed
         jump = wall - self._wall - gone
@@ -500,8 +498,7 @@ class Timers:
         self._begin()
 
     async def _release(self, chat: str) -> None:
-        """Release the chat after its messages are sent; otherwise replies in the chat would wait behind all due
-        timers."""
+        """Release the chat after its messages are sent; otherwise replies would wait behind all due timers."""
         await self._delivery.delivered(ChatRef.parse(chat))
         self._speaking.pop(chat, None)
         self._queue.release(chat, self._pause(chat))

@@ -221,8 +221,8 @@ class Closing:
         """Called for each turn that was given up."""
 
     async def close(self, job: Job, turn: Turn, log: StoreTurnLog, outcome: TurnOutcome) -> None:
-        """Commit `outcome` as the end of `turn`, and hand its messages to the delivery. Raises StoreError if the commit
-        fails."""
+        """Commit `outcome` as the end of `turn`, and hand its messages to the delivery. Raises StoreError on
+        failure."""
         now_ms = self._clock.now_ms()
         writes = log.rest()
         due = _due(job, now_ms) if outcome.reason is not ReasonCode.STOPPED else None
@@ -359,8 +359,7 @@ def _end(job: Job, outcome: TurnOutcome, now_ms: int) -> Write:
 
 
 def _due(job: Job, now_ms: int) -> Due | None:
-    """When the message of a timer was due, given that it is sent at `now_ms`; the run time of its function does not
-    count as delay. None without a timer."""
+    """Due time of a timer's message sent at `now_ms`, not counting run time as delay; None without a timer."""
     timer = job.context.timer
     if timer is None:
         return None

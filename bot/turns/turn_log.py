@@ -235,8 +235,7 @@ class StoredExplanations:
         return [_explained(row) for row in await self._last(chat, before_native_id, count)]
 
     async def back(self, chat: ChatRef, before_native_id: str, number: int) -> Explanation | None:
-        """The outcome of the message `number` back, not counting the message that asks; 1 is the last. None if the chat
-        has fewer messages."""
+        """The outcome of the message `number` before the asking one (1 is the last), or None."""
         rows = await self._last(chat, before_native_id, number)
         return _explained(rows[-1]) if len(rows) == number else None
 

@@ -252,8 +252,7 @@ def _places(faults: Sequence[Diagnostic]) -> str:
 
 
 def _in_words(state: ModelState) -> str:
-    """Status of a model for operators. A failing model does not make the daemon unready, since commands work without
-    it."""
+    """Status of a model for operators. Failures do not make the daemon unready: commands work without models."""
     if state.trouble is None:
         return "ok"
     words = _TROUBLES.get(state.trouble, f"left alone after failures ({state.trouble.value})")

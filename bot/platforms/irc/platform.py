@@ -130,8 +130,7 @@ _NICKS_KEPT = 2000
 
 
 class Sending:
-    """Sends messages. Outlives connections: it keeps the progress of interrupted messages and the nicks of private
-    chats."""
+    """Sends messages. Outlives connections: keeps the progress of interrupted messages and nicks of private chats."""
 
     def __init__(self, inbound: Inbound, channels: WantedChannels) -> None:
         self._inbound = inbound
@@ -169,16 +168,14 @@ class Sending:
         return self._channels.problem(channel, session.state) != ""
 
     def waits_for_people_until(self, session: Session, chat: str) -> float:
-        """Time until which messages to `chat` wait for other members, on the monotonic clock; in the past if they need
-        not."""
+        """Monotonic time until which messages to `chat` wait for other members; in the past if they need not."""
         channel = channel_of(session, chat)
         if not channel or not session.is_in(channel):
             return float("-inf")
         return self._channels.waits_for_people_until(channel, session.state)
 
     async def nick(self, session: Session, identity: str) -> str:
-        """The current nick of `identity`; empty if they are offline. Raises TimeoutError if the server does not
-        answer."""
+        """The current nick of `identity`; empty if offline. Raises TimeoutError if the server does not answer."""
         nick = session.state.nick_of(identity)
         if nick:
             return nick

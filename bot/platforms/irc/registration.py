@@ -38,8 +38,7 @@ class Sasl:
 
     @property
     def is_over(self) -> bool:
-        """Whether the client side is complete; with SCRAM, whether the server has also proved that it knows the
-        password."""
+        """Whether the client side is complete; with SCRAM, also the server's proof that it knows the password."""
         return self._scram is None or self._scram.is_server_proved
 
     def answer(self, piece: str) -> list[bytes]:

@@ -365,8 +365,7 @@ class Session:
 KEPT_SECONDS = 7 * 86_400.0
 """How long messages for an account are kept, in seconds from their time."""
 NICK_KEPT_SECONDS = 3600.0
-"""The same for a bare nick: a user who lost the connection is back by then, and later the nick may belong to another
-user."""
+"""The same for a bare nick: a disconnected user is back by then; later the nick may be another user's."""
 _ASK_AGAIN_SECONDS = 600.0
 """Interval of checks: a user without a common channel comes back unnoticed."""
 _HERE_SECONDS = 60.0
