@@ -171,7 +171,7 @@ def invoke_figures(effort: Effort) -> list[Figure]:
     load = Load(count=effort.count(3_000), functions=100)
     samples = rounds({"floor": ("commands.floor", load), "invoke": ("commands.invoke", load)}, effort)
     what = "a command found, parsed and run through every check, two filters and the call log, no storage"
-    return [Figure("command_invoke", what, "us", median(samples["invoke"]), 12.0, median(samples["floor"]))]
+    return [Figure("command_invoke", what, "us", median(samples["invoke"]), 18.0, median(samples["floor"]))]
 
 
 def turn_figures(effort: Effort) -> list[Figure]:
@@ -179,7 +179,7 @@ def turn_figures(effort: Effort) -> list[Figure]:
     alone = Load(count=effort.count(1500), functions=100)
     busy = replace(alone, count=effort.count(10_000), chats=50)
     drivers = {"read": "commands.turn", "once": "commands.turn_once"}
-    loads = {"one at a time": (alone, 750.0), "50 chats at once": (busy, 150.0)}
+    loads = {"one at a time": (alone, 750.0), "50 chats at once": (busy, 200.0)}
     measured = {
         f"{effect}, {how}": (driver, load) for effect, driver in drivers.items() for how, (load, _) in loads.items()
     }

@@ -1,7 +1,7 @@
 """`rollcall …` and `python -m bot …`."""
 
-# Built into Python, or imported by it before this file. All others, `__future__` among them, are imported after the
-# working folder has left the path.
+# Built into Python, or imported by it before this file. Everything else, even `__future__`, is imported after the
+# working folder has been removed from the path.
 import gc
 import os
 import sys
@@ -20,8 +20,8 @@ def _leave_working_folder() -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command (default: the one of this process); the exit status. What importing makes stays until the end: to
-    look through it for garbage again and again, as it grows and ever after, would take a sixth of a start."""
+    """Run one command (default: the arguments of this process); returns the exit status. Imported objects live until
+    the end, so garbage collection is off during imports, where it would take a sixth of the start time."""
     if arguments is None:
         _leave_working_folder()
     is_first = "bot.cli.commands" not in sys.modules

@@ -1,4 +1,4 @@
-"""The daemon at run time: start, recover, run until told to stop, drain."""
+"""The daemon at run time: start, recover, run, drain."""
 
 from __future__ import annotations
 
@@ -48,25 +48,25 @@ _BACKUPS_SECONDS = 3600.0
 _FIRST_BACKUP_SECONDS = 600.0
 _QUESTIONS_SECONDS = 30.0
 _CHANGES_SECONDS = 0.5
-"""What another process has changed counts within a second; a look is one small read."""
+"""Changes by other processes take effect within a second; each check is one small read."""
 _SCHEDULES_SECONDS = 5.0
 _STORE_SECONDS = 5.0
 _TIMERS_SECONDS = 1.0
 
 
 class Closable(Protocol):
-    """A service that holds something open."""
+    """A service that holds resources."""
 
     async def close(self) -> None:
-        """Free it."""
+        """Release them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Daemon:
-    """All parts of one bot, built by `wiring`."""
+    """All parts of the daemon, built by `wiring`."""
 
     live: LiveSettings
-    """The settings in force."""
+    """The current settings."""
     reload: Reload
     names: UnknownNames
     news: OperatorNews
@@ -77,7 +77,7 @@ class Daemon:
     functions: FunctionSources
     invoker: Invoker
     router: FunctionCallRouter
-    """As it was at the start."""
+    """The router at the start."""
     direct_calls: DirectCalls
     model: ChatModel
     model_states: Callable[[], Sequence[ModelState]]
@@ -103,8 +103,8 @@ class Daemon:
     services: Sequence[Closable]
 
     async def start(self) -> None:
-        """Read what was kept, and take up what an earlier process left unfinished. Raises DefinitionError for
-        functions that are given in code and cannot be used."""
+        """Load the stored state and resume what an earlier process left unfinished. Raises DefinitionError for
+        functions given in code that cannot be used."""
         newest = [row["id"] for row in await self.store.read(newest_ids()) if row["id"] is not None]
         self.ids.go_on_after(max(newest, default=0))
         await self.functions.start()
@@ -123,8 +123,8 @@ class Daemon:
             _log.info("recovered", unfinished_turns=unfinished, unsent_messages=unsent)
 
     async def run(self) -> None:
-        """Receive and answer until cancelled, or until every platform has come to its end, as a terminal does, and all
-        that it said is answered. Raises what ends a platform or a turn although nothing may."""
+        """Receive and answer until cancelled, or until every platform has ended (as a terminal does) and every message
+        is answered. Raises the exception that ended a platform or broke a turn's error handling."""
         for bot in self.chats.bots:
             self.router.prepare(self.registry.of(bot))
         async with asyncio.TaskGroup() as tasks:
@@ -139,8 +139,8 @@ class Daemon:
                 failed.cancel()
 
     async def stop(self, *, at_once: bool = False) -> None:
-        """Finish what runs, within twenty seconds; the rest is taken up at the next start. `at_once`: nothing can be
-        kept any more, so nothing that runs is waited for."""
+        """Wait up to 20 seconds for running turns and close everything; the rest resumes at the next start. `at_once`:
+        wait for nothing, since the store is broken."""
         await self.timers.close()
         await self.engine.drain(0.0 if at_once else DRAIN_SECONDS)
         await self.names.close()
@@ -159,7 +159,7 @@ class Daemon:
         await self.store.close()
 
     def ticker(self) -> Ticker:
-        """What the daemon does now and then."""
+        """The periodic tasks of the daemon."""
         ticker = Ticker()
         ticker.every(_FORGET_SECONDS, "delete old rows", self.housekeeping.forget, first_seconds=_FIRST_FORGET_SECONDS)
         ticker.every(_BACKUPS_SECONDS, "back up", self.backups.keep_up, first_seconds=_FIRST_BACKUP_SECONDS)
@@ -174,8 +174,8 @@ class Daemon:
         return ticker
 
     async def settle(self) -> None:
-        """Return when every accepted message is answered and every answer sent, of what is due too as far as its pace
-        allows it now."""
+        """Return when every accepted message is answered and every reply sent. Timers that wait for the pace of their
+        chat are not included."""
         await self.timers.idle()
         await self.engine.idle()
         await self.delivery.idle()

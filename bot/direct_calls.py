@@ -1,4 +1,4 @@
-"""Runs of a function outside a chat's queue: from the command line or another program."""
+"""Function calls outside of a chat's queue: from the command line or another program."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from services.store.port import Store, StoreError, Write
 from services.timers.timetable import Timetable
 
 _MOST_TRIES = 3
-"""So often the same thing is asked of somebody whose answers are none."""
+"""How often a question is repeated after answers that do not fit."""
 _LONGEST_ANSWER = 32_768
 
 _log = structlog.get_logger("direct_calls")
@@ -52,7 +52,7 @@ _log = structlog.get_logger("direct_calls")
 
 @dataclass(slots=True)
 class RunningCall:
-    """One call while it runs."""
+    """One call in progress."""
 
     context: MessageContext
     turn: Turn
@@ -63,14 +63,14 @@ class RunningCall:
     unsent: list[Message] = field(default_factory=list)
     said_elsewhere: int = 0
     is_handed_over: bool = False
-    """Whoever called is gone, and what they began is being ended by somebody else."""
+    """The caller is gone, and another task ends the run."""
 
 
 BeforeAsking = Callable[[RunningCall, FunctionResult], Awaitable[None]]
 
 
 class CallerQuestions:
-    """Puts questions to callers and goes on with their answers."""
+    """Asks callers the questions of a run and resumes it with their answers."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class CallerQuestions:
         clock: Clock,
         wait_seconds: Callable[[Question], float],
     ) -> None:
-        """`wait_seconds`: how long a question waits."""
+        """`wait_seconds` returns how long a question waits for its answer."""
         self._answering = answering
         self._registry = registry
         self._store = store
@@ -91,14 +91,14 @@ class CallerQuestions:
         self._ending: set[asyncio.Task[None]] = set()
 
     async def settled(self) -> None:
-        """Return when the runs have come to their end whose callers went away before they had answered."""
+        """Wait for the runs whose callers disconnected before they answered."""
         while self._ending:
             await asyncio.wait(self._ending)
 
     async def with_answers(
         self, running: RunningCall, result: FunctionResult, person: Person, before_asking: BeforeAsking
     ) -> FunctionResult:
-        """`result`, and where it asks what whoever called may answer, what came of that in the end. `before_asking` is
+        """The final result of the run, after all questions in `result` that the caller may answer. `before_asking` is
         called with each result that asks."""
         turn, path = running.turn, running.path
         filled: frozenset[str] = frozenset()
@@ -118,12 +118,12 @@ class CallerQuestions:
         question = result.question
         if question is None or question.saved_run is None:
             return result
-        # It needs the approval of another member, or asks too often.
+        # The question needs another member's approval, or there were too many questions.
         ended = await self._answering.end(running.context, turn, question, path)
         return result if isinstance(question, ApprovalQuestion) and ended.error is None else ended
 
     async def _reply(self, running: RunningCall, asked: Asked, person: Person) -> Reply:
-        """What whoever called says, as far as it is an answer. The call has so much longer as they took."""
+        """The caller's answer, after up to three attempts. The call's deadline is extended by the time that it took."""
         turn, question = running.turn, asked.question
         began = self._clock.monotonic()
         by = began + self._wait_seconds(question)
@@ -149,7 +149,7 @@ class CallerQuestions:
         return Reply("expired")
 
     async def _end(self, running: RunningCall, question: Question) -> None:
-        """Let the run come to its end that waited for an answer of somebody who is gone."""
+        """End the run whose caller disconnected, as if the question had expired."""
         try:
             await self._answering.end(running.context, running.turn, question, running.path)
             await self._store.commit(running.log.rest())
@@ -160,15 +160,15 @@ class CallerQuestions:
 
 
 _WITHOUT_PEOPLE = frozenset({"cli", "mcp"})
-"""The platforms whose chats no network has: nobody reads there what is said later."""
+"""Platforms whose chats exist on no network, so that later messages reach nobody."""
 
 Status = Callable[[str], Awaitable[None]]
-"""Told what is going on while a run takes long."""
+"""Shows a progress text while a run takes long."""
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who calls, from where, and by which way."""
+    """The caller of a function: member, role, chat and path."""
 
     member: MemberRef
     name: str
@@ -179,15 +179,15 @@ class Caller:
 
 
 class Called(NamedTuple):
-    """What came of a call."""
+    """Result of a call."""
 
     result: FunctionResult
     here: tuple[Message, ...] = ()
-    """What is said to the caller: in this chat, or to them alone."""
+    """Messages for the caller, in this chat or private."""
     unsent: tuple[Message, ...] = ()
-    """What was to go to others and cannot be sent from here."""
+    """Messages for other members or chats that cannot be sent from here."""
     unheard: bool = False
-    """It set something for later in a chat where nobody will hear it."""
+    """The call scheduled something in a chat where nobody will receive it."""
 
 
 async def _nothing_is_shown(text: str) -> None:
@@ -195,7 +195,7 @@ async def _nothing_is_shown(text: str) -> None:
 
 
 class DirectCalls:
-    """Runs functions for callers that are in no chat's queue."""
+    """Runs functions for callers outside of a chat's queue."""
 
     def __init__(
         self,
@@ -214,8 +214,8 @@ class DirectCalls:
         epoch: int,
         faults: FaultPoints,
     ) -> None:
-        """`timeout_seconds`: the longest that one call may take, with all that runs within it, but without the time in
-        which it waits for answers: `wait_seconds` says how long for each."""
+        """`timeout_seconds`: limit for one call with all its nested runs, not counting the wait for answers, which
+        `wait_seconds` limits for each question."""
         self.chats = chats
         self._registry = registry
         self._invoker = invoker
@@ -230,7 +230,7 @@ class DirectCalls:
         self._faults = faults
 
     def functions(self, chat: ChatRef) -> BotFunctions:
-        """The functions of the bot that has `chat`."""
+        """The functions of the bot that serves `chat`."""
         return self._registry.of(self.chats.of(chat).settings.bot)
 
     def functions_of(self, bot: str) -> BotFunctions:
@@ -238,7 +238,7 @@ class DirectCalls:
         return self._registry.of(bot)
 
     def callable_by(self, caller: Caller) -> Sequence[FunctionSpec]:
-        """What `caller` may call now, in registration order."""
+        """The functions that `caller` may call now, in registration order."""
         context = self._context(caller)
         return callable_here(context, self._turn(context, 0), caller.path)
 
@@ -253,9 +253,9 @@ class DirectCalls:
         person: Person | None = None,
         model: CallersModel | None = None,
     ) -> Called:
-        """Run the function `name`; `person` is asked what it asks, and `model` for words. Cancelled, what had ended is
-        on record, an effect that was under way stays unknown, and a run that waits for an answer ends as one that
-        nobody answered. Raises StoreError."""
+        """Run the function `name`. `person` answers its questions, and `model` is the caller's language model. On
+        cancellation, ended runs are recorded, a running effect stays unknown, and a run that waits for an answer ends
+        as expired. Raises StoreError."""
         context, turn_id = self._context(caller), self._ids.next()
         log = StoreTurnLog(self._store, context, turn_id, self._clock, self._faults)
         turn = self._turn(context, turn_id, log=log, status=status, can_ask=person is not None, callers_model=model)
@@ -279,16 +279,16 @@ class DirectCalls:
             if not running.is_handed_over:
                 log.unbind()
         writes, parcels = self._sorted(running, result.messages)
-        # The run is over: that nobody waits any more does not undo what belongs to it.
+        # The run is over: a cancelled caller must not undo its messages and writes.
         await asyncio.shield(self._keep([*log.rest(), *writes], parcels))
         return Called(result, tuple(running.here), tuple(running.unsent), await self._is_unheard(name, context, turn))
 
     async def settled(self) -> None:
-        """Return when the runs have come to their end whose callers went away before they had answered."""
+        """Wait for the runs whose callers disconnected before they answered."""
         await self._questions.settled()
 
     async def _before_asking(self, running: RunningCall, result: FunctionResult) -> None:
-        """While somebody thinks, nothing is held back that others are told or that has to be remembered."""
+        """Commit the writes and send the messages for others before the caller is asked, which may take long."""
         said = result.messages if isinstance(result.question, InputQuestion) else ()
         writes, parcels = self._sorted(running, said)
         await running.log.settle()
@@ -320,8 +320,8 @@ class DirectCalls:
         self._delivery.hand_over(parcels)
 
     def _sorted(self, running: RunningCall, messages: Sequence[Message]) -> tuple[list[Write], list[OutboundMessage]]:
-        """The writes and parcels of those of `messages` that are for others. What is for the caller, and what nobody
-        can be given here, `running` keeps."""
+        """The writes and outbound messages for those of `messages` that go to others. Messages for the caller, and
+        those that cannot be sent, are added to `running`."""
         writes: list[Write] = []
         parcels: list[OutboundMessage] = []
         context, turn = running.context, running.turn
@@ -352,7 +352,7 @@ class DirectCalls:
         return writes, parcels
 
     async def _is_unheard(self, name: str, context: MessageContext, turn: Turn) -> bool:
-        """Whether the call set a reminder, or something else for later, that will reach nobody."""
+        """Whether the call scheduled something, such as a reminder, that will reach nobody."""
         if context.chat.platform not in _WITHOUT_PEOPLE or not turn.memory.effects:
             return False
         spec = turn.input.functions.find(name)
@@ -365,14 +365,14 @@ class DirectCalls:
 
 
 def stopped(spec: FunctionSpec, texts: Phrases) -> FunctionResult:
-    """What is told of a run that was cut short to somebody who still waits for it."""
+    """The result of a cancelled run, for a caller who still waits for it."""
     if spec.execution.effect is Effect.ONCE:
         return unknown(spec, texts)
     return FunctionResult.fail(ErrorCode.CANCELLED, texts.say("stop.stopped"))
 
 
 def _told_apart(messages: Sequence[Message], context: MessageContext) -> tuple[list[Message], list[Message]]:
-    """What is for the caller, and what is for others; what says nothing is left out."""
+    """The messages for the caller and those for others, without empty ones for others."""
     here: list[Message] = []
     elsewhere: list[Message] = []
     for message in messages:

@@ -48,7 +48,7 @@ _log = structlog.get_logger("housekeeping")
 
 
 class Expiry:
-    """Ends what waited for an answer in vain."""
+    """Ends runs whose questions were not answered."""
 
     def __init__(self, intake: Intake, questions: OpenQuestions, clock: Clock) -> None:
         self._intake = intake
@@ -56,13 +56,13 @@ class Expiry:
         self._clock = clock
 
     async def end(self, left: Sequence[OpenQuestion]) -> None:
-        """Tell the functions that asked these questions, each in its chat when its turn comes. The question is over in
-        the unit that keeps the turn, so neither gets lost; what cannot be kept now is tried again the next time."""
+        """Resume the runs that asked these questions with an expiry, each in its chat's queue. Question and turn change
+        in one unit, so neither is lost; after a failure the question is kept for the next call."""
         for question in left:
             try:
                 is_over = await self._fire(question)
             except Conflict:
-                # It was answered, or another process was faster.
+                # The question was answered, or another process was faster.
                 _log.info("question_was_over", question=question.id)
             except StoreError as problem:
                 _log.error("expiry_waits_for_the_store", question=question.id, problem=str(problem))
@@ -84,7 +84,7 @@ class Expiry:
         return decision.reason is not ReasonCode.QUEUE_FULL
 
     def _context(self, asker: MessageContext, id_: int) -> MessageContext:
-        """The event that stands for it: the asker's, who says nothing."""
+        """The event of the expiry: sender and chat of the request, without text."""
         return MessageContext(
             key=MessageKey(asker.chat, f"question-{id_}", Kind.EXPIRY),
             kind=Kind.EXPIRY,
@@ -101,7 +101,7 @@ class Expiry:
 
 _OF_CHATS = ("chat_settings", "activations", "chat_notes")
 _DAY_MS = 24 * 3600 * 1000
-# Platforms deliver again for up to three days; a message must be known for as long.
+# Platforms redeliver for up to three days, and duplicates must be recognised that long.
 _LEAST_DAYS = 3
 _BATCHES_TO_CHECKPOINT = 4
 _STEP_SECONDS = 3600.0
@@ -109,7 +109,7 @@ _DOUBT_SECONDS = 24 * 3600.0
 
 
 class Housekeeping:
-    """Each method is one errand, called by the scheduler."""
+    """Periodic tasks; each method is one task, called by the scheduler."""
 
     def __init__(
         self,
@@ -123,8 +123,8 @@ class Housekeeping:
         others: Mapping[str, Callable[[], Awaitable[None]]],
         database: Path | None,
     ) -> None:
-        """`others`: what reads again what else another process may have changed, by the names of their counters.
-        `database`: the SQLite file; None where the database is on a server."""
+        """`others`: by counter name, loads state that another process may have changed. `database`: the SQLite file;
+        None if the database is on a server."""
         self._store = store
         self._database = database
         self._notices = notices
@@ -139,9 +139,9 @@ class Housekeeping:
         self._trusted_from = clock.monotonic()
 
     async def forget(self) -> None:
-        """Delete what ended longer ago than the settings keep it, in batches, so that no other unit waits for more
-        than one of them. Nothing is deleted within a day after the wall clock was set by more than an hour: a clock
-        that is wrong would make everything look old."""
+        """Delete rows older than the retention period, in batches, so that other units wait for one batch at most.
+        Nothing is deleted within a day after the wall clock was set by more than an hour: with a wrong clock everything
+        could look old."""
         if not self._clock_is_trusted():
             return
         before_id, before_ms = await self._first_kept_id(), self._clock.now_ms() - self._days * _DAY_MS
@@ -159,7 +159,7 @@ class Housekeeping:
             audit.forget(before_id, before_ms),
             occurrences.forget(before_id, before_ms),
             *timers.forget(before_ms),
-            # Last: it tells which ids are old enough, also to the next run when this one does not come to its end.
+            # Last, because it determines which ids are old enough, also for the next run if this one is interrupted.
             inbox.forget(before_id, before_ms),
         ):
             await self._repeat(batch)
@@ -175,8 +175,8 @@ class Housekeeping:
         return self._clock.now().timestamp() - self._clock.monotonic()
 
     async def _repeat(self, batch: Write) -> None:
-        """Commit `batch` until it is not full. In between the writer is left to others for as long as a batch takes,
-        and the write-ahead log is copied in another thread: a commit that has to do that is a slow one."""
+        """Commit `batch` until it is not full. Pause between batches for as long as a batch takes, and checkpoint the
+        write-ahead log in another thread, because a commit that has to do it is slow."""
         count, rows = 0, BATCH_ROWS
         while rows == BATCH_ROWS:
             began = self._clock.monotonic()
@@ -187,12 +187,12 @@ class Housekeeping:
                 await asyncio.to_thread(checkpoint, self._database)
 
     def _first_kept_day(self) -> str:
-        """A day more than is kept, since days begin elsewhere earlier."""
+        """First day to keep, with one more day as a margin for time zones."""
         return (self._clock.now() - timedelta(days=self._days + 1)).date().isoformat()
 
     async def _first_kept_id(self) -> int:
-        """The id before which rows are old enough. Ids tell their age, unless the clock was ahead once: those taken
-        since are ahead too, because ids rise, and then the inbox tells the age. Nearly always none are ahead."""
+        """The id before which rows are old enough. Ids contain their time. If the clock was ahead once, later ids are
+        ahead too, because ids only rise; then the age comes from the inbox."""
         now_ms = self._clock.now_ms()
         before_ms = now_ms - self._days * _DAY_MS
         ahead = await self._store.read(inbox.newest_received(first_id_at(now_ms + _DAY_MS), before_ms))
@@ -200,8 +200,7 @@ class Housekeeping:
         return first_id_at(before_ms) if newest is None else newest + 1
 
     async def expire_questions(self) -> None:
-        """Close questions that have waited too long, tell the functions among those who asked, and say of what needed
-        a yes that nobody gave one."""
+        """Close expired questions, resume the runs that asked them, and send notices on approvals that nobody gave."""
         writes, approvals = self._questions.expire()
         if writes:
             notices = [await self._not_allowed(one, others_wait=len(approvals) > 1) for one in approvals]
@@ -212,7 +211,7 @@ class Housekeeping:
             await self._expiry.end(left)
 
     async def _not_allowed(self, question: OpenQuestion, *, others_wait: bool) -> tuple[Write, OutboundMessage]:
-        """What the chat hears of it, which closes the message that asked."""
+        """The notice that an approval was not given in time; it disables the choices of the question."""
         terms = question.terms
         if terms is None:
             raise ValueError("only a question for a yes has been waited for by a chat")
@@ -224,7 +223,7 @@ class Housekeeping:
         return self._notices.notice(asker.chat, text, asker.sender.ref if asker.private else None, closes=closes)
 
     async def notice_changes(self) -> None:
-        """Read again what another process has changed."""
+        """Reload what another process has changed."""
         counters = {row["name"]: row["count"] for row in await self._store.read(changes.counters())}
         if any(counters.get(name) != self._counters.get(name) for name in _OF_CHATS):
             await self._chats.load(self._store)
@@ -243,7 +242,7 @@ class Backups:
     """Makes a backup when the newest one is older than `store.backup_every_hours`."""
 
     def __init__(self, settings: Settings, clock: Clock, changed: Callable[[], None]) -> None:
-        """`changed` is called when a backup failed, or was made after one that failed."""
+        """`changed` is called after a failed backup, and after the first successful one that follows."""
         self._path, self._folder = database_of(settings), backups_of(settings)
         self._every_seconds = 0 if settings.store.is_on_a_server else settings.store.backup_every_hours * 3600
         self._keep = settings.store.backups_kept
@@ -254,17 +253,17 @@ class Backups:
 
     @property
     def are_scheduled(self) -> bool:
-        """Whether the settings want any."""
+        """Whether the settings schedule backups."""
         return self._every_seconds > 0
 
     @property
     def faults(self) -> Sequence[Diagnostic]:
-        """Why the last backup could not be made; empty when it was."""
+        """Why the last backup failed; empty if it succeeded."""
         return [Diagnostic(str(self._folder), 0, 0, "store.backup_failed", self._problem)] if self._problem else []
 
     @property
     def state(self) -> str:
-        """`ok`, or what an operator has to know, without paths."""
+        """`ok`, or a status for operators, without paths."""
         if self._problem:
             return "failed; the log says why"
         age = self.age_seconds()
@@ -273,13 +272,13 @@ class Backups:
         return "ok" if age < 2 * self._every_seconds else "overdue"
 
     def age_seconds(self) -> float:
-        """The time since the newest backup was begun; infinite where there is none."""
+        """Seconds since the newest backup was started; infinite without a backup."""
         times = [taken_at(one) for one in backups_in(self._path, self._folder)[:1]]
         return min((self._clock.now().timestamp() - at.timestamp() for at in times if at), default=float("inf"))
 
     async def keep_up(self) -> None:
-        """Make a backup if one is due. A failure is logged, and tried again at the next call."""
-        # A backup from the future was named by a clock that was wrong.
+        """Make a backup if one is due. A failure is logged and retried at the next call."""
+        # A backup with a future time was made with a wrong clock, so it does not count.
         if not self.are_scheduled or 0 <= self.age_seconds() < self._every_seconds:
             return
         had_failed = bool(self._problem)

@@ -20,33 +20,33 @@ from services.web.http import WebClient
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What may be given from outside instead of being built from the settings: time, chance, the model, the way
-    to the web, further functions, faults. Tests and the test kit use it; the daemon uses the defaults."""
+    """Overrides of parts that are otherwise built from the settings, such as clock, random numbers, model and web
+    client. Used by tests and commands; the daemon uses the defaults."""
 
     clock: Clock = field(default_factory=SystemClock)
     rng: Random = field(default_factory=SystemRandom)
     model: ChatModel | None = None
     shadow: ChatModel | None = None
-    """Instead of the one that the settings name; where `model` is given, those name none."""
+    """Replaces the shadow model of the settings, which is not used if `model` is set."""
     web: WebClient | None = None
     sources: Callable[[Mapping[type, object]], Sequence[FunctionSource]] | None = None
-    """Further sources, given the services that they may bind."""
+    """Returns additional sources; called with the services that they may bind."""
     changes: Changes = field(default_factory=Unwatched)
-    """Who tells sources that files have changed."""
+    """Notifies sources of changed files."""
     asks_servers: bool = True
-    """Whether servers of tools of which nothing is known are asked for them; else only those whose tools are called."""
+    """Whether MCP servers without known tools are queried at the start; else only when one of their tools is called."""
     logs_faults: bool = True
-    """Whether the log says which functions cannot be used; commands say it themselves."""
+    """Whether unusable functions are logged; commands print them instead."""
     filters: Sequence[CallFilter] = ()
-    """Around every run, the first one outermost."""
+    """Filters around every run, the first one outermost."""
     named_filters: Mapping[str, CallFilter] = field(default_factory=dict)
-    """Around the functions that name them."""
+    """Filters around the functions that name them."""
     read_settings: Callable[[], Settings] | None = None
-    """The settings as they are in their file now; raises SettingsInvalid. None: they stay as they are."""
+    """Reads the settings from their file; raises SettingsInvalid. None: settings are never reloaded."""
     settings_file: Path | None = None
-    """Where they stand; for the places of what is wrong with them."""
+    """Path of the settings file, for diagnostics."""
     faults: FaultPoints = field(default_factory=FaultPoints)
     deadlines: Deadlines | None = None
     lead: Lead = field(default_factory=Alone)
-    """Whether this process may send, where others could lead on the same database."""
+    """Whether this process may send, if several share the database."""
     on_broken: Callable[[StoreBroken], None] | None = None

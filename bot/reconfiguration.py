@@ -1,4 +1,4 @@
-"""Which part of the daemon takes which settings while it runs."""
+"""Registration of the parts of the daemon that apply new settings at run time."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ from services.sandbox.workspace import Workspaces
 from services.timers.schedules import Schedules
 
 BuildRouter = Callable[[Settings, Filters], FunctionCallRouter]
-"""The way of a turn through these filters, by these settings."""
+"""Builds the router from settings and filters."""
 
 
 def chats_live(live: LiveSettings, chats: Chats) -> None:
-    """What holds in chats, and who may do what there."""
+    """Chats, bots, roles and permissions."""
     sections = ("language", "timezone", "rollout", "bots", "functions", "chats", "members", "schedules")
 
     def hears_of(settings: Settings) -> object:
-        # A program of mcp.serve says which bot its chat has.
+        # The entries of mcp.serve determine the bots of their chats.
         return [getattr(settings, name) for name in sections], settings.router.enabled, settings.mcp.serve.clients
 
     live.take(*sections, "router.enabled", prepare=lambda fresh: partial(chats.use, fresh), hears_of=hears_of)
 
 
 def consent_live(live: LiveSettings, approvals: Approvals, questions: OpenQuestions) -> None:
-    """Whose yes a run needs, and how long questions wait."""
+    """Required approvals, and expiry of questions."""
 
     def prepare(fresh: Settings) -> Use:
         def use() -> None:
@@ -59,7 +59,7 @@ def consent_live(live: LiveSettings, approvals: Approvals, questions: OpenQuesti
 
 
 def budgets_live(live: LiveSettings, requests: RequestBudgets, units: FunctionBudgets) -> None:
-    """What may be used in a day."""
+    """Daily budgets."""
 
     def prepare(fresh: Settings) -> Use:
         def use() -> None:
@@ -72,7 +72,7 @@ def budgets_live(live: LiveSettings, requests: RequestBudgets, units: FunctionBu
 
 
 def processes_live(live: LiveSettings, services: Mapping[type, object]) -> None:
-    """What functions may do on this machine."""
+    """Sandbox, shell and workspaces."""
     sandbox, shell = cast(Sandbox, services[Sandbox]), cast(Shell, services[Shell])
     workspaces = cast(Workspaces, services[Workspaces])
 
@@ -88,7 +88,7 @@ def processes_live(live: LiveSettings, services: Mapping[type, object]) -> None:
 
 
 def limits_live(live: LiveSettings, engine: EmbeddedEngine, intake: Intake, schedules: Schedules) -> None:
-    """How much is taken on at once."""
+    """Queue and schedule limits."""
 
     def prepare(fresh: Settings) -> Use:
         def use() -> None:
@@ -110,8 +110,7 @@ def turns_live(
     turns: Turns,
     summaries: Summaries,
 ) -> None:
-    """How a message finds its function, and the filters on its way. Those around runs hold in turns that run already;
-    else a turn goes on as it began."""
+    """Router, filters and summaries. Filters around runs apply to running turns too; everything else to new turns."""
 
     def prepare(fresh: Settings) -> Use:
         filters = filters_of(fresh)
@@ -133,14 +132,14 @@ def turns_live(
         prepare=prepare,
         files=lambda settings: files_of(settings.filters),
     )
-    # The second model is asked behind turns that have ended, by limits of its own.
+    # The shadow model runs after turns have ended, with limits that are fixed at the start.
     live.leave("router.shadow")
 
 
 def models_live(
     live: LiveSettings, current: CurrentModel, model_of: Callable[[Settings], ChatModel], outages: Outages
 ) -> None:
-    """Which models are asked."""
+    """Chat models and failover."""
 
     def prepare(fresh: Settings) -> Use:
         model = model_of(fresh)
@@ -157,5 +156,5 @@ def models_live(
 def sources_live(
     live: LiveSettings, functions: FunctionSources, wanted: Callable[[Settings], list[WantedSource]]
 ) -> None:
-    """Where functions come from."""
+    """Function sources."""
     live.take(*SECTIONS, prepare=lambda fresh: partial(functions.use, wanted(fresh)), hears_of=made_of)

@@ -1,6 +1,6 @@
-"""The test kit for authors of functions: a real daemon in memory's speed, with time that stands still and a model that
-says what the test wrote.
+"""Test kit for authors of functions: a real daemon without waiting, with a virtual clock and a scripted model.
 
+Example:
     async with a_group(functions=[weather]) as group:
         group.model.says(call("weather", city="Oslo"), "Cold.")
         assert await group.say("Ann", "@Rollcall how is Oslo?") == ["Cold."]
@@ -58,7 +58,7 @@ def call(name: str, /, **arguments: Any) -> ToolCall:
 
 
 class ScriptedModel:
-    """A ChatModel that says what it was told to say, in order, and remembers what it was asked."""
+    """ChatModel with scripted answers, which records its requests."""
 
     name = "scripted"
 
@@ -100,7 +100,7 @@ class ScriptedModel:
 
 
 class TestPlatform:
-    """A chat network in memory that records what the bot sends."""
+    """A chat network in memory that records the messages that the bot sends."""
 
     __test__ = False
     name = PLATFORM
@@ -113,7 +113,7 @@ class TestPlatform:
         self.sent: list[Outgoing] = []
         self.statuses: list[tuple[ChatRef, str]] = []
         self.roles: dict[MemberRef, Role] = {}
-        """What it says when it is asked: the role that a member first spoke with, unless the test put another here."""
+        """Current roles by member: the role of the member's first message, unless the test sets another."""
         self.failures: list[Exception] = []
         """Raised by the next sends, one each."""
 
@@ -138,7 +138,7 @@ class TestPlatform:
 
 
 class SpecSource:
-    """Marked functions and ready specs as a source."""
+    """Function source of marked functions and specs."""
 
     def __init__(self, functions: Sequence[object], services: Mapping[type, object]) -> None:
         self.name = "test"
@@ -170,7 +170,7 @@ class Group:
     is_group: bool = True
 
     async def say(self, who: str, text: str, **facts: Any) -> list[str]:
-        """`who` says `text`; the texts that the bot sends until it has nothing more to do. `facts`: role, id, chat,
+        """Deliver `text` by `who`; returns the texts that the bot sends until it is idle. `facts`: role, id, chat,
         reply_to_bot, kind, is_bot."""
         before = len(self.platform.sent)
         await self.hear(who, text, **facts)
@@ -178,17 +178,17 @@ class Group:
         return [one.text for one in self.platform.sent[before:]]
 
     async def hear(self, who: str, text: str, **facts: Any) -> Accepted:
-        """`who` says `text`; returns as soon as it is accepted."""
+        """Deliver `text` by `who`; returns as soon as it is accepted."""
         return await self.daemon.intake.deliver(self.message(who, text, **facts))
 
     async def settle(self) -> None:
-        """Return when the bot has nothing more to do. Raises TimeoutError when something hangs for a minute."""
+        """Return when the bot is idle. Raises TimeoutError if that takes more than a minute."""
         async with asyncio.timeout(_HANGS_SECONDS):
             await self.daemon.settle()
             await self.daemon.summaries.idle()
 
     async def crash(self) -> None:
-        """End the daemon in the midst of what it does. A new group on the same `home` takes up what was durable."""
+        """Stop the daemon without finishing its work. A new group on the same `home` resumes from the durable state."""
         await self.daemon.timers.close()
         await self.daemon.engine.drain(0)
         await self.daemon.delivery.close(0)
@@ -196,7 +196,7 @@ class Group:
         await self.daemon.store.close()
 
     def message(self, who: str, text: str, **facts: Any) -> MessageContext:
-        """The event of `who` saying `text`, as a platform reports it."""
+        """The event of `who` sending `text`, as a platform reports it."""
         heard = hearing(["Rollcall"])(text)
         chat = facts.pop("chat", self.chat)
         kind = facts.pop("kind", Kind.MESSAGE)
@@ -224,7 +224,7 @@ class Group:
 
 @functools.cache
 def _new_database() -> bytes:
-    """What a first start makes. Made once for all groups: it takes longer than most of what a test does."""
+    """A new migrated database. Cached for all groups, because creating it takes longer than most of a test."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "new.sqlite"
         upgrade(path, backups=Path(folder), clock=VirtualClock(), tables=all_tables())
@@ -252,11 +252,11 @@ async def a_group(
     lead: Lead | None = None,
     guard: Write | None = None,
 ) -> AsyncIterator[Group]:
-    """A group with the bot in it: a real daemon and a real store in a folder that is gone afterwards (or in `home`,
-    which stays), the built-in functions and `functions` beside them. `settings` are as in YAML.
-    `web` is the way to the web; without it that of the daemon, which never asks this machine. `sources` are further
-    ones, behind all others; `changes` tells those of the settings that files have changed; without it nobody does.
-    `lead` and `guard` are of a lease, where the settings name a server that several daemons share."""
+    """A group chat with the bot: a real daemon with the built-in functions and `functions`. The store is in a temporary
+    folder, or in `home`, which is kept. `settings` are as in YAML. `web` replaces the web client; the default never
+    connects to this machine. `sources` are additional sources, after all others; `changes` notifies the sources of
+    changed files, by default never. `lead` and `guard` belong to a lease, for a database server that several daemons
+    share."""
     with tempfile.TemporaryDirectory() as folder:
         at = home or Path(folder)
         given_settings = {
@@ -282,7 +282,7 @@ async def a_group(
         store = around_store(await open_store(loaded, clock, guard=guard))
         given = Given(
             clock=clock,
-            rng=Random(1),  # noqa: S311 - dice that fall the same in every test
+            rng=Random(1),  # noqa: S311 - the same random numbers in every test
             model=model or scripted,
             shadow=shadow,
             web=web,

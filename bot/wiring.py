@@ -106,7 +106,7 @@ from services.web.search import WebSearch
 
 
 def show_turns(metrics: Metrics, engine: EmbeddedEngine, delivery: Delivery, notices: Notices) -> None:
-    """How much there is to do, and what came to nothing."""
+    """Metrics on queue lengths and dropped messages."""
     metrics.gauge("rollcall_turns_waiting", "Turns that wait", lambda: engine.waiting)
     metrics.gauge("rollcall_turns_running", "Turns that run", lambda: engine.running)
     metrics.gauge(
@@ -119,7 +119,7 @@ def show_turns(metrics: Metrics, engine: EmbeddedEngine, delivery: Delivery, not
 
 
 def show_dead_letters(metrics: Metrics, dead: DeadLetters) -> None:
-    """What was given up and may be retried."""
+    """Metrics on dead letters."""
     metrics.gauges(
         "rollcall_dead_letters",
         "What was given up and may be retried",
@@ -129,7 +129,7 @@ def show_dead_letters(metrics: Metrics, dead: DeadLetters) -> None:
 
 
 def show_store(metrics: Metrics, store: Store) -> None:
-    """Whether the database can be written, and when it was last found sound."""
+    """Metrics on whether the database is writable, and when its last full check passed."""
     metrics.gauge("rollcall_store_usable", "1: the database can be written", lambda: store.health().problem is None)
     metrics.gauge(
         "rollcall_store_checked_timestamp_seconds",
@@ -139,7 +139,7 @@ def show_store(metrics: Metrics, store: Store) -> None:
 
 
 def show_links(metrics: Metrics, platforms: Sequence[ChatPlatform]) -> None:
-    """The connections of networks that keep one."""
+    """Metrics on the connections of linked networks."""
     linked = {f"{one.name}:{one.account}": one for one in platforms if isinstance(one, Linked)}
     if not linked:
         return
@@ -158,32 +158,32 @@ def show_links(metrics: Metrics, platforms: Sequence[ChatPlatform]) -> None:
 
 
 def show_faults(metrics: Metrics, functions: FunctionSources, reload: Reload) -> None:
-    """What an edit broke."""
+    """Metrics on errors in function files and the settings file."""
     metrics.gauge("rollcall_functions_unusable", "Faults in files of functions", lambda: len(functions.faults))
     metrics.gauge("rollcall_settings_faulty", "Faults in the settings' file", lambda: len(reload.faults))
 
 
 def show_backups(metrics: Metrics, backups: Backups) -> None:
-    """The age of the newest backup, where the daemon makes them."""
+    """Metric on the age of the newest backup, if backups are scheduled."""
     if backups.are_scheduled:
         metrics.gauge("rollcall_backup_age_seconds", "Time since the newest backup", backups.age_seconds)
 
 
 def show_timers(metrics: Metrics, timers: Timers) -> None:
-    """What is due, and how what was due ended."""
+    """Metrics on due timers and their outcomes."""
     metrics.gauge("rollcall_timers_overdue", "Timers that are due and wait", lambda: timers.waiting)
     metrics.gauge("rollcall_timers_held", "1: timers are held back, the clock is in doubt", lambda: timers.is_holding)
     metrics.counter("rollcall_timers_fired", "Moments that came", "outcome", lambda: timers.outcomes)
 
 
 def show_shadow(metrics: Metrics, shadow: Shadow) -> None:
-    """What the second model was not asked."""
+    """Metrics on requests that the shadow model did not get."""
     dropped = shadow.dropped
     metrics.counter("rollcall_shadow_dropped", "Questions the shadow was not asked", "reason", lambda: dropped)
 
 
 def show_models(metrics: Metrics, model: CurrentModel) -> None:
-    """Which models are well."""
+    """Metrics on model failures."""
     metrics.gauges(
         "rollcall_model_left_alone_seconds",
         "How long a model is left alone after failures",
@@ -200,21 +200,21 @@ def show_models(metrics: Metrics, model: CurrentModel) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """The settings as they were at the start, time, the store, and what knows nothing of the other parts."""
+    """Settings at the start, time, store, and parts that depend on no others."""
 
     settings: Settings
     given: Given
     store: Store
     ids: Ids
     epoch: int
-    """Of this process: what it has under way is told by it from what an earlier one left."""
+    """Id of this process, which distinguishes its claims from those of earlier ones."""
     texts: Texts
     clock: Clock
     deadlines: Deadlines
     faults: FaultPoints
     chats: Chats
     registry: FunctionRegistry
-    """Empty until the sources have spoken."""
+    """Empty until the function sources are loaded."""
     redact: Redactor
     metrics: Metrics
     call_log: JsonLines
@@ -223,7 +223,7 @@ class Ground:
 
 
 def ground_of(settings: Settings, store: Store, ids: Ids, texts: Texts, given: Given) -> Ground:
-    """On `store`, with what is given."""
+    """The base parts, on `store` and with the overrides in `given`."""
     return Ground(
         settings=settings,
         given=given,
@@ -245,7 +245,7 @@ def ground_of(settings: Settings, store: Store, ids: Ids, texts: Texts, given: G
 
 
 def _lines(settings: Settings, name: str) -> JsonLines:
-    """A log of its own beside the daemon's."""
+    """A separate log file in the logging folder."""
     return JsonLines(
         Path(settings.logging.folder) / name,
         max_bytes=settings.logging.max_megabytes * 1_000_000,
@@ -255,7 +255,7 @@ def _lines(settings: Settings, name: str) -> JsonLines:
 
 @dataclass(frozen=True, slots=True)
 class Consent:
-    """Questions that wait, what became of approvals, and whose yes a run needs."""
+    """Open questions, approvals and grants."""
 
     questions: OpenQuestions
     decisions: Decisions
@@ -264,7 +264,7 @@ class Consent:
 
 
 def consent_of(ground: Ground) -> Consent:
-    """Nothing is asked yet: `questions` and `grants` are loaded at the start."""
+    """Without stored questions and grants, which are loaded at the start."""
     settings, store, clock = ground.settings, ground.store, ground.clock
     questions = OpenQuestions(clock, settings.questions.expires_seconds, settings.approvals.expires_seconds)
     grants = Grants(store, clock, ground.ids)
@@ -278,24 +278,24 @@ def consent_of(ground: Ground) -> Consent:
 
 @dataclass(frozen=True, slots=True)
 class Models:
-    """The model that is asked, and the ways to ask it."""
+    """The chat model, its budgets, and clients of it outside of turns."""
 
     current: CurrentModel
     requests: RequestBudgets
     paid: PaidRequests
-    """Asks beside turns."""
+    """Requests outside of turns."""
     writer: ModelWriter
-    """Writes words for functions."""
+    """Writes text for functions."""
     outages: Outages
 
 
 def models_of(ground: Ground) -> Models:
-    """The model that was given, else those of the settings. Raises DefinitionError for a function of one's own that
-    cannot be found."""
+    """The model of the overrides, else of the settings. Raises DefinitionError for a custom model that cannot be
+    found."""
     settings, clock, deadlines = ground.settings, ground.clock, ground.deadlines
     current = CurrentModel(ground.given.model or model_of(settings, ground.texts, clock, deadlines))
     requests = RequestBudgets(settings.budgets, ground.store, clock)
-    # The offline model puts nothing in short.
+    # The offline model writes no text.
     paid = PaidRequests(current, requests, can_write=lambda: current.can_write)
     return Models(
         current=current,
@@ -308,17 +308,17 @@ def models_of(ground: Ground) -> Models:
 
 @dataclass(frozen=True, slots=True)
 class Planning:
-    """The moments that are kept, how they are read from words, and whether a run may be kept for one."""
+    """Timers, their parser, and the check of a run before it is scheduled."""
 
     timetable: Timetable
     reader: WhenReader
     schedules: Schedules
     rehearsal: Rehearsal
-    """Bound once there is who checks runs."""
+    """Bound to the invoker later."""
 
 
 def planning_of(ground: Ground) -> Planning:
-    """On the timetable of the store."""
+    """Planning on the timetable of the store."""
     settings, store, clock, ids = ground.settings, ground.store, ground.clock, ground.ids
     timetable = Timetable(store, clock, ids)
     reader = WhenReader(Times(), time.fromisoformat(settings.reminders.default_time))
@@ -333,13 +333,13 @@ def planning_of(ground: Ground) -> Planning:
 
 @dataclass(frozen=True, slots=True)
 class Leaning:
-    """All of it, and by name what other parts of the daemon ask as well."""
+    """The services that functions may bind; some are also fields, for other parts of the daemon."""
 
     services: Mapping[type, object]
     actions: EngineActions
-    """Bound once there is an engine."""
+    """Bound to the engine later."""
     members: PlatformMembers
-    """Bound once there is a sender."""
+    """Bound to the delivery later."""
     notes: StoredChatNotes
     beginnings: Beginnings
     scripts: BasicTools
@@ -347,12 +347,12 @@ class Leaning:
 
     @property
     def held_open(self) -> Sequence[WebClient | News | WebSearch]:
-        """What is closed at the end."""
+        """The services that are closed at shutdown."""
         return [service for service in self.services.values() if isinstance(service, WebClient | News | WebSearch)]
 
 
 def leaning_of(ground: Ground, consent: Consent, models: Models, planning: Planning) -> Leaning:
-    """Where several have one, the same one."""
+    """One shared instance per service."""
     settings, given, store, ids, clock = ground.settings, ground.given, ground.store, ground.ids, ground.clock
     chats, deadlines = ground.chats, ground.deadlines
     actions, members = EngineActions(store, consent.questions), PlatformMembers(store, chats, deadlines, clock)
@@ -374,7 +374,7 @@ def leaning_of(ground: Ground, consent: Consent, models: Models, planning: Plann
         Schedules: planning.schedules,
         Rehearsal: planning.rehearsal,
     }
-    # What scripts lean on, beside the services that functions have.
+    # Used by scripts, in addition to the services of functions.
     inner: dict[type, object] = {BasicTools: scripts, Random: given.rng, Redactor: ground.redact}
     own = services_of(settings, store, clock, ids, given.rng, given.web, planning.timetable)
     services = {**own, **shared, **inner, **ports}
@@ -392,18 +392,18 @@ def leaning_of(ground: Ground, consent: Consent, models: Models, planning: Plann
 
 @dataclass(frozen=True, slots=True)
 class Calling:
-    """Who runs functions, and by what."""
+    """The invoker and its filters and budgets."""
 
     invoker: Invoker
     units: FunctionBudgets
     filters: Filters
-    """Those of the settings at the start, around runs, rounds and turns."""
+    """Filters of the settings at the start, around runs, rounds and turns."""
     filters_of: Callable[[Settings], Filters]
-    """Those of other settings; raises DefinitionError."""
+    """Returns the filters of other settings; raises DefinitionError."""
 
 
 def calling_of(ground: Ground, consent: Consent) -> Calling:
-    """By the settings at the start. Raises DefinitionError for filters that cannot be used."""
+    """From the settings at the start. Raises DefinitionError for filters that cannot be used."""
     settings, given, clock = ground.settings, ground.given, ground.clock
     factory = FilterFactory(ground.store, clock, ground.deadlines, ground.redact)
 
@@ -427,16 +427,16 @@ def calling_of(ground: Ground, consent: Consent) -> Calling:
 
 @dataclass(frozen=True, slots=True)
 class Offering:
-    """What keeps the registry as the sources say."""
+    """The function sources that fill the registry."""
 
     sources: FunctionSources
     wanted: Callable[[Settings], list[WantedSource]]
-    """The sources that settings want."""
+    """Returns the sources that settings configure."""
     pins: Pins
 
 
 def offering_of(ground: Ground, leaning: Leaning, calling: Calling) -> Offering:
-    """The sources of the settings and those that are given; `calling` says what cannot be run."""
+    """The sources of the settings and of the overrides. The invoker of `calling` checks whether functions can run."""
     given, clock, services = ground.given, ground.clock, leaning.services
     others = [WantedSource(one, one) for one in (given.sources(services) if given.sources else ())]
     pins = Pins(ground.store, clock)
@@ -460,14 +460,14 @@ def offering_of(ground: Ground, leaning: Leaning, calling: Calling) -> Offering:
 
 @dataclass(frozen=True, slots=True)
 class Sending:
-    """The one sender, and what it sends beside the messages of turns."""
+    """The delivery, and notices outside of turns."""
 
     delivery: Delivery
     notices: Notices
 
 
 def sending_of(ground: Ground, platforms: Sequence[ChatPlatform]) -> Sending:
-    """Over these platforms."""
+    """The delivery over `platforms`."""
     settings, chats, clock = ground.settings, ground.chats, ground.clock
 
     def late(chat: ChatRef, due: Due) -> str:
@@ -493,16 +493,16 @@ def sending_of(ground: Ground, platforms: Sequence[ChatPlatform]) -> Sending:
 
 @dataclass(frozen=True, slots=True)
 class Routing:
-    """The router, and the model that is compared with the one that it asks."""
+    """The router, and the shadow model that is compared with its model."""
 
     router: FunctionCallRouter
-    """As it was at the start."""
+    """The router at the start."""
     router_of: BuildRouter
     shadow: Shadow | None
 
 
 def routing_of(ground: Ground, models: Models, planning: Planning, calling: Calling, sending: Sending) -> Routing:
-    """By the settings at the start. Raises DefinitionError for a second model that cannot be used."""
+    """From the settings at the start. Raises DefinitionError for a shadow model that cannot be used."""
     shadow = _shadow(ground, sending)
     asked = ModelRecords(ground.model_log, ground.clock)
     lists: ChatLists = OrderedDict()
@@ -526,7 +526,7 @@ def routing_of(ground: Ground, models: Models, planning: Planning, calling: Call
 
 
 def _shadow(ground: Ground, sending: Sending) -> Shadow | None:
-    """The second model that only says what it would have called; None where there is none."""
+    """The shadow model, whose calls are recorded and not run; None if it is not configured."""
     given, clock, settings = ground.given, ground.clock, ground.settings
     model = given.shadow or (shadow_of(settings, clock) if given.model is None else None)
     if model is None:
@@ -537,7 +537,7 @@ def _shadow(ground: Ground, sending: Sending) -> Shadow | None:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """The engine, with what it runs."""
+    """The engine and what it runs."""
 
     engine: EmbeddedEngine
     turns: Turns
@@ -556,7 +556,7 @@ def running_of(
     sending: Sending,
     routing: Routing,
 ) -> Running:
-    """By the settings at the start; nothing runs yet."""
+    """From the settings at the start; nothing runs yet."""
     settings = ground.settings
     summaries = Summaries(ground.store, models.paid, settings.router, settings.memory, ground.clock)
     closing = Closing(
@@ -611,14 +611,14 @@ def running_of(
 
 @dataclass(frozen=True, slots=True)
 class Receiving:
-    """The one way in, and the clock that goes through it as well."""
+    """The intake, and the timers that feed it."""
 
     intake: Intake
     timers: Timers
 
 
 def receiving_of(ground: Ground, consent: Consent, planning: Planning, sending: Sending, running: Running) -> Receiving:
-    """Nothing comes in yet."""
+    """Nothing is received yet."""
     settings, delivery = ground.settings, sending.delivery
     intake = Intake(
         store=ground.store,
@@ -652,10 +652,10 @@ def receiving_of(ground: Ground, consent: Consent, planning: Planning, sending: 
 
 @dataclass(frozen=True, slots=True)
 class Minding:
-    """What holds, what cannot be used, and the news of it for operators."""
+    """Reload of settings, diagnostics, and notices to operators."""
 
     live: LiveSettings
-    """Nobody takes any yet."""
+    """Without registered parts; `_take` adds them."""
     reload: Reload
     news: OperatorNews
     names: UnknownNames
@@ -663,7 +663,7 @@ class Minding:
 
 
 def minding_of(ground: Ground, offering: Offering, sending: Sending) -> Minding:
-    """Of the settings' file and the sources of functions."""
+    """Watches settings, functions, names and backups for problems."""
     settings, given, registry = ground.settings, ground.given, ground.registry
     live = LiveSettings(settings)
     reload = Reload(live, given.read_settings, ground.faults)
@@ -687,7 +687,7 @@ def minding_of(ground: Ground, offering: Offering, sending: Sending) -> Minding:
 
 @dataclass(frozen=True, slots=True)
 class Keeping:
-    """What the daemon's ticker calls, but for the timers."""
+    """The periodic tasks of the daemon, except for timers."""
 
     schedules: SettingsSchedules
     script_schedules: ScriptSchedules
@@ -706,7 +706,7 @@ def keeping_of(
     receiving: Receiving,
     minding: Minding,
 ) -> Keeping:
-    """By the settings at the start."""
+    """From the settings at the start."""
     chats, clock, functions, scripts = ground.chats, ground.clock, ground.registry.of, leaning.scripts
     plans = SchedulePlans(chats, planning.rehearsal, planning.reader, clock, ground.texts.of("en"))
     delivery, intake = sending.delivery, receiving.intake
@@ -738,8 +738,8 @@ def build_daemon(
     texts: Texts,
     given: Given,
 ) -> Daemon:
-    """The daemon on `store`, with `platforms`. Raises DefinitionError for filters and models that cannot be used."""
-    # Each part is built of those above it.
+    """The daemon on `store` with `platforms`. Raises DefinitionError for filters and models that cannot be used."""
+    # Each part depends on those above it.
     ground = ground_of(settings, store, ids, texts, given)
     consent = consent_of(ground)
     models = models_of(ground)
@@ -807,7 +807,7 @@ def _bind(
     running: Running,
     minding: Minding,
 ) -> None:
-    """What had to wait: handlers ask for these, and they are built of what runs handlers; and who hears of an edit."""
+    """Bind parts that depend on each other in a cycle, and register callbacks for changes of functions."""
     planning.rehearsal.bind(ground.registry.of, calling.invoker, consent.approvals)
     leaning.actions.bind(running.engine)
     leaning.members.bind(sending.delivery)
@@ -820,7 +820,7 @@ def _bind(
 
 
 def _hear_of_dead_letters(dead: DeadLetters, sending: Sending, running: Running, receiving: Receiving) -> None:
-    """Who gives up what."""
+    """Register the callbacks for everything that is given up."""
     running.closing.on_given_up.append(dead.turn)
     sending.delivery.on_given_up.append(dead.message)
     receiving.timers.on_undeliverable.append(dead.moment)
@@ -838,7 +838,7 @@ def _show(
     keeping: Keeping,
     platforms: Sequence[ChatPlatform],
 ) -> None:
-    """What /metrics tells of the parts."""
+    """Register the metrics of all parts."""
     metrics = ground.metrics
     show_turns(metrics, running.engine, sending.delivery, sending.notices)
     show_dead_letters(metrics, keeping.dead_letters)
@@ -865,7 +865,7 @@ def _take(
     receiving: Receiving,
     minding: Minding,
 ) -> None:
-    """Which part takes which settings while the daemon runs, in this order."""
+    """Register the parts that apply new settings at run time, in this order."""
     live, functions = minding.live, offering.sources
     chats_live(live, ground.chats)
     consent_live(live, consent.approvals, consent.questions)
@@ -888,5 +888,5 @@ def _take(
     sources_live(live, functions, offering.wanted)
     live.take("operators", prepare=lambda fresh: partial(minding.news.use, fresh.operators))
     live.take(prepare=lambda fresh: partial(ground.redact.learn, secrets_of(fresh)), hears_of=secrets_of)
-    # Behind all others: by then the sources are those of the new settings.
+    # Last, after the sources have the new settings.
     live.take(prepare=lambda fresh: minding.names.look, hears_of=names_in)

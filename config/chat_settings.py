@@ -1,4 +1,4 @@
-"""What holds in one chat: defaults < YAML < what the chat itself has set, each with the layer that it comes from."""
+"""Effective settings of a chat: defaults < YAML < the chat's own settings, each with the layer it comes from."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from config.terms import RoleName, is_language, is_timezone
 DEFAULT_LAYER = "default"
 CHAT_LAYER = "chat"
 LONGEST_PERSONA = 2000
-"""Characters of a persona that a chat may set for itself."""
+"""Maximum length, in characters, of a persona set by a chat."""
 _FLAGS = {"on": True, "true": True, "yes": True, "1": True, "off": False, "false": False, "no": False, "0": False}
 
 Value = TypeVar("Value")
 _Entries = Sequence[tuple[str, ChatSettings]]
-"""What `chats.settings` has for one chat, each with its key."""
+"""Entries of `chats.settings` that match a chat, each with its key."""
 Unheeded = Literal["unknown", "not_changeable", "bad_value"]
-"""Why what a chat has set for itself is not heeded."""
+"""Reason why a chat's own setting is ignored."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResolvedFunction:
-    """What is set for one function in one chat. None: as the function itself declares it."""
+    """Settings of one function in one chat. None: as declared by the function."""
 
     enabled: bool
     roles: frozenset[RoleName] | None
@@ -35,46 +35,46 @@ class ResolvedFunction:
     require_at: bool | None
     scope: Literal["group", "private", "both"] | None
     layers: Mapping[str, str]
-    """For each field where its value comes from: `default`, or a key of the settings."""
+    """Layer of each field's value: `default`, or a key of the settings."""
     approval: Literal["none", "asker"] | RoleName | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ResolvedChat:
-    """The settings of one chat."""
+    """Effective settings of one chat."""
 
     key: str
     """`platform:account:native`."""
     enabled: bool
-    """False: the bot is silent there."""
+    """False: the bot ignores the chat."""
     bot: str
-    """The key of the bot that serves the chat."""
+    """Key of the bot that serves the chat."""
     bot_name: str
     aliases: tuple[str, ...]
-    """Further words that address the bot."""
+    """Additional words that address the bot."""
     language: str
     timezone: str
-    """An IANA name that this machine knows."""
+    """An IANA name known to this machine."""
     persona: str
     functions_on: bool
-    """False: the model calls no functions there."""
+    """False: the model calls no functions in the chat."""
     context_scope: ContextScope
-    """What of a group a model is shown."""
+    """Which of a group's messages a model is shown."""
     functions: Mapping[str, ResolvedFunction]
-    """The functions for which anything is set that holds there; for others nothing is, so they are enabled."""
+    """Functions with settings that apply to the chat; all others are enabled."""
     layers: Mapping[str, str]
-    """For each setting where its value comes from: `default`, a key of the settings, or `chat`."""
+    """Layer of each setting's value: `default`, a key of the settings, or `chat`."""
     unheeded: Mapping[str, Unheeded]
-    """What the chat has set for itself in vain, and why."""
+    """The chat's own settings that are ignored, with the reason."""
 
 
 def is_allowed(settings: Settings, chat_key: str) -> str | None:
-    """The pattern of `chats.allow` that lets the bot serve the chat; None: it does not serve it."""
+    """The pattern of `chats.allow` that includes the chat, or None."""
     return next((pattern for pattern in settings.chats.allow if matches(pattern, chat_key)), None)
 
 
 def matches(pattern: str, chat_key: str) -> bool:
-    """Whether `pattern`, in which `*` stands for any characters, fits the whole of `chat_key`. In linear time."""
+    """Whether `pattern`, where `*` matches any characters, matches the whole of `chat_key`. In linear time."""
     first, *others = pattern.split("*")
     if not others:
         return pattern == chat_key
@@ -91,7 +91,7 @@ def matches(pattern: str, chat_key: str) -> bool:
 
 
 def why_unheeded(settings: Settings, name: str, text: str) -> Unheeded | None:
-    """Why a chat cannot set `name` to `text` for itself; None: it can. To be asked before it is stored."""
+    """Reason why a chat cannot set `name` to `text`; None if it can. Check this before storing."""
     if name not in get_args(ChatSettingName):
         return "unknown"
     if name not in settings.chats.changeable:
@@ -112,8 +112,8 @@ def _is_good(name: str, text: str) -> bool:
 
 
 def chat_settings(settings: Settings, chat_key: str, stored: Mapping[str, str]) -> ResolvedChat:
-    """What holds in the chat `chat_key`. `stored` is the chat's own row: what it has set for itself, by name, as text
-    (`on` or `off` for `functions_on`). The cost grows with the settings: ask once for a turn."""
+    """Effective settings of the chat `chat_key`. `stored`: its own settings by name, as text (`on` or `off` for
+    `functions_on`). The time grows with the settings: call it once per turn."""
     unheeded = {name: why for name, text in stored.items() if (why := why_unheeded(settings, name, text))}
     own = {name: text for name, text in stored.items() if name not in unheeded}
     entries = _entries(settings, chat_key)
@@ -150,7 +150,7 @@ def chat_settings(settings: Settings, chat_key: str, stored: Mapping[str, str]) 
 
 
 def _bots_of_programs(settings: Settings, chat_key: str) -> list[tuple[str, str | None]]:
-    """The bot of a program that has the chat for itself."""
+    """The bot of an MCP client that has its own chat."""
     if not chat_key.startswith(f"{PLATFORM}:"):
         return []
     return [
@@ -184,7 +184,7 @@ def _functions_on(
 
 
 def _functions(settings: Settings, bot_key: str, entries: _Entries) -> dict[str, ResolvedFunction]:
-    """Every function that is named in a layer which holds here: chat before bot before all chats."""
+    """Settings of all functions in any layer: chat before bot before all chats."""
     layers: list[tuple[str, FunctionsSettings]] = [
         *((f"{at}.functions", entry.functions) for at, entry in entries),
         (f"bots.{bot_key}.functions", settings.bots[bot_key].functions),
@@ -213,14 +213,14 @@ def _function(entries: Sequence[tuple[str, FunctionSettings]]) -> ResolvedFuncti
 
 
 def _entries(settings: Settings, chat_key: str) -> _Entries:
-    """What is set for the chat, the most precise entry first."""
+    """Entries for the chat, most specific first."""
     fitting = [pattern for pattern in settings.chats.settings if matches(pattern, chat_key)]
     fitting.sort(key=lambda pattern: (pattern != chat_key, pattern.count("*") - len(pattern)))
     return [(f"chats.settings.{pattern}", settings.chats.settings[pattern]) for pattern in fitting]
 
 
 def _pick(layers: dict[str, str], name: str, default: Value, candidates: Sequence[tuple[str, Value | None]]) -> Value:
-    """The first candidate that is set, else `default`; notes in `layers` where it comes from."""
+    """The first candidate that is not None, else `default`; records its layer in `layers`."""
     for layer, value in candidates:
         if value is not None:
             layers[name] = layer

@@ -1,4 +1,4 @@
-"""Diagnostic: one fault in a file that an operator wrote, with its place and what to do about it."""
+"""Diagnostic: an error or warning in an operator's file, with its position and a hint."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ Severity = Literal["error", "warning"]
 
 
 class Code(StrEnum):
-    """The faults that this floor can find. Closed: scripts and tests rely on the names. Subjects above (BASIC, command
-    files) have closed sets of their own under their own prefix."""
+    """Codes for settings, YAML and texts. A closed list: scripts and tests rely on the names. Other kinds of files
+    (BASIC, command tools) have their own closed lists and prefixes."""
 
     UNREADABLE = "settings.unreadable"
     UNKNOWN_KEY = "settings.unknown_key"
@@ -25,7 +25,7 @@ class Code(StrEnum):
     UNKNOWN_CHAT = "settings.unknown_chat"
     SERVES_EVERY_CHAT = "settings.serves_every_chat"
     HAS_NO_EFFECT = "settings.has_no_effect"
-    SECRET_IN_CLEAR = "settings.secret_in_clear"  # noqa: S105 - a fault, no secret
+    SECRET_IN_CLEAR = "settings.secret_in_clear"  # noqa: S105 - a code, not a secret
 
     SYNTAX = "yaml.syntax"
     ENCODING = "yaml.encoding"
@@ -46,7 +46,7 @@ class Code(StrEnum):
 
 
 class Position(NamedTuple):
-    """A place in a file, both counted from 1."""
+    """Position in a file; line and column count from 1."""
 
     line: int
     column: int
@@ -54,21 +54,21 @@ class Position(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One fault. An error makes the file unusable; with a warning it works, though perhaps not as meant."""
+    """One finding. An error makes the file unusable; with a warning the file works, but perhaps not as intended."""
 
     file: str
     line: int
-    """From 1 on; 0 where it stands in no line that is known."""
+    """From 1; 0 if the line is unknown."""
     column: int
     code: str
-    """A member of a closed set: `Code`, or that of the subject whose file it is."""
+    """A member of a closed list: `Code`, or the one for that kind of file."""
     message: str
-    """What is wrong and what to do. Never holds a value that could be a secret."""
+    """The problem and what to do. Never contains a value that could be a secret."""
     severity: Severity = "error"
 
     @property
     def place(self) -> str:
-        """`file:line`, or what stands for it where there is no line, such as a key of the settings."""
+        """`file:line`, or without a line only the file or what replaces it, such as a settings key."""
         return f"{self.file}:{self.line}" if self.line else self.file
 
     def __str__(self) -> str:
@@ -77,15 +77,15 @@ class Diagnostic:
 
 
 class Diagnostics(list[Diagnostic]):
-    """The faults of one check, in the order of their places once `in_order` was called."""
+    """Findings of one check; sorted by `in_order`."""
 
     @property
     def errors(self) -> list[Diagnostic]:
-        """Those that make the file unusable."""
+        """Findings that make the file unusable."""
         return [diagnostic for diagnostic in self if diagnostic.severity == "error"]
 
     def in_order(self) -> Diagnostics:
-        """The same faults sorted by file, line and column, each once."""
+        """The findings sorted by file, line and column, without duplicates."""
         return Diagnostics(sorted(dict.fromkeys(self), key=lambda found: (found.file, found.line, found.column)))
 
     def __str__(self) -> str:

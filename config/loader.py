@@ -1,4 +1,4 @@
-"""From a YAML file and the environment to Settings. All errors of the file are reported at once, with their places."""
+"""Load Settings from a YAML file and the environment. All errors are reported at once, with their positions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _UNIQUE: tuple[tuple[Location, str], ...] = (
 
 
 def check_consistency(document: YamlDocument) -> None:
-    """Add to the faults of `document` where settings contradict each other."""
+    """Add errors to `document` for settings that contradict each other."""
     _keys_that_differ_by_case(document)
     _names_given_twice(document)
     _bots_that_are_not_there(document)
@@ -37,7 +37,7 @@ def check_consistency(document: YamlDocument) -> None:
 
 
 def warn_of_surprises(settings: Settings, document: YamlDocument) -> None:
-    """Add warnings to `document` for what is allowed but perhaps not meant."""
+    """Add warnings to `document` for settings that are valid but perhaps not intended."""
     for index, pattern in enumerate(settings.chats.allow):
         if not pattern.strip("*:"):
             at = document.value_at(("chats", "allow", index))
@@ -57,7 +57,7 @@ def warn_of_surprises(settings: Settings, document: YamlDocument) -> None:
 
 
 def _page_that_refuses_other_machines(settings: Settings, document: YamlDocument) -> None:
-    """A server that listens on all addresses and serves only the names of the loopback."""
+    """A server that listens on all addresses but accepts only loopback host names."""
     web = settings.platforms.web
     if web.host in ("0.0.0.0", "::") and not web.public_url:  # noqa: S104 - compared, not bound
         location: Location = ("platforms", "web", "host")
@@ -69,7 +69,7 @@ def _page_that_refuses_other_machines(settings: Settings, document: YamlDocument
 
 
 def _limits_that_never_count(settings: Settings, document: YamlDocument) -> None:
-    """Budgets of something that nothing costs, and waits that another setting makes shorter."""
+    """Budgets without any costs, and waits that another setting limits further."""
     budgets, failover = settings.budgets, settings.failover
     for whose in ("member", "chat"):
         allowance = getattr(budgets, whose)
@@ -90,7 +90,7 @@ def _limits_that_never_count(settings: Settings, document: YamlDocument) -> None
 
 
 def _irc_that_is_not_as_meant(settings: Settings, document: YamlDocument) -> None:
-    """Secrets that others can read on their way, and channels that are joined and then not served."""
+    """Secrets sent in clear text, and channels that are joined but not served."""
     for index, network in enumerate(settings.platforms.irc):
         if network.is_in_clear:
             what = "tls_verify" if network.tls else "tls"
@@ -106,7 +106,7 @@ def _irc_that_is_not_as_meant(settings: Settings, document: YamlDocument) -> Non
 
 
 def _schedules_where_nobody_is(settings: Settings, document: YamlDocument) -> None:
-    """Entries whose chat is on a network that the bot is not on."""
+    """Schedules for a chat on a network that is not configured."""
     platforms = settings.platforms
     known = {f"irc:{network.account}" for network in platforms.irc}
     known |= {"console:main"} if platforms.console.enabled != "off" else set()
@@ -124,7 +124,7 @@ def _schedules_where_nobody_is(settings: Settings, document: YamlDocument) -> No
 
 
 def _programs_where_nobody_is(settings: Settings, document: YamlDocument) -> None:
-    """MCP clients that would be refused each call, because their chat is not served."""
+    """MCP clients whose chat is not served, so that every call would be rejected."""
     for index, client in enumerate(settings.mcp.serve.clients):
         if client.chat is not None and is_allowed(settings, client.chat) is None:
             location: Location = ("mcp", "serve", "clients", index, "chat")
@@ -133,7 +133,7 @@ def _programs_where_nobody_is(settings: Settings, document: YamlDocument) -> Non
 
 
 def _plugins_that_are_there_already(settings: Settings, document: YamlDocument) -> None:
-    """Those of a bot that all bots have, those named twice, and the to-do list, which is never off."""
+    """Plugins of a bot that all bots have, duplicates, and the to-do list, which cannot be switched off."""
     lists: list[tuple[Location, Sequence[str], Sequence[str]]] = [(("plugins",), settings.plugins, ())]
     lists += [(("bots", key, "plugins"), bot.plugins, settings.plugins) for key, bot in settings.bots.items()]
     for location, plugins, of_all in lists:
@@ -270,20 +270,20 @@ ENVIRONMENT_DEFAULTS: Mapping[str, Plain] = {
         }
     ],
 }
-"""What a file that leaves these keys out gets: the environment decides, as it does in the shipped file."""
+"""Defaults for missing keys, with references to the environment, as in the shipped file."""
 
 
 class SettingsInvalid(Exception):
-    """A file of settings that cannot be used. Its text is one line for each fault."""
+    """The settings file cannot be used. The message has one line per finding."""
 
     def __init__(self, diagnostics: Diagnostics) -> None:
         super().__init__(str(diagnostics))
         self.diagnostics = diagnostics
-        """All faults, in the order of their places; warnings too."""
+        """All findings in order of position, including warnings."""
 
 
 def load_settings(path: Path, environment: Mapping[str, str]) -> Settings:
-    """The settings in the file `path`, with references filled from `environment`. Raises SettingsInvalid."""
+    """Load the settings in the file `path`, with references filled from `environment`. Raises SettingsInvalid."""
     settings, diagnostics = check_settings(path, environment)
     if settings is None:
         raise SettingsInvalid(diagnostics)
@@ -291,7 +291,7 @@ def load_settings(path: Path, environment: Mapping[str, str]) -> Settings:
 
 
 def check_settings(path: Path, environment: Mapping[str, str]) -> tuple[Settings | None, Diagnostics]:
-    """The settings in the file `path`, or None when it has errors; and all that is wrong or doubtful in it."""
+    """The settings in the file `path`, or None if it has errors; and all errors and warnings."""
     document = read_yaml_file(path)
     if not isinstance(document.value, dict):
         if document.value is not None:
@@ -322,18 +322,18 @@ def _validated(document: YamlDocument) -> Settings | None:
 
 
 def _without_misreadings(faults: Diagnostics) -> Diagnostics:
-    """In a file for another release what else looks wrong may be right there, so only its version is reported."""
+    """Report only a wrong version: other findings may be valid in the release that the file is for."""
     return Diagnostics(fault for fault in faults if fault.code == Code.WRONG_VERSION) or faults
 
 
 _SAY_WHICH_FUNCTIONS = frozenset({"sources", "plugins", "mcp", "bots", "config_version"})
-"""With a fault there, nobody knows which functions there would be."""
+"""Sections that determine the functions; with an error in one of them the functions are unknown."""
 _MOST_PASSES = 50
 
 
 def usable_part(path: Path, environment: Mapping[str, str]) -> Settings | None:
-    """The settings of the file `path` less every section that cannot be used; what is left stands where it stood. None
-    where nothing can be said of the functions that it would give."""
+    """The settings of the file `path` without every section that is invalid; the others keep their positions. None if
+    the functions cannot be determined."""
     document = read_yaml_file(path)
     if not isinstance(document.value, dict) or document.faults.errors:
         return None
@@ -353,8 +353,8 @@ def usable_part(path: Path, environment: Mapping[str, str]) -> Settings | None:
 
 
 def _take_out(rest: dict[str, Any], place: Sequence[int | str]) -> None:
-    """Delete what stands at `place`, or else what it would stand in. Of a list the whole: what follows in it would no
-    longer stand where it stood."""
+    """Delete the value at `place`, or the nearest existing container. A list is deleted as a whole, because deleting an
+    item would shift the positions after it."""
     held, key = rest, place[0]
     inner: Any = rest
     for one in place:

@@ -1,4 +1,4 @@
-"""Settings: all that an operator may set, checked. One section for each consumer, which gets that section alone."""
+"""Settings: everything an operator can configure, validated. Each consumer gets only its own section."""
 
 from __future__ import annotations
 
@@ -64,36 +64,36 @@ def _this_version(version: int) -> int:
 
 
 class LoggingSettings(Section):
-    """What is written down about the daemon's own doings, and where."""
+    """Logs of the daemon."""
 
     level: Literal["debug", "info", "warning", "error"] = "info"
-    """The least that is written."""
+    """The minimum level that is written."""
     folder: LocalPath = Path("logs")
-    """Where the log files lie; relative to the working directory."""
+    """Folder of the log files; relative to the working directory."""
     console: Literal["auto", "text", "json", "off"] = "auto"
-    """How logs look on standard error. auto: text where nobody chats on this terminal, else off."""
+    """Log format on standard error. auto: text, unless the console chat uses this terminal, then off."""
     max_megabytes: Count = Field(default=20, ge=1, le=10_000)
-    """A log file of this size is put aside and a new one begun."""
+    """A log file of this size is rotated."""
     keep_files: Count = Field(default=5, ge=1, le=1000)
-    """How many files that were put aside are kept."""
+    """Number of rotated files that are kept."""
 
 
 class StoreSettings(Section):
-    """Where the database is, and how much is kept in it."""
+    """The database, and how long data is kept."""
 
     url: SecretStr = SecretStr("")
-    """A PostgreSQL database, as postgresql://user:password@host:5432/name; best a reference to the environment. Empty:
-    a SQLite file in `home`."""
+    """URL of a PostgreSQL database, as postgresql://user:password@host:5432/name; preferably a reference to the
+    environment. Empty: a SQLite file in `home`."""
     lease_seconds: Seconds = Field(default=15, ge=1)
-    """Of several daemons on one PostgreSQL one leads. When it has not been heard of for so long, another one does."""
+    """Of several daemons on one PostgreSQL, one leads. Without a renewal for this time another one takes over."""
     history_per_chat: Count = Field(default=1000, ge=0, le=1_000_000)
-    """Messages kept for each chat."""
+    """Maximum number of messages kept per chat."""
     days_kept: Count = Field(default=30, ge=1, le=3650)
-    """Days after which messages, finished turns and their calls, summaries and rows of the audit are deleted."""
+    """Days after which messages, finished turns and their calls, summaries and audit rows are deleted."""
     backups_kept: Count = Field(default=5, ge=0, le=1000)
-    """Backups of the SQLite file that are kept, the newest ones. Of a PostgreSQL database the operator makes them."""
+    """Number of backups of the SQLite file that are kept. For PostgreSQL backups are left to the operator."""
     backup_every_hours: Count = Field(default=24, ge=0, le=8760)
-    """The time between two backups of the SQLite file, which the daemon makes in `home`; 0: none."""
+    """Interval of the daemon's backups of the SQLite file, which are stored in `home`; 0: none."""
 
     @field_validator("url")
     @classmethod
@@ -105,12 +105,12 @@ class StoreSettings(Section):
 
     @property
     def is_on_a_server(self) -> bool:
-        """Whether the database is PostgreSQL's."""
+        """Whether the database is PostgreSQL."""
         return bool(self.url.get_secret_value())
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """Every secret value, to be kept out of logs."""
+        """All secret values, to be redacted in logs."""
         url = self.url.get_secret_value()
         try:
             password = urlsplit(url).password or ""
@@ -120,80 +120,80 @@ class StoreSettings(Section):
 
 
 class RouterSettings(Section):
-    """How a message finds its function."""
+    """How functions are chosen for messages."""
 
     enabled: bool = True
-    """False: the model calls no functions in any chat, whatever is set elsewhere; commands and chat go on."""
+    """False: the model calls no functions in any chat, whatever other settings say; commands and chat still work."""
     max_rounds: Count = Field(default=6, ge=2, le=50)
-    """Requests to the model in one turn; the last one offers no functions."""
+    """Maximum number of requests to the model per turn; the last one offers no functions."""
     max_calls: Count = Field(default=16, ge=1, le=200)
-    """Runs of functions in one turn."""
+    """Maximum number of function runs per turn."""
     identical_calls: Count = Field(default=3, ge=1, le=50)
-    """How often a turn may call one function with the same arguments."""
+    """Maximum number of calls of one function with the same arguments per turn."""
     turn_timeout_seconds: Seconds = 120
-    """After this time a turn is ended."""
+    """Timeout of a turn."""
     history_messages: Count = Field(default=30, ge=0, le=1000)
-    """Earlier messages of the chat that the model is shown."""
+    """Maximum number of earlier messages of the chat in a request to the model."""
     history_tokens: Count = Field(default=2500, ge=0, le=1_000_000)
-    """Tokens of earlier messages that the model is shown, as estimated."""
+    """Maximum length of these earlier messages, in estimated tokens."""
     result_chars: Count = Field(default=8000, ge=100, le=1_000_000)
-    """Characters of one function's result that the model is shown."""
+    """Maximum length, in characters, of a function's result in a request to the model."""
     shortlist: Count = Field(default=12, ge=0, le=1000)
-    """Where many functions may be called, a model is offered so many of those that fit the message or ran lately, and
-    one function to find the others. 0: it is always offered all."""
+    """If there are many functions, a model is offered this number of those that match the message or ran recently, and
+    a function to find others. 0: all are always offered."""
     shortlist_above: Count = Field(default=24, ge=0, le=1000)
-    """Functions that are few enough to be offered all: what would be saved is not worth a choice that may be wrong."""
+    """Up to this number of functions, all are offered: the saving would not justify a choice that may be wrong."""
     shortlist_turns: Count = Field(default=8, ge=1, le=1000)
-    """For so many turns of its chat a function stays on the shortlist after it last fitted or ran, while there is
-    room."""
+    """A function stays on the shortlist for this number of turns of its chat after it last matched or ran, if there is
+    space."""
     pinned: tuple[Word, ...] = Field(default=("help",), max_length=100)
-    """Functions that are always offered, before and beside those of the shortlist."""
+    """Functions that are always offered, in addition to the shortlist."""
     shadow: ShadowSettings = ShadowSettings()
 
 
 class QuestionsSettings(Section):
-    """What the bot asks back."""
+    """Questions that the bot asks."""
 
     expires_seconds: Count = Field(default=300, ge=10, le=604_800)
-    """How long a question waits for its answer."""
+    """Time after which an unanswered question expires."""
 
 
 class LimitsSettings(Section):
-    """How much is taken on at once. What is over a limit is refused and said so, never dropped."""
+    """Limits of concurrent and queued work. Work beyond a limit is rejected with a reply, never dropped silently."""
 
     queue_per_chat: Count = Field(default=200, ge=1, le=100_000)
-    """Messages of one chat that may wait."""
+    """Maximum number of queued messages per chat."""
     queue_total: Count = Field(default=10_000, ge=1, le=10_000_000)
-    """Messages of all chats that may wait."""
+    """Maximum number of queued messages in all chats."""
     immediate_per_chat: Count = Field(default=10, ge=1, le=1000)
-    """Commands of one chat that do not wait in its queue, such as /stop, and may run at once."""
+    """Maximum number of concurrent commands per chat that bypass its queue, such as /stop."""
     parallel_turns: Count = Field(default=256, ge=1, le=100_000)
-    """Chats that are answered at the same time."""
+    """Maximum number of chats that are answered concurrently."""
     message_chars: Count = Field(default=8000, ge=100, le=1_000_000)
-    """The longest message that is read; of a longer one the beginning is, with a word that the rest is missing."""
+    """Maximum length of a message in characters; a longer one is truncated, with a note."""
     attempts_per_turn: Count = Field(default=3, ge=1, le=100)
-    """How often a message is tried that ends the process or fails within the daemon."""
+    """Maximum number of attempts for a message that crashes the process or fails inside the daemon."""
     bot_alternations: Count = Field(default=8, ge=0, le=1000)
-    """So many messages to the bot in a row, each within two seconds of its answer, and their sender is taken for a bot
-    and not talked with for ten minutes. Only on networks where bots need not say that they are. 0: nobody is."""
+    """A sender of this number of consecutive messages to the bot, each within two seconds of its answer, is treated as
+    a bot and ignored for ten minutes. Only on networks where bots are not marked. 0: never."""
     schedules_per_chat: Count = Field(default=20, ge=0, le=10_000)
-    """Schedules that a chat may have by command, beside those of the settings. 0: none."""
+    """Maximum number of schedules per chat that are set by command; those in the settings are not counted. 0: none."""
 
 
 class DeliverySettings(Section):
-    """How replies are sent again when a network fails, and how many may wait for a slow one."""
+    """Repeated delivery when a network fails, and queue limits for slow networks."""
 
     attempts: Count = Field(default=8, ge=1, le=1000)
-    """How often one message is sent before it is given up."""
+    """Maximum number of attempts to send a message."""
     first_delay_seconds: Seconds = 1
-    """The pause before the second attempt; each further pause is twice as long."""
+    """Delay before the second attempt; doubled for each further one."""
     longest_delay_seconds: Number = Field(default=60, gt=0, le=86_400)
-    """The longest of these pauses."""
+    """Maximum delay between attempts."""
     lines_per_member: Count = Field(default=60, ge=1, le=100_000)
-    """Lines of replies to one member that may wait to be sent on a network that is slow by design, such as IRC. What
-    is over this limit is not sent, and the member is told how much that was. Reminders are always sent."""
+    """Maximum number of queued reply lines to one member on networks that are slow by design, such as IRC. Further
+    replies are not sent, and the member is notified of their number. Reminders are always sent."""
     lines_per_chat: Count = Field(default=180, ge=1, le=1_000_000)
-    """The same for all replies to one chat."""
+    """The same limit for all replies to one chat."""
 
     @field_validator("longest_delay_seconds")
     @classmethod
@@ -204,44 +204,43 @@ class DeliverySettings(Section):
 
 
 class ConsoleSettings(Section):
-    """A chat in the terminal that the daemon was started from."""
+    """Chat in the terminal of the daemon."""
 
     enabled: Literal["auto", "on", "off"] = "auto"
-    """auto: where there is a terminal."""
+    """auto: on if there is a terminal."""
     name: Word = "you"
-    """What the person at the terminal is called."""
+    """Name of the person at the terminal."""
 
 
 class RoomSettings(Section):
-    """One group on the web page."""
+    """A group on the web page."""
 
     id: RoomId
-    """What it is called in `web:main:<id>`; each id once."""
+    """Id in `web:main:<id>`; must be unique."""
     title: Annotated[str, Field(max_length=128)] = ""
-    """What the page shows. Empty: the id."""
+    """Title on the page. Empty: the id."""
 
 
 class WebSettings(Section):
-    """The web server: the chat page, the operator's pages, health and metrics."""
+    """The web server: chat page, operator's pages, health and metrics."""
 
     host: Word = "127.0.0.1"
-    """The address it listens on. 127.0.0.1: this machine alone."""
+    """The address to listen on. 127.0.0.1: only this machine."""
     port: Count = Field(default=8080, ge=0, le=65_535)
-    """The port it listens on. 0: any that is free."""
+    """The port to listen on. 0: any free port."""
     public_url: PublicUrls = ()
-    """The URL under which other machines open the page, such as https://bot.example.org or http://192.168.1.5:8080, or
-    a list. Requests for other hosts, or from pages of other origins, are refused. Empty: only `host` and the loopback
-    are served."""
+    """URL under which other machines open the page, such as https://bot.example.org or http://192.168.1.5:8080, or a
+    list. Requests with other hosts or origins are rejected. Empty: only `host` and the loopback are accepted."""
     page: bool = True
-    """Whether there is a chat page; health and metrics are there without it."""
+    """Whether to serve the chat page; health and metrics do not depend on it."""
     metrics_token: SecretStr = SecretStr("")
-    """The bearer token that /metrics needs, of at least 16 characters; best a reference to the environment. Empty: none
-    is needed where only this machine can reach the server, and elsewhere nobody gets the metrics."""
+    """Bearer token for /metrics, at least 16 characters; preferably a reference to the environment. Empty: no token is
+    needed if only this machine can reach the server; otherwise metrics are not served."""
     connections_per_address: Count = Field(default=100, ge=0, le=10_000)
-    """Connections that may be open at once from one address other than this machine's own. 0: no limit, for a reverse
-    proxy on another machine."""
+    """Maximum number of open connections per address, except this machine's. 0: no limit, for a reverse proxy on
+    another machine."""
     rooms: tuple[RoomSettings, ...] = Field(default=(), max_length=100)
-    """The groups on the page."""
+    """Groups on the page."""
 
     @field_validator("metrics_token")
     @classmethod
@@ -252,14 +251,14 @@ class WebSettings(Section):
 
 
 class HttpSettings(Section):
-    """An API through which programs bring in messages and read what the bot says."""
+    """API for programs that submit messages and read the bot's messages."""
 
     enabled: bool = False
-    """Whether there is one."""
+    """Whether the API is served."""
     token: SecretStr = SecretStr("")
-    """The bearer token that callers need, of at least 16 characters; best a reference to the environment."""
+    """Bearer token of callers, at least 16 characters; preferably a reference to the environment."""
     max_role: RoleName = "member"
-    """The highest role that a caller may claim for a sender."""
+    """The highest role that a caller may assign to a sender."""
 
     @field_validator("token")
     @classmethod
@@ -270,24 +269,24 @@ class HttpSettings(Section):
 
 
 class PlatformsSettings(Section):
-    """The networks that the bot is on."""
+    """Networks that the bot is connected to."""
 
     console: ConsoleSettings = ConsoleSettings()
     web: WebSettings = WebSettings()
     http: HttpSettings = HttpSettings()
     irc: tuple[IrcSettings, ...] = Field(default=(), max_length=50)
-    """The IRC networks. None, unless there is an entry."""
+    """IRC networks; none by default."""
 
 
 class SourcesSettings(Section):
-    """Where further functions come from."""
+    """Sources of additional functions."""
 
     python: tuple[LocalPath, ...] = Field(default=(), max_length=1000)
-    """Python files, packages, or folders of both, with functions of your own. They run with the daemon's rights."""
+    """Python files, packages, or folders of both, with custom functions. They run with the daemon's rights."""
     modules: tuple[ModuleName, ...] = Field(default=(), max_length=1000)
-    """Installed Python modules with functions, by their dotted names; of a package all its modules."""
+    """Installed Python modules with functions, by dotted name; all modules of a package."""
     entry_points: bool = False
-    """Whether installed packages may bring functions by entry points in the group `rollcall.functions`."""
+    """Whether installed packages may provide functions by entry points in the group `rollcall.functions`."""
     commands: tuple[LocalPath, ...] = Field(default=(), max_length=1000)
     """YAML files of command tools, or folders of them: docs/command-tools.md."""
     basic: BasicSources = ()
@@ -298,21 +297,21 @@ class SourcesSettings(Section):
 
 
 class Settings(Section):
-    """The settings of Rollcall."""
+    """Settings of Rollcall."""
 
     config_version: Annotated[Count, AfterValidator(_this_version)] = CONFIG_VERSION
-    """The version of this file's form."""
+    """Version of the file format."""
     home: LocalPath = Path("var")
-    """The folder of all that is kept: database, backups, keys. Relative to the working directory."""
+    """Folder of all stored data: database, backups, keys. Relative to the working directory."""
     language: Language = "en"
-    """The language of the bot's sentences."""
+    """Default language of the bot's texts."""
     timezone: Timezone = "UTC"
-    """The IANA time zone that chats live in."""
+    """Default IANA time zone of chats."""
     logging: LoggingSettings = LoggingSettings()
     store: StoreSettings = StoreSettings()
     models: tuple[ModelSettings, ...] = Field(default=(), max_length=20)
-    """The language models, in the order in which they are asked. With none usable the bot works without a model:
-    commands and the functions' own examples."""
+    """Language models in the order of use. Without a usable one the bot works with commands and the functions' examples
+    only."""
     failover: FailoverSettings = FailoverSettings()
     budgets: BudgetsSettings = BudgetsSettings()
     router: RouterSettings = RouterSettings()
@@ -334,22 +333,22 @@ class Settings(Section):
     limits: LimitsSettings = LimitsSettings()
     delivery: DeliverySettings = DeliverySettings()
     bots: Annotated[BotsSettings, AfterValidator(_with_default_bot)] = Field(default_factory=dict)
-    """The bots by their keys; there is always `default`."""
+    """Bots by key; `default` always exists."""
     functions: FunctionsSettings = Field(default_factory=dict)
-    """What is set for functions in all chats, by function name."""
+    """Settings of functions in all chats, by function name."""
     chats: ChatsSettings = ChatsSettings()
     members: MembersSettings = Field(default_factory=dict)
-    """Roles of members in all their chats, as `platform:account:member: role`, beside what their platform says."""
+    """Roles of members in all their chats, as `platform:account:member: role`, added to those from the platform."""
     schedules: SchedulesSettings = Field(default_factory=dict)
-    """Functions that run by the clock, by names of your own."""
+    """Functions that run on a schedule, by custom names."""
     platforms: PlatformsSettings = PlatformsSettings()
     mcp: McpSettings = McpSettings()
     sources: SourcesSettings = SourcesSettings()
     plugins: Plugins = ()
-    """Modules of functions that all bots have: built-in ones by their names, others by their dotted names."""
+    """Modules of functions for all bots: built-in ones by name, others by dotted name."""
     operators: OperatorsSettings = OperatorsSettings()
 
     @property
     def answering_models(self) -> tuple[ModelSettings, ...]:
-        """The models that may answer chats: all but the shadow."""
+        """Models that may answer chats: all except the shadow."""
         return tuple(one for one in self.models if one.name != self.router.shadow.model)

@@ -1,4 +1,4 @@
-"""Types of single settings values. Each checks one kind of value and states in plain words what it must be."""
+"""Types of single settings values. Each validates one kind of value, with an error message for operators."""
 
 from __future__ import annotations
 
@@ -27,17 +27,16 @@ from pydantic_core import CoreSchema, PydanticCustomError
 
 
 def attribute_docs(cls: type) -> dict[str, str]:
-    """The texts under the annotated attributes of `cls`, by the names of these; its own after those of its bases. Reads
-    the source files."""
+    """Docstrings of the annotated attributes of `cls` and its bases, by attribute name. Parses the source files."""
     found: dict[str, str] = {}
     for one in reversed(cls.__mro__):
-        # By the module's name: what stands in no file of ours is not read.
+        # Base classes from other top-level packages are not parsed.
         if one.__module__.partition(".")[0] == cls.__module__.partition(".")[0]:
             found.update(_own_docs(one))
     return found
 
 
-@cache  # once for each base class, not for every class derived from it
+@cache  # cached per base class, not per derived class
 def _own_docs(cls: type) -> dict[str, str]:
     tree = ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0]
     assert isinstance(tree, ast.ClassDef)
@@ -53,14 +52,14 @@ def _own_docs(cls: type) -> dict[str, str]:
 
 
 RoleName = Literal["member", "moderator", "admin", "owner"]
-"""What a member may be in a chat, weakest first."""
+"""Role of a member in a chat, weakest first."""
 ROLE_NAMES: tuple[RoleName, ...] = get_args(RoleName)
 Weekday = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 """A day of the week."""
 WEEKDAYS: tuple[Weekday, ...] = get_args(Weekday)
 
 SHORTEST_TOKEN = 16
-"""Characters of a token that lets programs in."""
+"""Minimum length of a token for API access."""
 
 _LANGUAGE = r"[a-z]{2,3}([-_][A-Za-z0-9]{2,8})*"
 _BOT = r"[a-z][a-z0-9_-]{0,63}"
@@ -79,7 +78,7 @@ _ALL_ADDRESSES = ("0.0.0.0", "[::]")  # noqa: S104 - compared, not bound
 
 
 class Section(BaseModel):
-    """One section of the settings: frozen, and a key that it does not know is an error."""
+    """A section of the settings: immutable; unknown keys are errors."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -90,8 +89,8 @@ class Section(BaseModel):
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        """The schema, with what stands under each key as its description. It is read from the source now: to have it in
-        every class would take a tenth of each start."""
+        """Add attribute docstrings as descriptions. They are parsed only for a schema: with pydantic's
+        `use_attribute_docstrings` each start would take a tenth longer."""
         schema = handler(core_schema)
         properties = handler.resolve_ref_schema(schema).get("properties", {})
         for name, text in attribute_docs(cls).items():
@@ -102,7 +101,7 @@ class Section(BaseModel):
 
 
 def fault(message: str) -> PydanticCustomError:
-    """The error a validator raises: `message` reaches the operator word for word."""
+    """A validator's error whose `message` is shown to the operator unchanged."""
     return PydanticCustomError("settings", "{message}", {"message": message})
 
 
@@ -112,7 +111,7 @@ def is_language(text: str) -> bool:
 
 
 def is_timezone(text: str) -> bool:
-    """Whether `text` is an IANA time zone that this machine knows."""
+    """Whether `text` is an IANA time zone known to this machine."""
     try:
         ZoneInfo(text)
     except (ValueError, KeyError, OSError):
@@ -138,7 +137,7 @@ def host_and_port(text: str) -> tuple[str, int | None] | None:
 
 
 def roles_from(least: RoleName) -> tuple[RoleName, ...]:
-    """`least` and every role above it."""
+    """`least` and all higher roles."""
     return ROLE_NAMES[ROLE_NAMES.index(least) :]
 
 
@@ -155,7 +154,7 @@ def _timezone(text: str) -> str:
 
 
 def matching(pattern: str, message: str) -> AfterValidator:
-    """A text has to be all that `pattern` describes; `message` says what it has to be."""
+    """Validator that the whole text matches `pattern`; `message` is the error."""
     compiled = re.compile(pattern)
 
     def check(text: str) -> str:
@@ -167,7 +166,7 @@ def matching(pattern: str, message: str) -> AfterValidator:
 
 
 def described_matching(pattern: str, message: str) -> tuple[AfterValidator, WithJsonSchema]:
-    """The same, and editors are told the pattern."""
+    """`matching`, and the pattern for the JSON schema."""
     return matching(pattern, message), WithJsonSchema({"type": "string", "pattern": f"^{pattern}$"})
 
 
@@ -210,15 +209,15 @@ def _as_list(value: object) -> object:
 
 _A_NUMBER = BeforeValidator(_not_a_flag)
 Count = Annotated[int, _A_NUMBER]
-"""A whole number."""
+"""An integer, not a flag."""
 Number = Annotated[float, _A_NUMBER]
-"""A number that may have a fraction."""
+"""A number, not a flag."""
 Seconds = Annotated[float, Field(gt=0, le=3600), _A_NUMBER]
-"""A time of up to an hour."""
+"""A duration of up to an hour."""
 Tokens = Annotated[int, Field(ge=1, le=1_000_000), _A_NUMBER]
-"""A length as language models count it."""
+"""A number of tokens."""
 Temperature = Annotated[float, Field(ge=0, le=2), _A_NUMBER]
-"""How much chance there is in what a language model says."""
+"""Sampling temperature of a language model."""
 Language = Annotated[
     str,
     matching(_LANGUAGE, "has to be a language tag such as en, zh or pt-BR"),
@@ -226,7 +225,7 @@ Language = Annotated[
 ]
 """A language tag."""
 Timezone = Annotated[str, AfterValidator(_timezone)]
-"""The name of an IANA time zone."""
+"""An IANA time zone."""
 ClockTime = Annotated[
     str,
     matching(_CLOCK_TIME, "has to be a time of day such as 09:00 or 17:30"),
@@ -234,19 +233,19 @@ ClockTime = Annotated[
 ]
 """A time of day, `HH:MM`."""
 Roles = Annotated[frozenset[RoleName], BeforeValidator(_roles, json_schema_input_type=RoleName | list[RoleName])]
-"""The roles that may do something: in YAML a list, or the least of them."""
+"""Permitted roles: in YAML a list, or the lowest permitted role."""
 BotName = Annotated[
     str,
     matching(_BOT, "has to begin with a small letter and hold only a-z, 0-9, _ and -"),
     WithJsonSchema({"type": "string", "pattern": f"^{_BOT}$"}),
 ]
-"""The key of a bot."""
+"""Key of a bot."""
 RoomId = Annotated[
     str,
     matching(_ROOM, "has to hold only a-z, 0-9, _ and -, at most 64 of them"),
     WithJsonSchema({"type": "string", "pattern": f"^{_ROOM}$"}),
 ]
-"""The id of a room of the web page."""
+"""Id of a room on the web page."""
 ChatPattern = Annotated[
     str,
     matching(
@@ -255,37 +254,37 @@ ChatPattern = Annotated[
     ),
     WithJsonSchema({"type": "string", "pattern": f"^({_NATIVE_KEY}|{_PATTERN})$"}),
 ]
-"""The key of a chat, or a pattern for keys of chats in which `*` stands for any characters."""
+"""Key of a chat, or a pattern where `*` matches any characters."""
 ChatKey = Annotated[
     str,
     matching(_NATIVE_KEY, "has to be platform:account:chat, such as web:main:family, without *"),
     WithJsonSchema({"type": "string", "pattern": f"^{_NATIVE_KEY}$"}),
 ]
-"""The key of one chat."""
+"""Key of one chat."""
 MemberKey = Annotated[
     str,
     matching(_NATIVE_KEY, "has to be platform:account:member, such as web:main:ann, without *"),
     WithJsonSchema({"type": "string", "pattern": f"^{_NATIVE_KEY}$"}),
 ]
-"""The key of one member."""
+"""Key of one member."""
 Word = Annotated[str, StringConstraints(min_length=1, max_length=128)]
-"""A name or a short text that is not empty."""
+"""A short text that is not empty."""
 BaseUrl = Annotated[
     str,
     matching(f"({_URL})?", "has to be http(s)://host/path without user, query or fragment; empty for the usual one"),
     WithJsonSchema({"type": "string", "pattern": f"^({_URL})?$"}),
 ]
-"""Where an API is; empty means the address that its protocol usually has."""
+"""URL of an API; empty: the default of its protocol."""
 WebUrl = Annotated[
     str,
     matching(_WEB_URL, "has to be http(s)://host/path without user or fragment"),
     WithJsonSchema({"type": "string", "pattern": f"^{_WEB_URL}$"}),
 ]
-"""Where something on the web is."""
+"""URL on the web."""
 PublicUrl = Annotated[
     str, Field(max_length=300), AfterValidator(_origin), WithJsonSchema({"type": "string", "pattern": f"^{_ORIGIN}$"})
 ]
-"""Scheme, host and port of a web page, normalized to what browsers send as `Origin`."""
+"""Scheme, host and port of a web page, normalised to the form of the `Origin` header."""
 PublicUrls = Annotated[
     tuple[PublicUrl, ...],
     Field(max_length=20),
@@ -297,12 +296,12 @@ FunctionPath = Annotated[
     matching(f"({_FUNCTION})?", "has to be package.module:function"),
     WithJsonSchema({"type": "string", "pattern": f"^({_FUNCTION})?$"}),
 ]
-"""A Python function; empty for none."""
+"""A Python function; empty: none."""
 ModuleName = Annotated[
     str,
     Field(max_length=500),
     matching(_MODULE, "has to be the name of a Python module, such as package.module"),
 ]
-"""The dotted name of a Python module."""
+"""Dotted name of a Python module."""
 LocalPath = Annotated[Path, AfterValidator(_path)]
-"""A path on this machine; a leading `~` is the home folder."""
+"""A local path; a leading `~` is the home folder."""

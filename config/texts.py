@@ -1,4 +1,4 @@
-"""Texts that the bot sends: `config/texts/*.yaml`, one file per language with the same keys and placeholders."""
+"""Texts of the bot: `config/texts/*.yaml`, one file per language with the same keys and placeholders."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ _LINE = re.compile(
 )
 _NOTHING = re.compile(r" *(?:#.*)?")
 _MEANS_MORE = frozenset({"true", "false", "null"})
-"""Names that YAML takes for values."""
+"""Keys that YAML parses as other types."""
 _NOT_FOR_LINES = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff\ufffe\uffff]")
-"""Tabs, other ends of lines, and what YAML does not allow at all."""
+"""Tabs, unusual line ends, and characters that YAML forbids."""
 
 
 class _NotPlain(Exception):
-    """The file has more of YAML than names and sentences."""
+    """The file uses YAML beyond the supported subset."""
 
 
 @lru_cache(maxsize=8)
 def read_texts(text: str) -> Mapping[str, str]:
-    """The sentences of a file by their names, those of all levels joined by dots, without ends of lines at the end; the
-    same object for the same text. Raises what the reader of YAML raises for a file that is none."""
+    """Parse a file to texts by dotted key, without trailing line ends; cached by content. A fast parser handles the
+    usual subset of YAML, ruamel all other files. Raises its errors for invalid YAML."""
     if not _NOT_FOR_LINES.search(text):
         lines = _Lines(text)
         try:
@@ -44,7 +44,7 @@ def read_texts(text: str) -> Mapping[str, str]:
 
 
 def read_as_yaml(text: str) -> dict[str, str]:
-    """The same of any YAML."""
+    """Parse any YAML with ruamel."""
     found: dict[str, str] = {}
 
     def walk(node: Mapping[str, object], prefix: str) -> None:
@@ -59,7 +59,7 @@ def read_as_yaml(text: str) -> dict[str, str]:
 
 
 class _Lines:
-    """The lines of a file, and what was found in those that were read."""
+    """Line parser for the subset of YAML; `found` has the result."""
 
     def __init__(self, text: str) -> None:
         self.found: dict[str, str] = {}
@@ -68,7 +68,7 @@ class _Lines:
         self._place = 0
 
     def read_mapping(self, outside: int, prefix: str) -> None:
-        """Read the names that are indented alike, and more than `outside`. Raises _NotPlain."""
+        """Parse keys at the same indent, which is deeper than `outside`. Raises _NotPlain."""
         indent = None
         while (parts := self._upcoming()) is not None:
             here = len(parts["indent"])
@@ -84,7 +84,7 @@ class _Lines:
             raise _NotPlain
 
     def _upcoming(self) -> re.Match[str] | None:
-        """The next line that says something, not yet read; None at the end."""
+        """The next line that is not empty or a comment, without consuming it; None at the end."""
         while self._place < len(self._lines):
             line = self._lines[self._place]
             if parts := _LINE.fullmatch(line):
@@ -114,7 +114,7 @@ class _Lines:
         return name
 
     def _block(self, outside: int) -> str:
-        """The lines from here on that are indented more than `outside`, without the indent of the first."""
+        """Parse a block scalar indented deeper than `outside`, without the indent of its first line."""
         first = self._lines[self._place] if self._place < len(self._lines) else ""
         inside = len(first) - len(first.lstrip(" "))
         if inside <= outside or not first.strip(" "):
@@ -137,11 +137,11 @@ _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 
 
 class MissingText(LookupError):
-    """A sentence was asked for that no file of texts has."""
+    """A text key is missing."""
 
 
 class Phrases:
-    """The sentences of one language."""
+    """Texts of one language."""
 
     def __init__(self, language: str, templates: Mapping[str, str]) -> None:
         self.language = language
@@ -149,8 +149,8 @@ class Phrases:
         self._words: dict[str, tuple[str, ...]] = {}
 
     def say(self, key: str, /, **values: object) -> str:
-        """The sentence `key` with each `{name}` replaced by that value, literally: values are never templates.
-        Raises MissingText, and KeyError for a placeholder without a value."""
+        """The text `key` with each `{name}` replaced by that value, literally: values are never templates. Raises
+        MissingText, and KeyError for a placeholder without a value."""
         template = self._templates.get(key)
         if template is None:
             raise MissingText(f"no text {key!r} in config/texts/{self.language}.yaml")
@@ -159,29 +159,29 @@ class Phrases:
         return _PLACEHOLDER.sub(lambda found: str(values[found[1]]), template)
 
     def resolve(self, text: str, /, **values: object) -> str:
-        """`text` itself, or the sentence it names in the form `@key`; placeholders are filled in both."""
+        """`text`, or for `@key` the text of that key, with placeholders filled."""
         if text.startswith("@"):
             return self.say(text[1:], **values)
         return _PLACEHOLDER.sub(lambda found: str(values.get(found[1], found[0])), text)
 
     def words(self, key: str) -> tuple[str, ...]:
-        """A sentence that is a list of words separated by commas: what people may say for yes, for example."""
+        """A text that is a comma-separated list of words, such as those for yes."""
         if key not in self._words:
             self._words[key] = tuple(word.strip() for word in re.split("[,，]", self.say(key)))
         return self._words[key]
 
     def has(self, key: str) -> bool:
-        """Whether the sentence exists."""
+        """Whether the key exists."""
         return key in self._templates
 
     @property
     def templates(self) -> Mapping[str, str]:
-        """All sentences, for checks."""
+        """All templates by key, for checks."""
         return self._templates
 
 
 class Texts:
-    """The sentences of all languages; a language is read when it is first asked for."""
+    """Texts of all languages; a language is loaded on first use."""
 
     def __init__(self, folder: Path = FOLDER) -> None:
         self._folder = folder
@@ -189,11 +189,11 @@ class Texts:
 
     @property
     def languages(self) -> tuple[str, ...]:
-        """The languages there are files for."""
+        """Languages with a file."""
         return tuple(sorted(file.stem for file in self._folder.glob("*.yaml")))
 
     def of(self, language: str) -> Phrases:
-        """The sentences of `language` (`zh-TW` finds `zh`), or English where there is no file for it."""
+        """Texts of `language` (`zh-TW` uses `zh`), or English if it has no file."""
         known = self._languages.get(language)
         if known is None:
             stem = language.lower().replace("_", "-").split("-")[0]
@@ -206,5 +206,5 @@ class Texts:
 
 
 def placeholders(template: str) -> frozenset[str]:
-    """The names in `template` that `say` needs values for."""
+    """Names of the placeholders in `template`."""
     return frozenset(_PLACEHOLDER.findall(template))

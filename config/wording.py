@@ -1,4 +1,4 @@
-"""Messages for invalid settings: which key, where in the file, and what the value has to be."""
+"""Messages for invalid settings: key, position in the file, and expected value."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def diagnostic_of(
     within: Location = (),
     noun: str = "a setting",
 ) -> Diagnostic:
-    """The diagnostic for one error that pydantic found when it read the value at `within` of `document` as `root`."""
+    """Diagnostic for a pydantic error in the value at `within` of `document`, validated as `root`."""
     kind = details["type"]
     inner = tuple(step for step in details["loc"] if step != "[key]")
     location = (*within, *inner)
@@ -69,7 +69,7 @@ def _suggestion(location: Location, root: type[BaseModel]) -> str:
 
 
 def _names_known_at(location: Sequence[str | int], root: type[BaseModel]) -> list[str]:
-    """The keys that the section at `location` of a `root` has."""
+    """Keys of the section at `location` of `root`."""
     kind: Any = root
     for step in location:
         section = _section(kind)
@@ -87,7 +87,7 @@ def _section(kind: Any) -> type[BaseModel] | None:
 
 
 def _item_type(kind: Any) -> Any:
-    """The type of the items of a list or mapping type, however it is wrapped."""
+    """Item type of a list or mapping type, without its wrappers."""
     while get_origin(kind) is Annotated:
         kind = get_args(kind)[0]
     if get_origin(kind) in (Union, UnionType):
@@ -97,7 +97,7 @@ def _item_type(kind: Any) -> Any:
 
 
 def dotted(location: Sequence[str | int]) -> str:
-    """`location` as an operator would write it: `models[0].api_key`."""
+    """`location` in the form `models[0].api_key`."""
     text = ""
     for step in location:
         text += f"[{step}]" if isinstance(step, int) else f".{step}"
@@ -105,6 +105,6 @@ def dotted(location: Sequence[str | int]) -> str:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """The end of a message that offers the one of `known` that is closest to `word`; empty when none is close."""
+    """Suffix of a message that suggests the closest of `known`; empty if none is close."""
     close = difflib.get_close_matches(word.lower(), sorted(known), n=1)
     return f"; did you mean {close[0]!r}?" if close else ""

@@ -1,4 +1,4 @@
-"""YAML 1.2 as plain data with the place of every key and value, and references to environment variables."""
+"""YAML 1.2 as plain data with the position of every key and value, and references to environment variables."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ DEEPEST = 32
 
 Plain: TypeAlias = "bool | int | float | str | list[Plain] | dict[str, Plain] | None"
 Location = tuple[str | int, ...]
-"""The keys and list indexes that lead from the top to a value."""
+"""Keys and list indexes from the top to a value."""
 
 _START = Position(1, 1)
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
@@ -42,42 +42,42 @@ _UNWANTED = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 
 
 class Places(NamedTuple):
-    """Where one entry stands."""
+    """Positions of one entry."""
 
     key: Position
-    """For an item of a list: the item itself."""
+    """For a list item the item itself."""
     value: Position
     is_scalar: bool
 
 
 @dataclass(slots=True)
 class YamlDocument:
-    """The one document of a file."""
+    """The single document of a file."""
 
     file: str
     value: Plain = None
-    """None also when the file could not be read to its end."""
+    """Also None if the file could not be parsed."""
     places: dict[Location, Places] = field(default_factory=dict)
     faults: Diagnostics = field(default_factory=Diagnostics)
     unknown: set[Location] = field(default_factory=set)
-    """Values that are not known because of a fault, so that nothing may be said of them."""
+    """Values that are unknown because of an error and must not be checked further."""
 
     def key_at(self, location: Sequence[str | int]) -> Position:
-        """Where the key of `location` stands, or the nearest thing around it that the file has."""
+        """Position of the key of `location`, or of its nearest ancestor in the file."""
         return self._nearest(location).key
 
     def value_at(self, location: Sequence[str | int]) -> Position:
-        """Where the value at `location` stands; when the file has none, the scalar that stands in its place, or the key
-        of the nearest thing around it."""
+        """Position of the value at `location`; if missing, of the scalar in its place or of the nearest ancestor's
+        key."""
         found = self._nearest(location)
         return found.value if found.is_scalar or tuple(location) in self.places else found.key
 
     def complain(self, at: Position, code: Code, message: str, severity: Severity = "error") -> None:
-        """Add one fault."""
+        """Add a diagnostic."""
         self.faults.append(Diagnostic(self.file, at.line, at.column, code, message, severity))
 
     def is_unknown(self, location: Sequence[str | int]) -> bool:
-        """Whether `location` lies at or under a value that is not known."""
+        """Whether `location` is at or below an unknown value."""
         return any(tuple(location[:end]) in self.unknown for end in range(len(location) + 1))
 
     def _nearest(self, location: Sequence[str | int]) -> Places:
@@ -89,7 +89,7 @@ class YamlDocument:
 
 
 def read_yaml_file(path: Path) -> YamlDocument:
-    """The document in `path`, which has to be UTF-8 and of at most MOST_BYTES. All that is wrong is in its `faults`."""
+    """Parse the file `path`, UTF-8 of at most MOST_BYTES. Errors are in the document's `faults`."""
     try:
         with path.open("rb") as stream:
             data = stream.read(MOST_BYTES + 1)
@@ -101,7 +101,7 @@ def read_yaml_file(path: Path) -> YamlDocument:
 
 
 def read_yaml_bytes(data: bytes, file: str) -> YamlDocument:
-    """The document that `data` is, under the same conditions. `file` is the name for diagnostics."""
+    """Parse `data` with the same limits. `file`: name for diagnostics."""
     document = YamlDocument(file)
     if len(data) > MOST_BYTES:
         document.complain(_START, Code.TOO_BIG, f"is larger than {MOST_BYTES:,} bytes")
@@ -116,7 +116,7 @@ def read_yaml_bytes(data: bytes, file: str) -> YamlDocument:
 
 
 def read_yaml(text: str, file: str) -> YamlDocument:
-    """The document that `text` is. `file` is the name for diagnostics. All that is wrong is in its `faults`."""
+    """Parse `text`. `file`: name for diagnostics. Errors are in the document's `faults`."""
     document = YamlDocument(file)
     try:
         _Reader(document).read(YAML(typ="safe", pure=True).parse(text))
@@ -140,23 +140,23 @@ def _complain_of_syntax(document: YamlDocument, text: str, error: YAMLError) -> 
 
 
 class _Hopeless(Exception):
-    """What follows in the file cannot be given a meaning; the fault is recorded already."""
+    """The rest of the file has no meaning; the error is recorded already."""
 
 
 @dataclass(slots=True)
 class _Open:
-    """A mapping or list whose end has not come yet."""
+    """A mapping or list that has not ended."""
 
     location: Location
     value: dict[str, Plain] | list[Plain]
     key: str | None = None
     key_at: Position = _START
     key_is_duplicate: bool = False
-    """Then what belongs to the key is read for its faults only, under a location that no key can have."""
+    """If True, the value is parsed only for errors, under a location that no key can have."""
 
 
 class _Reader:
-    """Turns the events of one file into a document."""
+    """Builds the document from the events of the YAML parser."""
 
     def __init__(self, document: YamlDocument) -> None:
         self._document = document
@@ -199,7 +199,7 @@ class _Reader:
     def _take_value(self, parent: _Open | None, event: NodeEvent, at: Position) -> None:
         location, value = self._location(parent), self._value(event, at)
         if parent is not None and parent.key is not None and _is_left_out(event):
-            at = parent.key_at  # the parser says it stands where the next key begins
+            at = parent.key_at  # for an omitted value the parser returns the position of the next key
         if isinstance(event, AliasEvent):
             self._document.complain(at, Code.ALIAS, f"the alias *{event.anchor} is not allowed; repeat the text")
             self._document.unknown.add(location)
@@ -260,8 +260,8 @@ def _is_left_out(event: NodeEvent) -> bool:
 
 
 def _plain_scalar(text: str) -> Plain:
-    """The value of an unquoted scalar by YAML 1.2's core schema. What has a second reading elsewhere (`no`, `010`,
-    `12:30`, dates) and what no number holds well (`.inf`, very many digits) stays text."""
+    """The value of an unquoted scalar in YAML 1.2's core schema. Values that other versions parse differently (`no`,
+    `010`, `12:30`, dates) and numbers without an exact form (`.inf`, very many digits) stay texts."""
     if text in _NULLS:
         return None
     if text in _FLAGS:
@@ -290,9 +290,9 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def fill_references(document: YamlDocument, environment: Mapping[str, str]) -> None:
-    """Replace the references in every text of `document`, after parsing, so that a value of the environment can never
-    become structure. As in a shell, the default serves for an empty variable too. A value is taken as it is: what looks
-    like a reference in it stays. A reference that cannot be filled is a fault there, and its value unknown."""
+    """Replace the references in all texts of `document`, after parsing, so that values cannot become YAML structure. As
+    in a shell, the default also replaces an empty variable. References inside values are not expanded. A reference that
+    cannot be filled is an error, and its value unknown."""
     document.value = _filled(document.value, (), document, environment)
 
 

@@ -1,5 +1,5 @@
 """Selecting and running functions.
 
-The spine is here: context, spec, call, result, registry, router, llm, invocation and ports. Knows no platform and no
-store.
+The modules of this package itself hold context, spec, call, result, registry, router, llm, invocation and ports. They
+know no platform and no store.
 """

@@ -1,4 +1,4 @@
-"""Call: what a handler may know and do during one run. Injected into keyword-only parameters of this type."""
+"""Call: information and operations of a handler during one run. Injected into keyword-only parameters of this type."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DEEPEST_NESTING = 4
 
 
 class Path(StrEnum):
-    """The way by which a run came about."""
+    """Entry point through which a function is called."""
 
     COMMAND = "command"
     MODEL = "model"
@@ -33,16 +33,16 @@ class Path(StrEnum):
 
 
 class CallRequest(NamedTuple):
-    """One call of a function, as `Invoker.invoke` takes it."""
+    """Request to call a function, the argument of `Invoker.invoke`."""
 
     context: MessageContext
     name: str
     arguments: Mapping[str, Any]
-    """Raw, as a model or a person gave them."""
+    """Unvalidated arguments from a model or a person."""
     turn: Turn
     path: Path
     key: str = ""
-    """Of a nested run, or of a run that continues from `turn.memory.resuming[key]`. Empty: the turn's next key."""
+    """Key of a nested run, or of a run that continues from `turn.memory.resuming[key]`. Empty: the turn's next key."""
     depth: int = 0
     """Nesting depth; 0 for a call that no handler made."""
     confirmed: bool = False
@@ -51,7 +51,7 @@ class CallRequest(NamedTuple):
     """The model only guessed: ask for confirmation first."""
     round_number: int = 0
     request_id: str = ""
-    """The model request that led to it; empty for commands."""
+    """Id of the model request that contained the call; empty for commands."""
 
 
 class Runs(Protocol):
@@ -60,13 +60,13 @@ class Runs(Protocol):
     threads: Threads
 
     async def invoke(self, request: CallRequest) -> FunctionResult:
-        """The result of the requested run; never an exception of a handler."""
+        """Result of the requested run. Exceptions of a handler become failed results."""
 
     def now(self) -> datetime:
         """The current time, in UTC."""
 
     def callable_by(self, request: CallRequest) -> Sequence[FunctionSpec]:
-        """The functions that the run of `request` may call, in registration order."""
+        """Functions that the run of `request` may call, in registration order."""
 
     def find(self, request: CallRequest, text: str, most: int) -> Sequence[OfferedFunction]:
         """At most `most` functions that a model may call for this member and that match `text`, best first."""
@@ -77,17 +77,17 @@ class Runs(Protocol):
 
 class Call:
     """One run of a function: its key, deadline and settings, and access to other functions and to the chat with the
-    rights of the member who asked."""
+    rights of the requesting member."""
 
     __slots__ = ("_nested", "_request", "_runs", "_turn", "asked", "deadline", "key", "profile", "state")
 
     def __init__(self, runs: Runs, request: CallRequest, profile: ChatProfile, *, deadline: float = 0.0) -> None:
         self.key = request.key
-        """Idempotency key: the same when a run is repeated after a crash, and unique to this run."""
+        """Idempotency key: unique to this run, and unchanged when the run is repeated after a crash."""
         self.deadline = deadline
-        """On the clock's `monotonic()`; the run is cancelled then."""
+        """Deadline on the clock's `monotonic()`, after which the run is cancelled."""
         self.state = request.turn.memory.state
-        """Shared by the calls of a turn: later calls read what earlier ones write."""
+        """State shared by the calls of a turn; a call reads the values that earlier calls wrote."""
         self.profile = profile
         """The chat's language, time zone and texts."""
         self.asked: tuple[InputQuestion, ...] = ()
@@ -115,42 +115,42 @@ class Call:
 
     @property
     def asked_at(self) -> datetime | None:
-        """Time of the request that a question interrupted: `in 10 minutes` counts from there, not from the answer. None
-        if the run was not interrupted."""
+        """Time of the request that a question interrupted; relative times such as `in 10 minutes` count from it, not
+        from the answer. None if the run was not interrupted."""
         memory = self._turn.memory
         return memory.asked_at if memory.resumed else None
 
     @property
     def answered(self) -> str:
-        """The argument that a question asked for and this message supplies; empty if there is none."""
+        """Name of the argument that a question requested and this message supplies, or empty."""
         return self._turn.memory.answered
 
     @property
     def resumed(self) -> Resumed | None:
-        """The saved state and the answer, if the run continues after `FunctionResult.ask`; None on its first start."""
+        """Saved state and answer of a run that continues after `FunctionResult.ask`; None on its first start."""
         return self._turn.memory.resuming.get(self.key)
 
     @property
     def callers_model(self) -> CallersModel | None:
-        """The caller's language model, if this run may use it. The port `Words` chooses between it and the bot's."""
+        """The caller's language model, if this run may use it. The `Words` port chooses between it and the bot's."""
         turn, memory = self._turn, self._turn.memory
-        # Text of others that the turn has read is not sent to the caller's model, and a run that only ends asks nobody.
+        # Outside text read by the turn is not sent to the caller's model. A run that only cleans up uses no model.
         if memory.reads or memory.taint or self.key in memory.ending:
             return None
         return turn.input.callers_model
 
     def count_from(self, at: datetime) -> None:
-        """Set the time of the request to `at`, for later questions too: an answer with a relative time counts from
-        itself."""
+        """Set the time of the request to `at`, also for later questions. Used when the answer itself states a relative
+        time."""
         self._turn.memory.asked_at = at
 
     def functions(self) -> Sequence[FunctionSpec]:
-        """The functions that this member may call here, in registration order."""
+        """Functions that this member may call here, in registration order."""
         return self._runs.callable_by(self._request)
 
     def on_request(self) -> Sequence[Takeable]:
-        """The functions and groups on request of which this member may call at least one function here, whether or not
-        the chat has activated them. A group that has no functions yet is included."""
+        """On-request functions and groups, activated or not, that contain a function this member may call here. Groups
+        that have no functions yet are included."""
         may = {spec.name for spec in self.functions()}
         everything = self._turn.input.functions.on_request.takeable.values()
         return [taken for taken in everything if not taken.functions or not may.isdisjoint(taken.functions)]
@@ -164,7 +164,7 @@ class Call:
         return self._runs.find(self._request, text, most)
 
     def say(self, key: str, **values: object) -> str:
-        """The text `key` of `config/texts/` in the chat's language."""
+        """Text `key` of `config/texts/` in the chat's language."""
         return self.profile.texts.say(key, **values)
 
     async def invoke(
@@ -176,10 +176,9 @@ class Call:
         goes_on: Resumed | None = None,
         allowed: str = "",
     ) -> FunctionResult:
-        """Run another function with the same member's rights, nested at most 4 deep.
-
-        `confirmed`: the member has confirmed it. `goes_on`: continues a nested run whose question this run has passed
-        on; `allowed` is the `InputQuestion.allowed` of that question."""
+        """Run another function with the same member's rights, nested at most 4 deep. `confirmed`: the member has
+        confirmed it. `goes_on`: saved state of a nested run whose question this run has passed on; that run continues.
+        `allowed`: the `InputQuestion.allowed` of that question."""
         turn, key, texts = self._turn, f"{self.key}.{self._nested}", self.profile.texts
         self._nested += 1
         if self._request.depth >= DEEPEST_NESTING:
@@ -212,14 +211,14 @@ class Call:
         return result.from_nested()
 
     def unanswerable(self, result: FunctionResult) -> list[InputQuestion]:
-        """The questions of nested runs that `result` of this run does not pass on, so that nobody can answer them; each
-        once, even if the nested run was retried."""
+        """Questions of nested runs that `result` does not pass on, so nobody can answer them. Each appears once, even
+        if the nested run was retried."""
         own = result.question
         passed_on = (own.key, own.passes_on) if isinstance(own, InputQuestion) else ()
         return list({asked.key: asked for asked in self.asked if asked.key not in passed_on}.values())
 
     def has_read_outside(self) -> None:
-        """Mark the run as holding text of others before it ends, so that its nested calls are judged accordingly."""
+        """Mark the run as holding outside text before it ends, so that the checks of its nested calls consider it."""
         self._turn.memory.holds_words_of_others(self.key)
 
     def begin(self) -> None:
@@ -227,11 +226,11 @@ class Call:
         self._nested = 0
 
     async def role_now(self) -> Role:
-        """The asker's current role in the chat as the platform tells it; MEMBER if it does not."""
+        """The member's current role according to the platform; MEMBER if the platform does not report it."""
         return await self._turn.role_now(self._request.context.sender)
 
     def would_ask(self, spec: FunctionSpec) -> bool:
-        """Whether a run of `spec` would need an approval now because the turn has read text from outside."""
+        """Whether a run of `spec` would need an approval now because the turn has read outside text."""
         return self._runs.would_ask(self._request, spec)
 
     async def status(self, text: str) -> None:

@@ -11,24 +11,24 @@ from services.refs import ChatRef, JsonObject, MemberRef, Role
 
 
 class Kind(StrEnum):
-    """What happened in the chat."""
+    """Kind of event in a chat."""
 
     MESSAGE = "message"
     EDIT = "edit"
     DELETE = "delete"
     REACTION = "reaction"
-    CHOICE = "choice"  # a button of the bot's was pressed; `text` holds its value
+    CHOICE = "choice"  # press of one of the bot's buttons; `text` holds its value
     JOIN = "join"
     LEAVE = "leave"
     TIMER = "timer"
-    EXPIRY = "expiry"  # nobody answered what a function asked, which is told so
+    EXPIRY = "expiry"  # a question expired without an answer; the function that asked is notified
 
 
 _FOR_THE_BOT = frozenset({Kind.CHOICE, Kind.TIMER, Kind.EXPIRY})
 
 
 class MessageKey(NamedTuple):
-    """What makes two deliveries the same event. Edits and reactions add their kind and a revision."""
+    """Identity of an event, for detecting repeated deliveries. Edits and reactions add their kind and a revision."""
 
     chat: ChatRef
     native_id: str
@@ -37,8 +37,8 @@ class MessageKey(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The key as one string, unique over all platforms. The native id stands first: most networks count upwards, so
-        the keys of one moment lie together in an index, whatever their chats."""
+        """The key as one string, unique over all platforms. It starts with the native id: most networks count upwards,
+        so keys of the same time are adjacent in an index, regardless of the chat."""
         chat, native_id, kind, revision = self
         if kind is Kind.MESSAGE:
             return f"{native_id}\n{chat.platform}:{chat.account}:{chat.native}"
@@ -47,8 +47,8 @@ class MessageKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """Who sent it: a stable id from the platform, a display name that proves nothing, and the role as the platform
-    and the settings say it."""
+    """Sender of a message: a stable platform id, an unverified display name, and the role according to the platform and
+    the settings."""
 
     ref: MemberRef
     name: str
@@ -58,18 +58,18 @@ class Sender:
 
 @dataclass(frozen=True, slots=True)
 class Quoted:
-    """The message that this one replies to, as far as the platform tells."""
+    """The message that this message replies to, with the details that the platform provides."""
 
     native_id: str
     sender_name: str = ""
     text: str = ""
     from_bot: bool = False
-    """The quoted message was the bot's own."""
+    """The bot sent the quoted message."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """A file that came with a message or goes out with one."""
+    """A file in an inbound or outbound message."""
 
     name: str
     media_type: str
@@ -79,25 +79,25 @@ class Attachment:
 
 @dataclass(frozen=True, slots=True)
 class TimerCall:
-    """What is to run because its time has come."""
+    """A scheduled call that is due."""
 
     function: str
     arguments: JsonObject
-    """Raw: checked when it runs."""
+    """Unvalidated; parsed when the call runs."""
     timer_id: int
     occurrence_id: int
     due_at: datetime
-    """UTC: when it was to be."""
+    """Scheduled time, in UTC."""
     title: str
     number: int = 0
-    """What people call the timer by."""
+    """The timer's number, as shown to members."""
     was_away: bool = False
-    """The bot was not there when it was due."""
+    """The bot was not running when the call was due."""
 
 
 @dataclass(frozen=True, slots=True)
 class MessageContext:
-    """One inbound message."""
+    """An inbound message or other chat event."""
 
     key: MessageKey
     kind: Kind
@@ -105,28 +105,28 @@ class MessageContext:
     is_group: bool
     sender: Sender
     text: str
-    """NFC, without control characters, the bot's mention stripped. Handlers never read it: they have arguments."""
+    """Text in NFC, without control characters and the mention of the bot. Handlers use their arguments instead."""
     sent_at: datetime
-    """UTC, as the platform says."""
+    """Time of sending according to the platform, in UTC."""
     mentions: tuple[MemberRef, ...] = ()
     mentions_bot: bool = False
     reply_to: Quoted | None = None
     attachments: tuple[Attachment, ...] = ()
     backfilled: bool = False
-    """Delivered after the fact (history of a room that was joined): recorded, never answered."""
+    """Delivered late, as history of a room that the bot joined: recorded, never answered."""
     private: bool = False
-    """Said to the bot alone although the chat is a group: nobody else is shown it, nor what answers it."""
+    """Visible only to the bot although the chat is a group; the reply must be private too."""
     chat_title: str = ""
     bot: str = "default"
-    """The profile that serves this chat."""
+    """Name of the bot profile that serves this chat."""
     takes: tuple[str, ...] = ()
-    """The functions and groups that it takes to hand: `@name`, stripped from the text as the bot's mention is."""
+    """Functions and groups that the message activates with `@name`, which is stripped from the text."""
     timer: TimerCall | None = None
-    """Set where nobody wrote: the time of something has come, and `sender` is the member whose it is."""
+    """Set for a scheduled call, which has no message; `sender` is then the owner of the timer."""
 
     @property
     def calls_bot(self) -> bool:
-        """Whether it is plainly said to the bot: alone with it, by its name, or in reply to it."""
+        """Whether the message is clearly for the bot: private, a mention, a reply to the bot, a button, or a timer."""
         return (
             not self.is_group
             or self.mentions_bot
@@ -136,12 +136,12 @@ class MessageContext:
 
 
 def without_words(context: MessageContext) -> MessageContext:
-    """Who said `context`, and where; without what was said."""
+    """`context` without its content; sender and chat remain."""
     return replace(context, text="", mentions=(), reply_to=None, attachments=(), takes=(), timer=None)
 
 
 def context_to_json(context: MessageContext) -> JsonObject:
-    """`context` as plain data; what is usual is left out."""
+    """`context` as plain data, without fields that have their usual value."""
     sender, quoted = context.sender, context.reply_to
     data: JsonObject = {
         "chat": context.chat[:3],
@@ -168,7 +168,7 @@ def context_to_json(context: MessageContext) -> JsonObject:
 
 
 def context_from_json(data: JsonObject) -> MessageContext:
-    """The context that `context_to_json` wrote."""
+    """Restore the context that `context_to_json` serialized."""
     chat = ChatRef(*data["chat"])
     platform, account, native, name, role = data["sender"]
     key_kind, revision = data.get("key", (Kind.MESSAGE, ""))

@@ -1,4 +1,4 @@
-"""`@tool_function`, parameters in the short form, and places of definitions as `file:line`."""
+"""`@tool_function`, the short form of parameters, and the `file:line` locations of definitions and errors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MARK = "__rollcall_declaration__"
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """What the decorator was given."""
+    """Arguments of the decorator."""
 
     name: str
     description: str
@@ -25,15 +25,15 @@ class Declaration:
     meta: Mapping[str, Any]
     """The other fields of FunctionSpec by name, spelled as in YAML (`effect="once"`, `roles="admin"`)."""
     read: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
-    """The function's signature and spec, for whoever loads it again: the same for every daemon."""
+    """Cache of the function's signature and spec for later loads; shared by all daemons."""
 
 
 def tool_function(
     name: str = "", description: str = "", examples: Sequence[str] = (), **meta: Any
 ) -> Callable[[Function], Function]:
-    """Mark `async def f(context: MessageContext, args: Model, *, service: Type) -> FunctionResult` as a function that a
-    model and people may call. Without `name` it is called like the Python function; without `description` the first
-    paragraph of the docstring serves. `meta` takes the other fields of FunctionSpec; unknown ones become metadata."""
+    """Mark `async def f(context: MessageContext, args: Model, *, service: Type) -> FunctionResult` as a function that
+    models and people may call. `name` defaults to the Python name, `description` to the first paragraph of the
+    docstring. `meta` takes the other fields of FunctionSpec; unknown fields become metadata."""
 
     def mark(function: Function) -> Function:
         text = description or _first_paragraph(function.__doc__ or "")
@@ -45,7 +45,7 @@ def tool_function(
 
 
 def declaration_of(candidate: object) -> Declaration | None:
-    """The mark on `candidate`, or None."""
+    """Declaration of `candidate`, or None if it is not marked."""
     declaration = getattr(candidate, _MARK, None)
     return declaration if isinstance(declaration, Declaration) else None
 
@@ -55,11 +55,11 @@ def _first_paragraph(docstring: str) -> str:
 
 
 _OF_A_SCHEMA = frozenset({"$ref", "$schema", "allOf", "anyOf", "oneOf"})
-"""A parameter of such a name would be described by a mapping, or not be there."""
+"""JSON Schema keywords that are no parameter names unless their value is a mapping."""
 
 
 def parameters_of(declared: Any) -> Any:
-    """A JSON Schema from the short form (name → description of one parameter), nested; a schema stays as it is."""
+    """JSON Schema for the short form (name → description of a parameter), nested. A schema is returned unchanged."""
     if declared is None or not isinstance(declared, Mapping):
         return declared
     if isinstance(declared.get("properties"), Mapping) or declared.get("type") == "object" or not declared:
@@ -76,7 +76,7 @@ def _object_schema(parameters: Mapping[Any, Any]) -> JsonObject:
 
 
 def _is_required(declared: Any) -> bool:
-    """Whether the parameter itself is required; a list there names what an object requires within it."""
+    """Whether the parameter itself is required. A list under `required` names properties of an object instead."""
     required = declared.get("required") if isinstance(declared, Mapping) else None
     return bool(required) and not isinstance(required, list | tuple)
 
@@ -101,19 +101,19 @@ _MOST_CHARS = 500
 
 
 def place_of(function: Callable[..., Any]) -> str:
-    """`file:line` of a Python function; the name of what has no code of its own."""
+    """`file:line` of a Python function, or the name of a callable without code."""
     code = getattr(inspect.unwrap(function), "__code__", None)
     return f"{shortened(code.co_filename)}:{code.co_firstlineno}" if code else getattr(function, "__qualname__", "?")
 
 
 def shortened(file: str) -> str:
-    """`file` relative to the working folder where it lies in there."""
-    # By text, not by Path: every function at every start is asked for its place.
+    """`file` relative to the working directory, if it is inside."""
+    # String operations instead of Path for speed: this runs for every function at startup.
     return file.removeprefix(os.path.join(os.getcwd(), ""))
 
 
 def where_it_broke(error: BaseException, files: Collection[str]) -> str:
-    """`file:line` of the last of `files` that `error` came through; empty when it came through none of them."""
+    """`file:line` of the innermost frame of `error` that belongs to `files`; empty if there is no such frame."""
     if isinstance(error, SyntaxError) and error.filename and error.filename in files:
         return f"{shortened(error.filename)}:{error.lineno or 1}"
     places = [
@@ -125,8 +125,8 @@ def where_it_broke(error: BaseException, files: Collection[str]) -> str:
 
 
 def last_place(error: BaseException, *but: str) -> str:
-    """`file:line` of the last file that `error` came through, apart from these and Python's own import; empty where
-    there is none."""
+    """`file:line` of the innermost frame of `error` outside `but` and Python's import system; empty if there is no such
+    frame."""
     if isinstance(error, SyntaxError) and error.filename:
         return f"{shortened(error.filename)}:{error.lineno or 1}"
     places = [
@@ -138,10 +138,10 @@ def last_place(error: BaseException, *but: str) -> str:
 
 
 def told(error: BaseException) -> str:
-    """What `error` says, with its kind; for operators, never for a chat."""
+    """Type and message of `error`, at most 500 characters of it; for operators, never for a chat."""
     try:
         text = error.msg if isinstance(error, SyntaxError) else str(error)
-    except Exception:  # noqa: BLE001 - an author's exception may fail at saying what it is
+    except Exception:  # noqa: BLE001 - `__str__` of an author's exception may raise
         text = ""
     kind = type(error).__name__
     return f"{kind}: {text[:_MOST_CHARS]}" if text else kind

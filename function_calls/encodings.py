@@ -1,4 +1,4 @@
-"""A FunctionSpec in the notations of OpenAI, Anthropic and MCP, and as a page of documentation."""
+"""A FunctionSpec in the formats of OpenAI, Anthropic and MCP, and as a documentation page."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from services.refs import JsonObject, Role
 _ILLEGAL = re.compile(r"[^A-Za-z0-9_-]")
 _LONGEST_NAME = 64
 _SCHEMAS = ("parameters", "input_schema", "inputSchema", "arguments")
-"""Where a definition has the schema of its arguments; the last is nobody's standard."""
+"""Keys of the argument schema in a definition; `arguments` belongs to no standard."""
 
 
 def offered_names(names: Sequence[str]) -> dict[str, str]:
-    """For each name the one it is offered under: providers allow 1 to 64 of [A-Za-z0-9_-]. A name that has to change,
-    or would meet another, gets a suffix of its own hash, so it is the same in every process."""
+    """Map each name to a name that providers accept: 1 to 64 of [A-Za-z0-9_-]. A changed name that would clash gets a
+    suffix from its hash, so the mapping is the same in every process."""
     legal = {name for name in names if not _ILLEGAL.search(name) and len(name) <= _LONGEST_NAME}
     offered: dict[str, str] = {}
     taken = set(legal)
@@ -41,12 +41,12 @@ def offered_names(names: Sequence[str]) -> dict[str, str]:
 
 
 def openai_bare(spec: FunctionSpec) -> JsonObject:
-    """`{name, description, parameters}`, with the metadata that the spec carries."""
+    """`{name, description, parameters}` with the metadata of the spec."""
     return _with_metadata(spec, parameters=spec.parameters)
 
 
 def openai_tool(spec: FunctionSpec) -> JsonObject:
-    """The bare function in `{type: function, function: …}`."""
+    """`openai_bare` wrapped in `{type: function, function: …}`."""
     return {"type": "function", "function": openai_bare(spec)}
 
 
@@ -56,12 +56,12 @@ def anthropic_tool(spec: FunctionSpec) -> JsonObject:
 
 
 def mcp_tool(spec: FunctionSpec) -> JsonObject:
-    """`{name, description, inputSchema}` as on the wire, and `outputSchema` where the result has a type."""
+    """`{name, description, inputSchema}` as on the wire, with `outputSchema` if the result is typed."""
     return _with_metadata(spec, inputSchema=spec.parameters, **_result(spec))
 
 
 def mcp_stored_tool(spec: FunctionSpec) -> JsonObject:
-    """The same as it is stored: with `input_schema`."""
+    """`mcp_tool` in its stored form, with `input_schema`."""
     return _with_metadata(spec, input_schema=spec.parameters, **_result(spec))
 
 
@@ -71,7 +71,7 @@ ENCODERS: Mapping[str, Callable[[FunctionSpec], JsonObject]] = {
     "anthropic": anthropic_tool,
     "mcp": mcp_tool,
 }
-"""By the names of `rollcall functions --format`."""
+"""Encoders by their names for `rollcall functions --format`."""
 
 
 def _result(spec: FunctionSpec) -> JsonObject:
@@ -79,31 +79,31 @@ def _result(spec: FunctionSpec) -> JsonObject:
 
 
 def _with_metadata(spec: FunctionSpec, **schemas: JsonObject) -> JsonObject:
-    """What defines the function, and its metadata, which never takes the place of that."""
+    """Definition of the function with its metadata. Metadata cannot override the definition."""
     defined = {"name": spec.name, "description": spec.description, **schemas}
     return {**defined, **spec.origin.metadata, **defined}
 
 
 @dataclass(frozen=True, slots=True)
 class ForeignDefinition:
-    """What a definition from elsewhere says."""
+    """A function definition from another system."""
 
     name: str
     description: str
     parameters: JsonObject
     metadata: JsonObject
-    """All other keys, such as `title`, `annotations` and `outputSchema`: kept, and exported again."""
+    """All other keys, such as `title`, `annotations` and `outputSchema`; preserved on export."""
 
     @property
     def result_schema(self) -> JsonObject | None:
-        """What MCP's `outputSchema` says of the result."""
+        """MCP's `outputSchema`, or None."""
         schema = self.metadata.get("outputSchema")
         return dict(schema) if isinstance(schema, Mapping) else None
 
 
 def imported_definition(definition: Mapping[str, Any]) -> ForeignDefinition:
-    """Read any of the spellings; `input_schema` is Anthropic's and that of stored MCP definitions, and some say
-    `arguments`. Raises DefinitionError."""
+    """Parse a definition in any supported format: OpenAI, Anthropic, MCP on the wire or stored, or with `arguments`.
+    Raises DefinitionError."""
     inner = definition.get("function")
     outer: dict[str, Any] = {}
     if isinstance(inner, Mapping):
@@ -125,12 +125,12 @@ def imported_definition(definition: Mapping[str, Any]) -> ForeignDefinition:
 
 
 def inventory(specs: Sequence[FunctionSpec]) -> str:
-    """What each function takes, gives and changes, who may call it, and where it is defined."""
+    """Markdown reference of `specs`: usage, parameters, result, effect, roles and location of each function."""
     return "\n".join(line for spec in specs for line in _section(spec))
 
 
 def who_may(spec: FunctionSpec) -> str:
-    """The roles that may call it, in words."""
+    """Roles that may call the function, as text."""
     if spec.access.roles == frozenset(Role):
         return "everybody"
     return ", ".join(role.value for role in Role if role in spec.access.roles)

@@ -18,14 +18,14 @@ from services.refs import Effect, ErrorCode
 
 
 class Refusal(NamedTuple):
-    """Why not: the text's key, what it speaks of, and the key of the settings that decided or could change it."""
+    """Reason for a refusal: the text's key, its subject, and the settings key that decided or could change it."""
 
     key: str
     detail: str = ""
     setting: str = ""
     code: ErrorCode = ErrorCode.REFUSED
     may_pass: bool = False
-    """The same may be allowed in a minute, though nobody changes anything."""
+    """Temporary: the same call may be permitted later without any change of settings."""
 
 
 def switched_on(profile: ChatProfile) -> Refusal | None:
@@ -36,12 +36,12 @@ def switched_on(profile: ChatProfile) -> Refusal | None:
 
 
 REFUSED_BY = "refused_by"
-"""In the metadata of a refusal: the setting, role or rule that decided, or `@key name`: a sentence of the texts and the
-function that it speaks of."""
+"""Metadata key of a refusal. The value is the setting, role or rule that decided, or `@key name`: the key of a text and
+the function that it mentions."""
 OVER_BUDGET = "over_budget"
-"""In the metadata of a budget's refusal: `news`, or `told` if the member was told of it today."""
+"""Metadata key of a budget's refusal: `told` if the member was already notified today, else `news`."""
 FAILURE_ID = "failure_id"
-"""In the metadata of a failure: the id under which the log has it."""
+"""Metadata key of a failure: its id in the log."""
 _log = structlog.get_logger("invocation")
 _UNWRITTEN = {
     Unwritten.NO_MODEL: ErrorCode.ENVIRONMENT,
@@ -53,12 +53,12 @@ _UNWRITTEN = {
 
 
 def own_words(error: ToolError, texts: Phrases) -> str:
-    """What a handler says of its failure: `@key` names a sentence, `@somebody` is a person."""
+    """Text of a handler's error. `@key` selects a text of the bot; any other `@name` is a mention and is kept."""
     return texts.resolve(error.text) if texts.has(error.text.removeprefix("@")) else error.text
 
 
 def broken(spec: FunctionSpec, turn_id: str, error: BaseException, texts: Phrases, *, began: bool) -> FunctionResult:
-    """A failure that the handler did not mean: once it began, nobody knows what a `once` has done before that."""
+    """Result of an unexpected exception. If a `once` function has begun, its outcome is unknown."""
     short_id = uuid.uuid4().hex[:8]
     _log.error("function_failed", function=spec.name, id=short_id, turn=turn_id, exc_info=error)
     failed = FunctionResult.fail(
@@ -70,15 +70,15 @@ def broken(spec: FunctionSpec, turn_id: str, error: BaseException, texts: Phrase
 
 
 def noted(result: FunctionResult, function: str, turn_id: str, **facts: object) -> FunctionResult:
-    """`result`, a failure that the handler knows of, with the id under which the log has what operators need to know of
-    it. `facts` may be long and hold secrets: the log hides these."""
+    """`result`, an expected failure, with the id of a new log entry for operators. `facts` may be long and may hold
+    secrets, which the log redacts."""
     short_id = uuid.uuid4().hex[:8]
     _log.warning("function_did_not_work", function=function, id=short_id, turn=turn_id, **facts)
     return replace(result, metadata={**result.metadata, FAILURE_ID: short_id})
 
 
 def _failure(short_id: str, error: BaseException) -> dict[str, str]:
-    """For the call log; never for a chat."""
+    """Metadata for the call log; never shown in a chat."""
     return {
         FAILURE_ID: short_id,
         "exception": f"{type(error).__name__}: {error}",
@@ -87,7 +87,7 @@ def _failure(short_id: str, error: BaseException) -> dict[str, str]:
 
 
 def unknown(function: FunctionSpec | str, texts: Phrases, *, still_running: bool = False) -> FunctionResult:
-    """Nobody can tell what the effect of `function` has done; a name stands for one that is not there any more.
+    """Result for an effect whose outcome is unknown. `function` is a name if its spec no longer exists.
     `still_running`: it cannot be stopped and may still complete."""
     name = plain_name(function) if isinstance(function, str) else spoken_name(function, texts.language)
     key = "failures.still_running" if still_running else "failures.unknown_outcome"
@@ -95,17 +95,17 @@ def unknown(function: FunctionSpec | str, texts: Phrases, *, still_running: bool
 
 
 def not_written(why: Unwritten, texts: Phrases) -> FunctionResult:
-    """What people are told where a model has no words for a function."""
+    """Result for a function that got no text from a language model."""
     return FunctionResult.fail(_UNWRITTEN[why], texts.say(f"words.{why.value}", most=MOST_CHARS))
 
 
 LASTS = "lasts"
-"""In the metadata of a refusal that stays the same until somebody does something about it. One of a filter or a budget
-does not say so: it may be gone in a minute."""
+"""Metadata key of a refusal that stays until somebody changes something. Temporary refusals, as by a filter or a
+budget, do not have it."""
 
 
 def refused_result(refused: Refusal, spec: FunctionSpec, profile: ChatProfile) -> FunctionResult:
-    """Why the function may not be called; the setting or role that decided goes into the call log."""
+    """Result of a call that is not permitted; the setting or role that decided is recorded in the call log."""
     name = spoken_name(spec, profile.texts.language)
     result = FunctionResult.fail(refused.code, profile.texts.say(refused.key, name=name, detail=refused.detail))
     metadata: dict[str, str | bool] = {REFUSED_BY: refused.setting or refused.detail or refused.key}

@@ -1,4 +1,4 @@
-"""invoke(): the only way to run a handler. Every path goes through the same checks in the same order."""
+"""invoke(): the only way to run a handler. Every path passes the same checks in the same order."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ from services.threads import StillRunning, Threads, still_running
 _log = structlog.get_logger("invocation")
 
 RecordCall = Callable[[MessageContext, Run, FunctionResult, str, int], None]
-"""Writes one line of the call log: context, run, result, turn id, duration in microseconds."""
+"""Writes a line of the call log: context, run, result, turn id, duration in microseconds."""
 
 
 def _not_recorded(context: MessageContext, run: Run, result: FunctionResult, turn_id: str, duration_us: int) -> None:
@@ -58,7 +58,7 @@ def _not_recorded(context: MessageContext, run: Run, result: FunctionResult, tur
 
 
 class Invoker:
-    """Runs functions. Keeps the call chain of each spec, built when the spec is first run."""
+    """Runs functions. Caches the filter chain of each spec, built on the first run."""
 
     def __init__(
         self,
@@ -83,8 +83,7 @@ class Invoker:
         self._chains: dict[FunctionSpec, Proceed] = {}
 
     async def invoke(self, request: CallRequest) -> FunctionResult:
-        """The result of the call, or the refusal, error or question that replaced it. Never raises a handler's
-        exception."""
+        """Result of the call, or the refusal, error or question that replaced it. Raises no handler's exception."""
         turn, context = request.turn, request.context
         key, profile = request.key or turn.next_key(), turn.input.profile()
         request = request._replace(key=key)
@@ -112,7 +111,7 @@ class Invoker:
         decided = await self._decided(request, run, profile, is_paid=is_paid)
         if decided is not None:
             return await self._not_run(request, spec, decided, arguments)
-        # An approval that is gone now was consumed by this run.
+        # If the approval is gone now, this run consumed it.
         allowed = approved.digest if approved is not None and turn.memory.approved is None else ""
         result = await self._run(request, run, profile, allowed)
         return await self._with_its_question(result, request, spec, profile)
@@ -122,7 +121,7 @@ class Invoker:
         return self._clock.now()
 
     def callable_by(self, request: CallRequest) -> Sequence[FunctionSpec]:
-        """The functions that the run of `request` may call, in registration order."""
+        """Functions that the run of `request` may call, in registration order."""
         return callable_here(request.context, request.turn, Path.NESTED)
 
     def find(self, request: CallRequest, text: str, most: int) -> Sequence[OfferedFunction]:
@@ -134,7 +133,7 @@ class Invoker:
         return is_tainted(spec, request.turn)
 
     def problems_of(self, spec: FunctionSpec) -> list[str]:
-        """Why `spec` cannot be run here: the filters that it names and nobody knows. Empty: it can."""
+        """Problems that prevent a run of `spec`: the unknown filters that it names."""
         return [
             f"it names the filter {name!r}, which does not exist{self._near(name)}"
             for name in spec.execution.filters
@@ -142,14 +141,13 @@ class Invoker:
         ]
 
     def use(self, filters: Sequence[CallFilter], named_filters: Mapping[str, CallFilter]) -> None:
-        """From the next run on these stand around it, in turns that began before too."""
+        """Replace the filters for all later runs, also in turns that are already active."""
         self._filters = tuple(filters)
         self._named_filters = dict(named_filters)
         self._chains = {}
 
     def keep(self, specs: Iterable[FunctionSpec]) -> None:
-        """Only `specs` are run from now on, and by the turns in flight those that were before: forget what was built
-        for others."""
+        """Drop cached filter chains of all functions except `specs`. Active turns rebuild what they still need."""
         self._chains = {spec: known for spec in specs if (known := self._chains.get(spec)) is not None}
 
     def _near(self, name: str) -> str:
@@ -157,7 +155,7 @@ class Invoker:
         return f"; did you mean {near[0]!r}?" if near else "; filters.named in the settings has them"
 
     def refused(self, context: MessageContext, spec: FunctionSpec, turn: Turn, path: Path) -> FunctionResult | None:
-        """Why the sender may not run `spec` here and now, whatever the arguments; None when they may."""
+        """Refusal if the sender may not run `spec` here, whatever the arguments; None if they may."""
         profile = turn.input.profile()
         found = refusal(context, spec, turn, profile, path)
         return None if found is None else refused_result(found, spec, profile)
@@ -165,11 +163,11 @@ class Invoker:
     async def _decided(
         self, request: CallRequest, run: Run, profile: ChatProfile, *, is_paid: bool
     ) -> FunctionResult | None:
-        """Budget, taint, approval and confirmation, then the intent. None: run it. `is_paid`: an earlier attempt has
-        stored the intent and charged the budget."""
+        """Check budget, taint, approval and confirmation, then store the intent. Returns None if the run may start.
+        `is_paid`: an earlier attempt has stored the intent and charged the budget."""
         context, turn, spec, arguments = request.context, request.turn, run.spec, run.arguments
         writes: tuple[Write, ...] = ()
-        # The policies are budget, taint, approval. A run that continues was charged and judged before it began.
+        # The policies are budget, taint, approval. A resumed run passed budget and taint before it began.
         passed, is_confirmed = 1 if is_paid else 0, request.confirmed
         if run.key in turn.memory.resuming:
             passed, is_confirmed = 2, True
@@ -207,7 +205,7 @@ class Invoker:
         self, request: CallRequest, spec: FunctionSpec, result: FunctionResult, arguments: Any = None
     ) -> FunctionResult:
         """`result`, which replaced the run; recorded unless it is a question. A run that was to continue is ended.
-        `arguments`: parsed, where they could be."""
+        `arguments`: the parsed arguments, if parsing succeeded."""
         if result.error is None:
             return result
         turn, raw = request.turn, request.arguments
@@ -224,8 +222,8 @@ class Invoker:
     async def _with_its_question(
         self, result: FunctionResult, request: CallRequest, spec: FunctionSpec, profile: ChatProfile
     ) -> FunctionResult:
-        """`result`; a failure if it asks a question and nobody can answer. The run that asked is then ended so that it
-        can clean up."""
+        """`result`, or a failure if it asks a question that nobody can answer. The run that asked is then ended so that
+        it can clean up."""
         turn = request.turn
         asked = has_asked(result, request.path, request.depth, can_ask=turn.input.can_ask)
         if asked is None:
@@ -236,7 +234,7 @@ class Invoker:
         return nobody_answers(asked, spec, result, profile.texts)
 
     async def _run(self, request: CallRequest, run: Run, profile: ChatProfile, allowed: str) -> FunctionResult:
-        """The run itself, after all checks, and its records. `allowed`: digest of the approval that it consumed."""
+        """Run the function after all checks, and record the run. `allowed`: digest of the approval that it consumed."""
         context, turn, key, spec = request.context, request.turn, run.key, run.spec
         turn.memory.begin(run)
         self._reach("tool.after_intent_before_call")
@@ -249,12 +247,12 @@ class Invoker:
         except asyncio.CancelledError as cancelled:
             stopped = self._cut_short(still_running(cancelled), run, turn, profile, started)
             self._record(context, run, stopped, turn.input.id, int((self._clock.monotonic() - started) * 1e6))
-            # An outer run need not be told of the thread: the turn has noted it.
+            # The turn records the running thread, so an outer run needs no notification.
             raise asyncio.CancelledError from None
         for asked in call.unanswerable(result) if call.asked else ():
             ended = CallRequest(context, asked.function, asked.arguments, turn, Path.NESTED, key=end_key(asked.key))
             result = with_unknown(result, await end(self, ended, replace(asked.saved_run, kind="expired")))
-        # A nested effect that has not been seen to end makes the outcome of the whole run unknown.
+        # A nested effect that was not awaited makes the outcome of the whole run unknown.
         abandoned = turn.memory.abandoned_by(key)
         if abandoned:
             is_running = abandoned in turn.memory.still_running
@@ -276,7 +274,7 @@ class Invoker:
     async def _attempts(
         self, retry: RetryPolicy, context: MessageContext, run: Run, turn: Turn, call: Call, begun: float
     ) -> FunctionResult:
-        """Run, and again after transient failures."""
+        """Run the function, with retries after transient failures."""
         attempts = retry.attempts if run.spec.execution.effect is not Effect.ONCE else 1
         attempt = 1
         while True:
@@ -290,7 +288,7 @@ class Invoker:
             begun = self._clock.monotonic()
 
     async def _once(self, context: MessageContext, run: Run, turn: Turn, call: Call, begun: float) -> FunctionResult:
-        """One attempt, which began at `begun`: what the handler gives in its time, or its failure as a value."""
+        """Run a single attempt that began at `begun`, within its timeout. A failure is returned as a result."""
         spec, profile = run.spec, call.profile
         deadline = begun + timeout_seconds(spec, profile)
         if deadline > turn.deadline:
@@ -315,13 +313,13 @@ class Invoker:
                 return unknown(spec, profile.texts, still_running=thread is not None)
             name = spoken_name(spec, profile.texts.language)
             return FunctionResult.fail(ErrorCode.TIMEOUT, profile.texts.say("failures.timeout", name=name))
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - the border where a handler's failure becomes a value
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - boundary at which a handler's failure becomes a value
             return broken(spec, turn.input.id, error, profile.texts, began=began)
 
     def _cut_short(
         self, thread: StillRunning | None, run: Run, turn: Turn, profile: ChatProfile, begun: float
     ) -> FunctionResult:
-        """The result of a run that was cancelled from outside; `thread` of its work may go on."""
+        """Result of a run that was cancelled from outside. A worker `thread` may continue."""
         stopped = FunctionResult.fail(ErrorCode.CANCELLED, profile.texts.say("stop.stopped"))
         if thread is None:
             return stopped
@@ -334,13 +332,13 @@ class Invoker:
         return result
 
     def _log_end(self, thread: StillRunning, run: Run, turn: Turn, begun: float) -> None:
-        """Write to the log how the run really ends, once its thread does."""
+        """Log the real end of the run when its thread finishes."""
 
         def log(ended: asyncio.Future[Callable[[], Any]]) -> None:
             outcome, failure = "returned", None
             try:
                 ended.result()()
-            except Exception as error:  # noqa: BLE001 - the failure of a run that nobody waits for any more
+            except Exception as error:  # noqa: BLE001 - failure of a run that nobody awaits any more
                 outcome, failure = "failed", error
             seconds = round(self._clock.monotonic() - begun, 1)
             facts = {"function": run.spec.name, "turn": turn.input.id, "run": run.key, "seconds": seconds}
@@ -351,7 +349,7 @@ class Invoker:
     def _chain(self, spec: FunctionSpec) -> Proceed:
         gone = [name for name in spec.execution.filters if name not in self._named_filters]
         if gone:
-            # They were taken out of the settings while this turn ran. Without them it is not to run.
+            # The filters were removed from the settings during this turn. The function must not run without them.
             raise DefinitionError(
                 spec.origin.source, [f"it names the filter {gone[0]!r}, which does not exist any more"]
             )
@@ -367,7 +365,7 @@ class Invoker:
         turn: Turn,
         profile: ChatProfile,
     ) -> FunctionResult:
-        """The stored result of a run from before a restart; for a `once` without one the honest unknown."""
+        """Stored result of a run from before a restart, or an unknown outcome if it never completed."""
         if spec.execution.effect is not Effect.READ:
             turn.memory.effects += 1
         turn.memory.has_read(key, spec)

@@ -54,7 +54,7 @@ _FAULT_WORDS = {
 
 
 class FunctionCallLLM:
-    """Offers functions to a model, reads the calls, runs them, and asks again until there is an answer."""
+    """Model rounds of a turn: offers functions, parses the calls, runs them, and repeats until the model answers."""
 
     def __init__(
         self,
@@ -71,9 +71,9 @@ class FunctionCallLLM:
         budgets: RequestBudgets | None = None,
         lists: ChatLists | None = None,
     ) -> None:
-        """`filters` stand around every request to the model, the first one outermost. `tool_choice` is what the first
-        request of a turn asks for, as in ModelRequest. Without `budgets` nothing is counted. `lists`: what chats were
-        offered lately, to be gone on with."""
+        """`filters` wrap every request to the model, the first one outermost. `tool_choice` applies to the first
+        request of a turn, as in ModelRequest. Without `budgets` nothing is counted. `lists` holds the functions that
+        chats were offered recently, to be reused."""
         self._outages = outages or Outages(clock)
         self._ask = Asking(
             model, clock, self._outages, filters=filters, record=record, faults=faults, budgets=budgets
@@ -87,8 +87,8 @@ class FunctionCallLLM:
     async def select_function(
         self, context: MessageContext, turn: Turn, progress: Progress, *, last: bool = False, offered: bool = True
     ) -> ModelAnswer:
-        """The model's answer to the conversation so far, with the functions that the sender may call here on offer;
-        the stored one where there is one. Raises ModelError and OverBudget."""
+        """The model's answer to the conversation so far, with the callable functions on offer; the stored answer after
+        a restart. Raises ModelError and OverBudget."""
         stored = turn.input.log.stored_answer(progress.round_number)
         if stored is not None:
             return stored
@@ -109,22 +109,22 @@ class FunctionCallLLM:
         return answer
 
     def prepare(self, functions: BotFunctions) -> None:
-        """Make ready what the first message would have to wait for."""
+        """Warm the caches that the first message would otherwise have to build."""
         self._shortlist.prepare(functions)
 
     def note_run(self, context: MessageContext, turn: Turn, spec: FunctionSpec) -> None:
-        """Remember that `spec` ran in the chat: what follows may mean it again, without naming it."""
+        """Record that `spec` ran in the chat, since follow-up messages may refer to it without naming it."""
         self._shortlist.note_run(context, turn, spec)
 
     async def answer(self, context: MessageContext, turn: Turn) -> TurnOutcome:
-        """Answer a message from the beginning."""
+        """Answer a new message."""
         messages = await opened(context, turn, self._settings)
         turn.memory.taint |= taint_of(context, turn.input.profile().notes)
         progress = Progress(messages, turn.output.said, told_before=told_before(context.text, messages))
         return await self._rounds(context, turn, progress)
 
     async def chat(self, context: MessageContext, turn: Turn) -> TurnOutcome:
-        """Answer in words alone: no function is offered."""
+        """Answer in text only; no functions are offered."""
         messages = await opened(context, turn, self._settings)
         past = told_before(context.text, messages)
         progress = Progress(messages, turn.output.said, self._settings.max_rounds + 1, told_before=past)
@@ -148,8 +148,8 @@ class FunctionCallLLM:
         arguments: Mapping[str, Any] | None = None,
         said: Sequence[str] = (),
     ) -> TurnOutcome:
-        """Continue the rounds that a question interrupted, with the `result` of the interrupted call. `arguments`: of
-        the call, if it was run. `said`: texts that it has said in the chat before."""
+        """Continue the rounds that a question interrupted, with the `result` of the interrupted call. `arguments`:
+        those of the call, if it was run. `said`: texts that it has already sent to the chat."""
         progress = Progress(
             [message_from_json(one) for one in on.transcript], turn.output.said, on.rounds, asked=tuple(on.asked)
         )
@@ -201,14 +201,14 @@ class FunctionCallLLM:
             progress.round_number += 1
 
     def _is_last(self, progress: Progress) -> bool:
-        """Whether the model has to answer in words now: the rounds are used up, or it learns nothing new any more."""
+        """Whether the model must answer in text now: the rounds are used up, or it repeats identical calls."""
         used_up = progress.round_number >= self._settings.max_rounds - 1
         return used_up or progress.loops.stalled >= max(1, self._settings.identical_calls - 1)
 
     async def _unanswered(
         self, context: MessageContext, turn: Turn, progress: Progress, problem: ModelError | OverBudget
     ) -> TurnOutcome:
-        """The end of a turn in whose rounds no further answer came."""
+        """Outcome of a turn whose last model request failed."""
         if progress.doubted and not turn.memory.effects and not progress.found:
             return progress.done(turn, _true(progress.doubted, turn, progress))
         if isinstance(problem, OverBudget):
@@ -218,7 +218,7 @@ class FunctionCallLLM:
         return self._failed(context, turn, progress, problem)
 
     async def _without_what_is_refused(self, context: MessageContext, turn: Turn, error: ModelError) -> TurnOutcome:
-        """The provider refuses the request, most likely for a function's schema: the answer in words alone."""
+        """Answer without functions after the provider rejected the request, most likely for a function's schema."""
         words = set(_WORDS.findall(str(error)))
         named = [spec.name for spec in turn.input.functions.specs if spec.name in words]
         _log.error("provider_refuses_functions", turn=turn.input.id, functions=named, error=str(error))
@@ -241,7 +241,7 @@ class FunctionCallLLM:
         final: bool,
         request_id: str,
     ) -> TurnOutcome | None:
-        """Run the calls of one answer in order; an outcome when the turn ends here."""
+        """Run the calls of an answer in order. Returns an outcome if the turn ends here."""
         faults = 0
         if len(calls) > self._settings.max_calls:
             progress.refuse_all(calls, turn.input.profile().texts, self._settings)
@@ -299,7 +299,7 @@ class FunctionCallLLM:
     async def _without_function(
         self, context: MessageContext, turn: Turn, progress: Progress, call: ToolCall
     ) -> TurnOutcome:
-        """The model says that no function fits, or which value is missing."""
+        """The model reports that no function fits, or which value is missing."""
         arguments: dict[str, Any] = call.arguments or {}
         asked = arguments.get("question") or arguments.get("message")
         if call.name == INSUFFICIENT and isinstance(asked, str) and asked.strip():
@@ -310,12 +310,12 @@ class FunctionCallLLM:
 
 
 def _may_be_doubted(turn: Turn, progress: Progress) -> bool:
-    """Whether to ask the model once whether it did what it says: only while nothing at all has been done."""
+    """Whether to question the model's claims once; only if nothing has been done yet."""
     return not (progress.doubted or progress.acts or turn.memory.effects)
 
 
 def _true(text: str, turn: Turn, progress: Progress) -> str:
-    """The model's words, without claims that are not true."""
+    """The model's text without false claims."""
     return true_words(text, turn, _claims(text, turn, progress), progress.acts)
 
 

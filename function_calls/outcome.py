@@ -28,20 +28,20 @@ from function_calls.turn import Continuation, OpenQuestion, Turn
 from services.refs import ErrorCode, ReasonCode
 
 SAID_ALL = "said_all"
-"""In the metadata of a result whose data are for models and callers only: the run has told the chat everything."""
+"""Metadata key of a result whose data are for models and callers only: the run has sent the chat everything."""
 
 
 class OutcomeKind(StrEnum):
-    """What is left to do after `dispatch`."""
+    """Remaining work after `dispatch`."""
 
     SENT = "sent"  # there are messages to send
-    SILENT = "silent"  # handled, and nothing is to be said
+    SILENT = "silent"  # handled without a reply
     FALLBACK = "fallback"  # not handled: answer as chat
 
 
 @dataclass(frozen=True, slots=True)
 class TurnOutcome:
-    """The end of a turn. True when it was handled."""
+    """Outcome of a turn. Truthy if the message was handled."""
 
     kind: OutcomeKind
     reason: ReasonCode
@@ -59,14 +59,14 @@ class TurnOutcome:
 def sent(
     reason: ReasonCode, messages: Sequence[Message], detail: str = "", error: ErrorCode | None = None
 ) -> TurnOutcome:
-    """Messages to send; without any, handled in silence."""
+    """Outcome with messages to send; SILENT if there are no messages."""
     if not messages:
         return TurnOutcome(OutcomeKind.SILENT, reason, detail=detail, error=error)
     return TurnOutcome(OutcomeKind.SENT, reason, tuple(messages), detail=detail, error=error)
 
 
 def asking_messages(result: FunctionResult, texts: Phrases) -> tuple[Message, ...]:
-    """Messages of a result that asks a question: those of the run so far, and the question as the last one."""
+    """Messages of a result that asks a question: the run's messages so far, then the question."""
     question = result.question
     if question is None:
         return result.messages
@@ -83,7 +83,7 @@ def asking_messages(result: FunctionResult, texts: Phrases) -> tuple[Message, ..
 
 
 def is_repeated(question: Question, asked: Sequence[str]) -> bool:
-    """Whether `question` is for one of the arguments that were `asked` for before."""
+    """Whether `question` is for an argument that was already requested; `asked` are their names."""
     return isinstance(question, ArgumentQuestion) and question.field in asked
 
 
@@ -96,11 +96,11 @@ def suspended(
     asked: Sequence[str],
     **rounds: Any,
 ) -> TurnOutcome:
-    """Outcome of a turn that asks the `question` of `result`, with its saved state. `rounds`: the fields of the
-    Continuation that belong to a model's rounds."""
+    """Outcome of a turn that asks the `question` of `result`, with its saved state. `rounds`: the Continuation fields
+    of the model rounds."""
     on = Continuation(
         path.value,
-        # A function may pass on the question of another one that it called.
+        # A function may pass on the question of a function that it called.
         (turn.input.functions.find(question.function) or spec).fingerprint,
         turn.memory.state,
         asked=(*asked, question.field) if isinstance(question, ArgumentQuestion) else asked,
@@ -113,8 +113,8 @@ def suspended(
 
 
 def cause(result: FunctionResult, spec: FunctionSpec) -> str:
-    """The key of the settings that refused a run or gave it too little time, or the id under which the log has its
-    failure; else the name of the function."""
+    """Reason of a failed run, for `/why`: the settings key that refused it or limits its time, the id in the log, or
+    else the function's name."""
     found = result.metadata.get(REFUSED_BY) or result.metadata.get(FAILURE_ID)
     if found:
         return str(found)
@@ -123,7 +123,7 @@ def cause(result: FunctionResult, spec: FunctionSpec) -> str:
 
 
 def shown(result: FunctionResult) -> tuple[Message, ...]:
-    """What people see of a result when no model puts it in words: its messages, else its data as text."""
+    """Messages of a result without a model: its messages, or else its data as text."""
     if result.messages or result.data is None or result.error is not None or SAID_ALL in result.metadata:
         return result.for_chat()
     data = result.data
@@ -148,7 +148,7 @@ def outcome_of(
     asked: tuple[str, ...],
     path: Path = Path.COMMAND,
 ) -> TurnOutcome:
-    """The outcome of a turn that is one run."""
+    """Outcome of a turn that consists of one run."""
     question = result.question
     if question is not None and not is_repeated(question, asked):
         return suspended(turn, spec, result, question, path, asked)

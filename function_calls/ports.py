@@ -1,4 +1,4 @@
-"""What handlers may ask of the daemon. Each answers with a value, in time; no answer means no privilege."""
+"""Ports of the daemon for handlers. Calls return values within a bounded time; no answer grants no right."""
 
 from __future__ import annotations
 
@@ -18,92 +18,92 @@ from services.refs import ChatRef, MemberRef, ReasonCode, Role
 
 
 class Speaker(NamedTuple):
-    """Somebody who spoke lately."""
+    """A member who spoke recently."""
 
     name: str
-    """The display name."""
+    """Display name."""
     role: Role | None
-    """At this moment; None when the platform cannot tell."""
+    """Current role; None if the platform does not report it."""
 
 
 class Members(Protocol):
-    """Who is in a chat now, asked of the platform."""
+    """Current members of a chat, according to the platform."""
 
     async def role(self, chat: ChatRef, member: MemberRef) -> Role | None:
-        """The member's role at this moment; None when the platform cannot tell, which grants nothing."""
+        """The member's current role; None, which grants nothing, if the platform does not report it."""
 
     async def names(self, chat: ChatRef) -> Sequence[str]:
-        """Display names of members who spoke lately, latest first; at most 50."""
+        """Display names of recent speakers, latest first; at most 50."""
 
     async def speakers(self, chat: ChatRef) -> Sequence[Speaker]:
-        """Members who spoke lately, latest first, with their roles; at most 20."""
+        """Recent speakers with their roles, latest first; at most 20."""
 
 
 class ChatActions(Protocol):
-    """Acts on a chat as a whole. Each returns whether it truly happened."""
+    """Actions on a chat as a whole. Each returns whether it happened."""
 
     async def stop(self, chat: ChatRef, by: MemberRef, role: Role) -> bool:
-        """End the turn that runs in `chat`: the asker's own, or anyone's for moderators and above."""
+        """End the active turn of `chat`: the member's own turn, or any turn for moderators and above."""
 
     async def ask_no_more(self, chat: ChatRef, member: MemberRef) -> bool:
-        """Let what `member` was asked in `chat` wait for no answer. What a function asked for ends unanswered. Raises
+        """Withdraw the open question to `member` in `chat`. A run that asked it is ended without an answer. Raises
         StoreError."""
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why one message ended as it did."""
+    """Reason why a message ended as it did."""
 
     text: str
-    """The beginning of the message."""
+    """The beginning of the message's text."""
     sender_name: str
     at: datetime
     reason: ReasonCode
     detail: str
-    """The settings key, function or id that the reason speaks of; may be empty."""
+    """Settings key, function or id that the reason refers to; may be empty."""
     short_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class OwnSetting:
-    """One of the settings that chats may change for themselves."""
+    """A setting that chats may change for themselves."""
 
     name: str
     value: str
     layer: str
-    """Where the value comes from: `default`, a key of the settings, or `chat`."""
+    """Source of the value: `default`, a settings key, or `chat`."""
     changeable: bool
-    """False: the operator's settings keep it for themselves."""
+    """False: the operator's settings do not allow a change."""
 
 
 class OwnSettings(Protocol):
-    """What chats set for themselves. Changes are in force when they return."""
+    """Settings of chats. Changes take effect before the method returns."""
 
     def of(self, chat: ChatRef) -> Sequence[OwnSetting]:
-        """All of them, as they are in `chat` now."""
+        """All changeable settings with their current values in `chat`."""
 
     async def put(self, chat: ChatRef, name: str, value: str, by: MemberRef) -> Unheeded | None:
-        """Set `name` to `value` in `chat`; why not, when it cannot be."""
+        """Set `name` to `value` in `chat`. Returns the reason if that is not possible."""
 
     async def clear(self, chat: ChatRef, name: str, by: MemberRef) -> Unheeded | None:
-        """Let what the settings say hold again; why not, when the chat may not change it."""
+        """Reset `name` to the value of the operator's settings. Returns the reason if the chat may not change it."""
 
 
 class AtHand(Protocol):
-    """What chats have taken to hand. Changes are in force when they return."""
+    """Functions and groups that chats have activated. Changes take effect before the method returns."""
 
     def of(self, chat: ChatRef) -> Sequence[str]:
-        """The names of functions and groups that `chat` has at hand, the oldest first; some may be gone."""
+        """Names of the active functions and groups of `chat`, oldest first; some may no longer exist."""
 
     async def take(self, chat: ChatRef, names: Sequence[str], by: MemberRef) -> None:
-        """Have these at hand in `chat`."""
+        """Activate `names` in `chat`."""
 
     async def put_away(self, chat: ChatRef, names: Sequence[str], by: MemberRef) -> None:
-        """Have these at hand in `chat` no more."""
+        """Deactivate `names` in `chat`."""
 
 
 class NotesFull(Exception):
-    """It is more than models may be told in a chat: `most_notes` of `most_chars` characters together."""
+    """The notes of a chat would exceed `most_notes` notes or `most_chars` characters in total."""
 
     def __init__(self, most_notes: int, most_chars: int) -> None:
         super().__init__(most_notes, most_chars)
@@ -112,70 +112,67 @@ class NotesFull(Exception):
 
 
 class ChatNotes(Protocol):
-    """What models are told in chats. Changes are in force when they return."""
+    """Notes of chats for language models. Changes take effect before the method returns."""
 
     def of(self, chat: ChatRef, bot: str) -> Sequence[ChatNote]:
-        """What the models of `bot` are told in `chat`, the oldest first."""
+        """Notes for the models of `bot` in `chat`, oldest first."""
 
     async def put(self, chat: ChatRef, note: ChatNote, by: MemberRef) -> None:
-        """Tell it, in the place of what was told under its name. Raises NotesFull where it is more than a chat may
-        have."""
+        """Add `note`, or replace the note of that name. Raises NotesFull if the chat's limit would be exceeded."""
 
     async def clear(self, chat: ChatRef, bot: str, names: Collection[str]) -> None:
-        """Tell the models of `bot` no more what stands under these names."""
+        """Delete the notes of these names."""
 
 
 class ChatBeginnings(Protocol):
-    """What begins chats."""
+    """Start functions of chats."""
 
     async def again(self, chat: ChatRef, bot: str) -> bool:
-        """Let the next message that `bot` answers in `chat` begin it anew; False where the bot has nothing for that.
-        Raises StoreError."""
+        """Run the start function again with the next message that `bot` answers in `chat`. False if the bot has no
+        start function. Raises StoreError."""
 
 
 class ChatWriter(Protocol):
-    """The language model for functions whose result is words, such as a summary. The chat's share of the day pays, and
-    that of a member where it is asked for one."""
+    """The bot's language model, for functions that produce text such as a summary. Charged to the chat's daily budget;
+    in `write_for` also to the member's."""
 
     async def write(
         self, chat: ChatRef, profile: ChatProfile, messages: Sequence[ModelMessage], timeout_seconds: float
     ) -> str | Unwritten:
-        """The model's words to `messages`, asked without functions; why there are none, in time."""
+        """The model's reply to `messages`, without functions, or the reason why there is no reply in time."""
 
     async def write_for(
         self, context: MessageContext, profile: ChatProfile, messages: Sequence[ModelMessage], timeout_seconds: float
     ) -> str | Unwritten:
-        """The same for the sender of `context`, whose share of the day pays beside the chat's."""
+        """Like `write`, also charged to the daily budget of the sender of `context`."""
 
 
 class Words(Protocol):
-    """A language model for functions whose result is words: that of whoever called, where it may be asked, else the
-    bot's own."""
+    """A language model for functions that produce text: the caller's model if permitted, otherwise the bot's."""
 
     async def ask(self, context: MessageContext, call: Call, wanted: WordsWanted) -> Written | Unwritten:
-        """What a model writes to `wanted`, asked without functions; why there are none, in time. The model of a program
-        that called is asked where the settings let it be, and where this turn has begun no function that reads words of
-        others. The bot's own is asked at the expense of the sender and the chat."""
+        """The model's reply to `wanted`, without functions, or the reason why there is no reply in time. The caller's
+        model is used if the settings permit it and no function of this turn has started to read outside text; the bot's
+        is charged to the sender and the chat."""
 
 
 class TimerEnds(Protocol):
-    """How a run by the clock ends for the chat."""
+    """Messages to the chat about the end of scheduled runs."""
 
     async def ended(self, context: MessageContext, result: FunctionResult, turn: Turn) -> FunctionResult | None:
-        """`result` as the chat is to have it, an error without a text in silence; None where it is to have it as it
-        is."""
+        """`result` as the chat should get it, or None to send it unchanged. An error without a text is not sent."""
 
 
 class Explanations(Protocol):
-    """What became of messages."""
+    """Outcomes of messages."""
 
     async def last(self, chat: ChatRef, before_native_id: str, count: int) -> Sequence[Explanation]:
-        """The outcomes of the last `count` messages of `chat`, newest first, without the one asking."""
+        """Outcomes of the last `count` messages of `chat` before the requesting message, newest first."""
 
     async def back(self, chat: ChatRef, before_native_id: str, number: int) -> Explanation | None:
-        """The outcome of the message that is `number` back, counted without the one asking; 1 is the last."""
+        """Outcome of the message `number` positions before the requesting message; 1 is the last."""
 
     async def of(self, chat: ChatRef, native_id: str, alone: MemberRef | None = None) -> Sequence[Explanation]:
-        """The outcome of one message of `chat` and of its changes, oldest first; of the bot's own messages, of those
-        that they answered. What is private to one member is told only to them, as `alone`: who reads it unseen by
+        """Outcomes of a message of `chat` and of its edits, oldest first; for a message of the bot, of the messages
+        that it answered. Private outcomes are included only for the member `alone`, who reads the reply unseen by
         others."""

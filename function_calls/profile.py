@@ -1,4 +1,4 @@
-"""ChatProfile: the settings in force in one chat, and reason codes in words."""
+"""ChatProfile: effective settings of a chat, and texts of reason codes."""
 
 from __future__ import annotations
 
@@ -16,56 +16,56 @@ from services.refs import ReasonCode
 
 
 class ChatNote(NamedTuple):
-    """What a script wants models to know in a chat."""
+    """Note of a script for the models of a chat."""
 
     name: str
     words: str
     is_instruction: bool
-    """True: how to behave, in the operator's own words. False: information."""
+    """True: an instruction in the operator's own words. False: information."""
     bot: str
-    """Whose models are told."""
+    """Name of the bot whose models get it."""
     script: str
-    """Which one wants it."""
+    """Name of the script."""
     from_outside: bool = False
-    """It may hold words from outside."""
+    """May contain outside text."""
     of_member: str = ""
-    """The key of the member whose words may be in it; empty where none may be."""
+    """Key of the member whose words may be in it, or empty."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChatProfile:
-    """The settings of one chat."""
+    """Effective settings of a chat."""
 
     bot: str
-    """The profile that serves the chat."""
+    """Name of the bot profile that serves the chat."""
     bot_name: str
-    """What the bot is called there."""
+    """The bot's display name in the chat."""
     persona: str
     texts: Phrases
-    """The bot's sentences in the chat's language; `texts.language` names it."""
+    """The bot's texts in the chat's language; `texts.language` is its code."""
     timezone: ZoneInfo
     functions_on: bool
-    """False: no function calling by the model; commands and chat go on."""
+    """False: no function calling by the model. Commands and chat still work."""
     functions: Mapping[str, ResolvedFunction]
-    """Functions for which settings say something that holds here; for others their spec does."""
+    """Functions with settings that apply here; the others follow their spec."""
     layers: Mapping[str, str]
-    """For each setting that is not a default: where its value comes from, for `/why`."""
+    """Source of each setting that is not a default, for `/why`."""
     at_hand: frozenset[str] = frozenset()
-    """The names of functions and groups that the chat has taken to hand. Some of them may be gone."""
+    """Names of the functions and groups that the chat has activated. Some may no longer exist."""
     context_scope: ContextScope = "chat"
-    """What of a group a model is shown."""
+    """Which part of a group's messages a model is shown."""
     notes: tuple[ChatNote, ...] = ()
-    """What scripts of this bot want models to know here, the oldest first."""
+    """Notes of this bot's scripts for models in this chat, oldest first."""
 
 
 _IDS = re.compile(r"[0-9a-f]{8}(?:, [0-9a-f]{8})*")
 _WHOLE_SECTIONS = ("approvals", "questions", "schedules")
-"""Sections that decide something as a whole. What is called like another one is a function."""
+"""Sections that can decide as a whole. The name of another section means a function."""
 
 
 def reason_text(texts: Phrases, reason: ReasonCode, detail: str) -> str:
-    """Why a message ended as it did. `detail` is what the code speaks of: a function, an id, a settings key, a command
-    that would change it, or `@key name`: a sentence of the texts and the function that it speaks of."""
+    """Text of the reason why a message ended as it did. `detail`, the subject of the code, is a function, an id, a
+    settings key, a command that would change it, or `@key name`: key of a text and the function that it mentions."""
     key, _, name = detail.removeprefix("@").partition(" ")
     if reason is ReasonCode.REFUSED and detail.startswith("@") and texts.has(key):
         return texts.say(key, name=name)
@@ -75,7 +75,7 @@ def reason_text(texts: Phrases, reason: ReasonCode, detail: str) -> str:
 
 
 def _kind(detail: str) -> str:
-    """What `detail` is: a setting, an id, a command to call first, or a name."""
+    """Kind of `detail`: a setting, an id, a command to call first, or a name."""
     if _IDS.fullmatch(detail):
         return "id"
     if detail.startswith("/use "):
@@ -86,5 +86,5 @@ def _kind(detail: str) -> str:
 
 
 def layer_text(texts: Phrases, layer: str) -> str:
-    """Where a setting comes from: a key of the settings as it stands, and the chat itself in words."""
+    """Source of a setting as text: a settings key unchanged, `chat` and `default` as words."""
     return texts.say(f"layers.{layer}") if layer in (CHAT_LAYER, DEFAULT_LAYER) else layer

@@ -1,4 +1,4 @@
-"""Registry of function specs. A snapshot is what one turn sees from start to end."""
+"""Registry of function specs. Each turn uses one immutable snapshot."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ from services.refs import Effect
 
 
 class TakenNames:
-    """Who has which name or command. Functions of different bots may share them."""
+    """Index of taken names and command words. Functions of different bots may share them."""
 
     def __init__(self) -> None:
         self._takers: dict[tuple[str, str], list[FunctionSpec | ToolGroup]] = {}
 
     def clashes(self, one: FunctionSpec | ToolGroup) -> list[str]:
-        """What `one` would take that another has, each with both places. Empty: it may be taken."""
+        """Names and commands of `one` that are already taken, with both locations. Empty if it can be registered."""
         wanted = _wanted(one)
         if self._takers.keys().isdisjoint(wanted):
             return []
@@ -52,13 +52,13 @@ class TakenNames:
         ]
 
     def take(self, one: FunctionSpec | ToolGroup) -> None:
-        """From now on these are those of `one`."""
+        """Reserve the names and commands of `one`."""
         for wanted in _wanted(one):
             self._takers.setdefault(wanted, []).append(one)
 
 
 def _wanted(one: FunctionSpec | ToolGroup) -> Sequence[tuple[str, str]]:
-    """A group is called by its name as a function is, so the two share their names."""
+    """Reserved keys. Functions and groups share one namespace, since both are called by name."""
     commands = one.command.words if isinstance(one, FunctionSpec) else ()
     return [("name", one.name), *(("command", word) for word in commands)]
 
@@ -76,14 +76,14 @@ _NOTHING: frozenset[str] = frozenset()
 
 
 class OnRequest:
-    """All that the functions and groups of one bot give to be taken to hand. Frozen with them."""
+    """Immutable index of the functions and groups of a bot that chats can activate on request."""
 
     def __init__(self, specs: Sequence[FunctionSpec], groups: Iterable[ToolGroup]) -> None:
         self._specs = specs
         by_request = [spec for spec in specs if spec.prompt.activation is Activation.ON_REQUEST]
         found = [self._of_group(group) for group in groups]
         named = {one.name for one in found}
-        # A group that is only spoken of by its functions is one all the same.
+        # A group that only functions refer to is valid without a definition.
         implied = dict.fromkeys(name for spec in by_request for name in sorted(spec.prompt.groups) if name not in named)
         found += [self._of_group(ToolGroup(name, "", ())) for name in implied]
         grouped = {one.name for one in found}
@@ -93,7 +93,7 @@ class OnRequest:
             if spec.name not in grouped and OfferedTo.MODEL in spec.access.offered_to
         ]
         self.takeable: Mapping[str, Takeable] = MappingProxyType({one.name: one for one in found})
-        """By their names: groups first, then functions."""
+        """By name: groups first, then functions."""
         self._by_word = {one.name.casefold(): one for one in reversed(found)}
         ways: dict[str, set[str]] = {spec.name: {spec.name} for spec in by_request}
         for one in found:
@@ -102,17 +102,17 @@ class OnRequest:
         self._ways = {name: frozenset(by) for name, by in ways.items()}
 
     def find(self, word: str) -> Takeable | None:
-        """What is called so, in any case."""
+        """Function or group of that name, matched without regard to case."""
         return self.takeable.get(word) or self._by_word.get(word.casefold())
 
     def is_at_hand(self, spec: FunctionSpec, at_hand: Collection[str]) -> bool:
-        """Whether a model is offered `spec` where these names are at hand."""
+        """Whether `spec` is offered to models in a chat with these active names."""
         return spec.prompt.activation is Activation.ALWAYS or not self._ways.get(spec.name, _NOTHING).isdisjoint(
             at_hand
         )
 
     def prompts(self, at_hand: Collection[str]) -> str:
-        """What a model is told of the groups that are at hand; empty where they have nothing to say."""
+        """Joined system prompts of the active groups, or empty."""
         if not at_hand:
             return ""
         told = (one for name, one in self.takeable.items() if name in at_hand and one.system_prompt.strip())
@@ -126,10 +126,10 @@ class OnRequest:
 
 NAME = "find_functions"
 FOUND = "found_functions"
-"""The key of a turn's state under which the names of what was found stand: they are on offer in the rounds after."""
+"""Key of the turn state that holds the names of found functions, which are on offer in later rounds."""
 _MOST = 8
 _LONGEST_LIST = 1200
-"""Characters of all names together."""
+"""Limit of the list of names, in characters."""
 _DESCRIPTION = (
     "Find functions that are not listed here; what is found can be called afterwards. "
     "Search before saying that something cannot be done."
@@ -137,13 +137,13 @@ _DESCRIPTION = (
 
 
 class FindArguments(BaseModel, frozen=True):
-    """What to find."""
+    """Arguments of `find_functions`."""
 
     query: str = Field(max_length=300, description="What is to be done, in a few words")
 
 
 async def _find(context: MessageContext, args: FindArguments, call: Call) -> FunctionResult:
-    """Name the functions that fit `query`, of those that the sender may call here."""
+    """Search the functions that the sender may call here for `query`."""
     functions = call.find(args.query, _MOST)
     if not functions:
         return FunctionResult.say(call.say("find_functions.nothing"))
@@ -165,7 +165,7 @@ FIND_FUNCTIONS = build_spec(
 
 
 def description_naming(names: Iterable[str]) -> str:
-    """What a model is told of it, with the names of all that there is where the list is short: a name is often enough
+    """Description of `find_functions` for models. A short list of all names is included, because a name is often enough
     to know what to search for."""
     listed = ", ".join(names)
     return f"{_DESCRIPTION} All there are: {listed}." if len(listed) <= _LONGEST_LIST else _DESCRIPTION
@@ -175,29 +175,29 @@ _OFFERS_KEPT = 1024
 
 
 class CommandLine(NamedTuple):
-    """A message that starts with the word of a function."""
+    """A parsed command: function, command word and the text after it."""
 
     spec: FunctionSpec
     plan: CommandPlan
     word: str
     rest: str
-    """What follows the word, as typed."""
+    """Text after the command word, as typed."""
     is_bare: bool
-    """Without a slash: it may also be plain speech that happens to begin with this word."""
+    """Typed without a slash, so it may be an ordinary sentence that starts with this word."""
 
 
 class BotFunctions:
-    """The functions of one bot, frozen: found by name or by command word in constant time."""
+    """Immutable snapshot of a bot's functions, with constant-time lookup by name and command word."""
 
     def __init__(self, specs: Iterable[FunctionSpec], groups: Iterable[ToolGroup] = ()) -> None:
         self.specs = tuple(specs)
-        """In the order of registration, which is the order in which they are offered."""
+        """In registration order, which is also the order on offer."""
         self.groups: Mapping[str, ToolGroup] = {group.name: group for group in groups}
-        """By their names."""
+        """Tool groups by name."""
         self.on_request = OnRequest(self.specs, self.groups.values())
-        """What chats may take to hand."""
+        """Functions and groups that chats can activate."""
         self.beginning = next((spec for spec in self.specs if spec.begins_chats), None)
-        """The one that runs once when a chat begins; None where there is none."""
+        """The start function, which runs once per chat; None if the bot has none."""
         self._by_name = {spec.name: spec for spec in self.specs}
         self._offered_names = offered_names([spec.name for spec in self.specs])
         self._by_offered_name = {offered: self._by_name[name] for name, offered in self._offered_names.items()}
@@ -217,28 +217,27 @@ class BotFunctions:
         self._offers_for: dict[tuple[Hashable, int], tuple[Mapping[str, object], Offer]] = {}
 
     def find(self, name: str) -> FunctionSpec | None:
-        """The function of that name, or offered under that name."""
+        """Function of that name, or offered under that name."""
         found = self._by_name.get(name) or self._by_offered_name.get(name)
         return FIND_FUNCTIONS if found is None and name == FIND_FUNCTIONS.name else found
 
     def by_tag(self, tag: str) -> list[FunctionSpec]:
-        """The functions that bear `tag`."""
+        """Functions with `tag`."""
         return [spec for spec in self.specs if tag in spec.origin.tags]
 
     def command_line(self, text: str, *, bare: bool) -> CommandLine | None:
-        """The command that `text` starts with: `/word …`, and also `word …` where `bare` words count. Two-word
-        commands win over one-word ones. Any case; invisible characters never make a command. What is bare is speech,
-        not a command, where the function would send it away, and one word before others where the function would
-        change something or control the queue."""
+        """Command at the start of `text`: `/word …`, and also `word …` if `bare`. Case is ignored; two-word commands
+        take precedence; invisible characters never form a command. Bare words count as speech if the function sends
+        data out, or if it changes something or controls the queue and text follows a single command word."""
         is_bare = not text.startswith("/")
         if is_bare and not bare:
             return None
         line = text if is_bare else text[1:]
-        pieces = line.split(None, 1)  # `_first_word` without a call, for each command twice
+        pieces = line.split(None, 1)  # `_first_word` inlined for speed: this runs twice per message
         if not pieces or line[0].isspace():
             return None
         rest = pieces[1] if len(pieces) == 2 else ""
-        # Case is all that is folded: what cannot be seen stays, and is in no command.
+        # Only case is folded: a word with invisible characters matches no command.
         folded = pieces[0].casefold()
         if folded in self._first_words:
             second, after = _first_word(rest)
@@ -256,15 +255,15 @@ class BotFunctions:
 
     @property
     def command_words(self) -> Sequence[str]:
-        """Every command word."""
+        """All command words."""
         return tuple(self._commands)
 
     def offer(self, specs: Sequence[FunctionSpec]) -> Offer:
-        """`specs` as a model is offered them; the same set gives the same object, with its encoded bytes."""
+        """`specs` as offered to a model. The same set returns the same object, which caches its encoded bytes."""
         return self.offer_of([self._offered[spec.name] for spec in specs])
 
     def offer_of(self, functions: Sequence[OfferedFunction]) -> Offer:
-        """These functions of this snapshot on offer; the same ones in the same order give the same object."""
+        """Offer of these functions of this snapshot. The same functions in the same order return the same object."""
         key = tuple(map(id, functions))
         offer = self._offers.get(key)
         if offer is None:
@@ -275,16 +274,16 @@ class BotFunctions:
 
     @property
     def finder(self) -> OfferedFunction | None:
-        """The function that finds others, as a model is offered it; None where a registered one has its name."""
+        """The search function as offered to a model; None if a registered function has its name."""
         return None if FIND_FUNCTIONS.name in self._by_offered_name else self._as_offered(FIND_FUNCTIONS)
 
     def offered_name(self, name: str) -> str:
-        """The name under which the function of that name is offered."""
+        """Name under which function `name` is offered to models."""
         return self._offered_names.get(name, name)
 
     @property
     def search(self) -> FunctionSearch:
-        """Finds those of all functions that models may be offered; built when it is first asked for."""
+        """Index of all functions that models may be offered, built on first use."""
         if self._search is None:
             self._search = search_of(
                 self._offered[spec.name] for spec in self.specs if OfferedTo.MODEL in spec.access.offered_to
@@ -294,8 +293,8 @@ class BotFunctions:
     def offer_for(
         self, alike: Hashable, settings: Mapping[str, object], choose: Callable[[], Sequence[FunctionSpec]]
     ) -> Offer:
-        """The offer of what `choose` gives, which is asked once for all who are `alike` under the same `settings`.
-        These are compared by identity, since a chat keeps its object until they change; empty ones are all the same."""
+        """Offer of the specs that `choose` returns, cached per `alike` and `settings`. Settings are compared by
+        identity, since a chat keeps the object until they change; all empty ones are equal."""
         key = (alike, id(settings) if settings else 0)
         known = self._offers_for.get(key)
         if known is not None and (known[0] is settings or not settings):
@@ -320,8 +319,8 @@ class BotFunctions:
 
 
 class FunctionRegistry:
-    """Collects what all sources publish. Within a bot a name or command belongs to the function that comes first, in
-    the order of the sources; one that would take it too is left out until the first one is gone."""
+    """Functions of all sources. Within a bot, a clashing name or command belongs to the first function in source order;
+    later ones are left out until the first is withdrawn."""
 
     def __init__(self) -> None:
         self._sources: dict[str, tuple[list[FunctionSpec], tuple[ToolGroup, ...]]] = {}
@@ -333,11 +332,11 @@ class FunctionRegistry:
         self._left_out: Sequence[Diagnostic] = ()
 
     def register_function(self, spec: FunctionSpec, source: str = "code") -> None:
-        """Add one spec. Raises DefinitionError (a ValueError) for a duplicate."""
+        """Add a spec. Raises DefinitionError (a ValueError) for a duplicate."""
         self.register_functions([spec], source)
 
     def register_functions(self, specs: Iterable[FunctionSpec], source: str = "code") -> None:
-        """Add specs: all of them, or none when one is a duplicate. Raises DefinitionError."""
+        """Add all specs, or none if one is a duplicate. Raises DefinitionError."""
         added, fresh = list(specs), TakenNames()
         problems: list[str] = []
         for spec in added:
@@ -353,14 +352,14 @@ class FunctionRegistry:
         self._bots = {}
 
     def register_module(self, module: ModuleType) -> None:
-        """Add the functions of a module that has `tools()`. Raises DefinitionError."""
+        """Add the functions of a module with `tools()`. Raises DefinitionError."""
         self.register_functions(specs_of_module(module), module.__name__)
 
     def publish(
         self, source: str, specs: Iterable[FunctionSpec] = (), groups: Iterable[ToolGroup] = ()
     ) -> Sequence[Diagnostic]:
-        """What `source` has now, in place of what it had before. A source keeps the place in the order that it got
-        when it first published. Returns what is left out, of all sources, because something else has its name."""
+        """Replace all functions and groups of `source`, which keeps its position from its first publication. Returns
+        diagnostics for the definitions of all sources that are left out because their names are taken."""
         published = (list(specs), tuple(groups))
         if self._sources.get(source) == published:
             return self._left_out
@@ -368,14 +367,14 @@ class FunctionRegistry:
         return self._settle()
 
     def withdraw(self, source: str) -> Sequence[Diagnostic]:
-        """`source` is gone, with its place in the order. Returns what is left out of the others."""
+        """Remove `source` and its position. Returns diagnostics for the definitions that are left out."""
         self._sources.pop(source, None)
         self._arranged.discard(source)
         return self._settle()
 
     def arrange(self, sources: Sequence[str]) -> Sequence[Diagnostic]:
-        """From now on these sources in this order, with what they have published, before what was registered in code.
-        Those that were arranged before and are not among them are gone. Returns what is left out."""
+        """Set the order of the configured sources, which precede functions registered in code, and remove configured
+        sources that are not listed. Returns diagnostics for the definitions that are left out."""
         others = {name: published for name, published in self._sources.items() if name not in self._arranged}
         arranged = {name: self._sources.get(name, ([], ())) for name in sources}
         self._sources = {**arranged, **{name: one for name, one in others.items() if name not in arranged}}
@@ -383,7 +382,7 @@ class FunctionRegistry:
         return self._settle()
 
     def _settle(self) -> Sequence[Diagnostic]:
-        """Give every name to who comes first."""
+        """Assign each name to the first definition that uses it."""
         taken = TakenNames()
         specs: list[FunctionSpec] = []
         groups: list[ToolGroup] = []
@@ -393,7 +392,7 @@ class FunctionRegistry:
             for one in everything:
                 clashes = taken.clashes(one)
                 if clashes and isinstance(one, FunctionSpec) and one.command.words == (one.name.casefold(),):
-                    # Its command is but its name: without that it can be called by models and by other functions.
+                    # Only its default command, equal to its name, clashes: keep it for models and other functions.
                     without = replace(one, command=replace(one.command, words=()))
                     if not taken.clashes(without):
                         told = [problem_at(one.origin.source, clash, Code.TAKEN) for clash in clashes]
@@ -412,7 +411,7 @@ class FunctionRegistry:
         return left_out
 
     def of(self, bot: str) -> BotFunctions:
-        """The snapshot for one bot: its own functions and those of all bots."""
+        """Snapshot for a bot: its own and the shared functions."""
         functions = self._bots.get(bot)
         if functions is None:
             functions = BotFunctions(
@@ -424,22 +423,22 @@ class FunctionRegistry:
 
     @property
     def specs(self) -> tuple[FunctionSpec, ...]:
-        """Every spec, in the order of registration."""
+        """All specs in registration order."""
         return tuple(self._specs)
 
     def serves_of(self, file: str) -> bool:
-        """Whether functions of `file` can be called."""
+        """Whether any registered function is defined in `file`."""
         return any(spec.origin.source.rpartition(":")[0] == file for spec in self._specs)
 
     @property
     def groups(self) -> tuple[ToolGroup, ...]:
-        """Every group, source after source."""
+        """All groups in source order."""
         return tuple(self._groups)
 
 
 def _is_said(spec: FunctionSpec, rest: str, *, is_clear: bool) -> bool:
-    """Whether bare words of `spec` before `rest` are rather speech than a command. `is_clear`: two words, with which a
-    sentence that is none begins less often."""
+    """Whether bare words of `spec`, followed by `rest`, are speech rather than a command. `is_clear`: two command
+    words, which rarely start an ordinary sentence."""
     if Touch.SENDS_OUT in spec.execution.touches:
         return True
     if not rest.strip():
@@ -450,7 +449,7 @@ def _is_said(spec: FunctionSpec, rest: str, *, is_clear: bool) -> bool:
 
 
 def _first_word(text: str) -> tuple[str, str]:
-    """The word that `text` begins with, up to white space of any script, and what follows it."""
+    """First word of `text`, up to white space of any script, and the text after it."""
     pieces = text.split(None, 1)
     if not pieces or text[0].isspace():
         return "", ""

@@ -1,5 +1,4 @@
-"""Rehearsal: would a function run by the clock, with these arguments, for this member? Asked before it is kept, because
-at seven in the morning nobody is there to answer a question."""
+"""Rehearsal: checks in advance whether a scheduled call can run, since nobody can answer questions at its time."""
 
 from __future__ import annotations
 
@@ -24,11 +23,11 @@ from services.refs import Effect, ErrorCode, JsonObject
 
 _FOR_PEOPLE = frozenset({OfferedTo.COMMAND, OfferedTo.MODEL, OfferedTo.API})
 _OF_TIMERS = frozenset({"reminder", "schedules"})
-"""The tags of what makes or changes what runs by the clock: by the clock it would pile up."""
+"""Tags of functions that manage scheduled calls; scheduling them would accumulate calls."""
 
 
 class Unfit(Exception):
-    """It would not run. `text` says why and what to do; `setting` is the key of the settings that decided, if any."""
+    """The call could not run. `text`: reason and remedy. `setting`: the settings key that decided, or empty."""
 
     def __init__(self, code: ErrorCode, text: str, setting: str = "") -> None:
         super().__init__(text)
@@ -39,17 +38,17 @@ class Unfit(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Rehearsed:
-    """A run that can be kept."""
+    """A call that can be scheduled."""
 
     spec: FunctionSpec
     arguments: JsonObject
-    """Raw, as they were given: they are read again at each run."""
+    """Unvalidated; parsed again at each run."""
     line: str
-    """How people are shown it: `/weather Oslo`."""
+    """Displayed form, such as `/weather Oslo`."""
 
 
 class Rehearsal:
-    """Judges runs before their time, by the checks that will hold then."""
+    """Checks future calls against the rules that apply when they run."""
 
     def __init__(self) -> None:
         self._functions: Callable[[str], BotFunctions] | None = None
@@ -57,18 +56,17 @@ class Rehearsal:
         self._approvals: Policy | None = None
 
     def bind(self, functions: Callable[[str], BotFunctions], invoker: Invoker, approvals: Policy) -> None:
-        """Say who knows the functions of a bot, who checks, and what waits for a person's yes: they exist only after
-        the functions do."""
+        """Set the dependencies, which need the functions first: snapshots by bot, invoker and approval policy."""
         self._functions, self._invoker, self._approvals = functions, invoker, approvals
 
     def is_command(self, context: MessageContext, line: str) -> bool:
-        """Whether `line` begins with a command there is."""
+        """Whether `line` starts with a known command."""
         functions, _, _ = self._bound()
         return functions(context.bot).command_line(f"/{line.strip().lstrip('/')}", bare=False) is not None
 
     def line(self, context: MessageContext, line: str, profile: ChatProfile) -> Rehearsed:
-        """The run that a command line means. `context` is a message of whoever is responsible, in the chat where it is
-        to run. Raises Unfit."""
+        """The call of a command line. `context` is a message of the responsible member in the target chat. Raises
+        Unfit."""
         functions, _, _ = self._bound()
         text, texts = line.strip().lstrip("/"), profile.texts
         if not text:
@@ -86,7 +84,7 @@ class Rehearsal:
         return Rehearsed(command.spec, raw, shown)
 
     def call(self, context: MessageContext, name: str, raw: Mapping[str, Any], profile: ChatProfile) -> Rehearsed:
-        """The same for a function by its name. Raises Unfit."""
+        """The call of a function by name. Raises Unfit."""
         functions, _, _ = self._bound()
         known = functions(context.bot)
         spec = known.find(name)
@@ -100,7 +98,7 @@ class Rehearsal:
         return Rehearsed(spec, dict(raw), _as_line(spec, raw, profile.texts.language))
 
     def _may_run(self, context: MessageContext, spec: FunctionSpec, profile: ChatProfile) -> None:
-        """Whether it may be called here by the clock at all, with this member's rights."""
+        """Raise Unfit unless the function can be scheduled here with this member's rights."""
         _, invoker, _ = self._bound()
         texts = profile.texts
         name = spoken_name(spec, texts.language)
@@ -112,7 +110,7 @@ class Rehearsal:
             raise Unfit(refused.error.code, refused.error.text, str(refused.metadata.get("refused_by", "")))
 
     def _fits(self, context: MessageContext, spec: FunctionSpec, raw: Mapping[str, Any], profile: ChatProfile) -> None:
-        """Whether it could run with these arguments without asking anybody."""
+        """Raise Unfit unless the arguments are valid and the run needs no confirmation or approval."""
         _, _, approvals = self._bound()
         texts = profile.texts
         name = spoken_name(spec, texts.language)
@@ -130,7 +128,7 @@ class Rehearsal:
             raise Unfit(ErrorCode.REFUSED, texts.say("schedules.waits_for_a_yes", name=name), "approvals.required")
 
     def _turn(self, context: MessageContext, profile: ChatProfile) -> Turn:
-        """A turn in which nothing was read and nobody can be asked."""
+        """A turn without tainted data and without anybody to ask."""
         functions, _, _ = self._bound()
         return Turn(TurnInput("rehearsal", functions(context.bot), lambda: profile), math.inf)
 
@@ -147,7 +145,7 @@ class Rehearsal:
 
 
 def _as_line(spec: FunctionSpec, raw: Mapping[str, Any], language: str) -> str:
-    """A call as a command line that would do the same, for people to read."""
+    """The call as an equivalent command line for display, without sensitive values."""
     values = ", ".join(f"{name}={_shown(value)}" for name, value in raw.items() if name not in spec.execution.sensitive)
     return f"{spoken_name(spec, language)} {values}".strip()
 

@@ -1,4 +1,4 @@
-"""What the handlers of reminders share: who asks, and what went wrong as a result."""
+"""Shared code of the reminder handlers: the asker, and results for invalid requests."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ PROBLEMS = (
     NoSuchTimer,
     NotYourReminder,
 )
-"""All that can be wrong with what somebody asks for."""
+"""All errors of a request."""
 WHICH = "Number, or words of what it says"
-"""How the argument that names a reminder is described."""
+"""Description of the argument that selects a reminder."""
 _ASKED_AGAIN = {TimeProblem.VAGUE: "vague", TimeProblem.AMBIGUOUS: "ambiguous"}
 
 
 def asker_of(context: MessageContext, call: Call, *, is_time_new: bool = False) -> Asker:
-    """Who asks, where, and since when. `is_time_new`: this message, which answers a question, is what says the time."""
+    """The requesting member, chat and time. `is_time_new`: this message is the answer that states the time."""
     if is_time_new:
         call.count_from(context.sent_at)
     return Asker(
@@ -76,30 +76,30 @@ def asker_of(context: MessageContext, call: Call, *, is_time_new: bool = False) 
 
 
 def is_mentioned(name: str, context: MessageContext, *, beside: str) -> bool:
-    """Whether the message has `name` as a mention that is no part of the text `beside` it: a mention within what is to
-    be said names nobody to say it to. Networks tell whom a message mentions, but not under which name."""
+    """Whether the message mentions `name` outside the text `beside`. A mention inside the reminder's text does not
+    select a recipient. Platforms report which members are mentioned, but not under which name."""
     return times_mentioned(name, context.text) > times_mentioned(name, beside)
 
 
 def question(call: Call, function: str, key: str, field: str, known: Mapping[str, Any]) -> FunctionResult:
-    """The question `key` for the argument `field`; `known` are the raw arguments so far."""
+    """Ask for the argument `field` with the text `key`; `known` are the raw arguments so far."""
     return asked(call.say(key), function, field, known)
 
 
 def asked(text: str, function: str, field: str, known: Mapping[str, Any]) -> FunctionResult:
-    """Ask for the argument `field` with `text`; if it was asked for before, `text` is the error."""
+    """Ask for the argument `field` with `text`, which is the error if the argument was already requested."""
     failed = FunctionResult.fail(ErrorCode.MISSING_ARGUMENTS, text, [field])
     raw = {name: value for name, value in known.items() if value is not None}
     return FunctionResult(error=failed.error, question=ArgumentQuestion(text, function, raw, field=field))
 
 
 def is_to_be_asked_again(problem: RequestProblem) -> bool:
-    """Whether the time was one, but not exact enough."""
+    """Whether the time was understood but is not exact enough."""
     return isinstance(problem, TimeNotUnderstood) and problem.trouble in _ASKED_AGAIN
 
 
 def failed(problem: RequestProblem, reminders: Reminders, call: Call) -> FunctionResult:
-    """What went wrong, in words."""
+    """Failed result that describes `problem`."""
     text, code, fields = _told(problem, reminders, call.profile.texts)
     return FunctionResult.fail(code, text, fields)
 
@@ -156,7 +156,7 @@ def _time_told(problem: TimeNotUnderstood, reminders: Reminders, texts: Phrases)
 async def choose(
     problem: SeveralReminders, words: str, asker: Asker, reminders: Reminders, call: Call
 ) -> FunctionResult:
-    """Which ones there are to choose from."""
+    """Failed result that lists the matching reminders."""
     lines = [call.say("reminders.several", words=words)]
     lines += await lines_of(problem.candidates[:10], asker, reminders, call)
     failure = FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, "\n".join(lines), ["which"])
@@ -164,18 +164,18 @@ async def choose(
 
 
 def told_of(timers: Sequence[Timer], asker: Asker, result: FunctionResult) -> FunctionResult:
-    """`result`, which says what `timers` say: it holds words of others, unless all of them are the asker's own."""
+    """`result`, which contains the texts of `timers`, marked as outside unless all are in the asker's own words."""
     return replace(result, outside=not all(is_in_own_words(timer, asker.member) for timer in timers))
 
 
 async def lines_of(timers: Sequence[Timer], asker: Asker, reminders: Reminders, call: Call) -> list[str]:
-    """A line for each, as the asker reads it."""
+    """List entry for each timer, in the asker's time zone."""
     zone, now = await reminders.zone_of(asker.member, asker.home), reminders.now()
     return [in_list(one, of=asker.member, zone=zone, now=now, texts=call.profile.texts) for one in timers]
 
 
 def data_of(timer: Timer) -> JsonObject:
-    """What a model is told of it."""
+    """Data of a timer for models."""
     return {
         "reminder": timer.number,
         "text": timer.title,

@@ -1,4 +1,4 @@
-"""Conversion of whatever a handler returns into a FunctionResult, and its stored form."""
+"""Conversion of a handler's return value into a FunctionResult, and the stored form of results."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def question_to_json(question: Question) -> JsonObject:
 
 
 def question_from_json(data: Mapping[str, Any]) -> Question:
-    """The question that `question_to_json` wrote, in this release or an earlier one."""
+    """Restore a question that `question_to_json` wrote, in this release or an earlier one."""
     message = data["message"]
     choices = tuple(Choice(*one) for one in message.get("choices", ()))
     common = (message["text"], data["function"], data["arguments"], choices, data.get("nested", False))
@@ -102,12 +102,12 @@ _UNFIT = re.compile("[\0\ud800-\udfff]")
 
 
 def normalised(value: Any) -> FunctionResult:
-    """The result that `value` stands for:
+    """Convert a handler's return value:
 
     a FunctionResult itself; a bool: handled or not; None: handled, nothing to say; a text: said, unless empty;
     `("ok", v)`, `("ok", v, updates)`, `("error", reason)`; `(v, updates)`: v, and updates of the turn's state;
     `{"status": "success" | "error", "msg": …}`; a pydantic model, a dataclass or any other JSON value: data.
-    Raises TypeError for what is none of these.
+    Raises TypeError for other values.
     """
     if isinstance(value, FunctionResult):
         return value
@@ -146,8 +146,8 @@ def _as_json(value: Any) -> JsonValue:
 
 
 def storable(result: FunctionResult) -> FunctionResult:
-    """`result` with what every store and network can hold: texts without NUL and lone surrogates, and facts that plain
-    JSON has: keys that are no texts and numbers beyond 64 bits become texts."""
+    """`result` with values that every store and network accepts: texts without NUL and lone surrogates, and plain JSON
+    data, with non-text keys and numbers beyond 64 bits converted to texts."""
     for message in result.messages:
         has_more = message.attachments or message.choices or message.mentions or message.reply_to or message.to
         if message.brief or has_more or storable_text(message.text) != message.text:
@@ -166,7 +166,7 @@ def storable(result: FunctionResult) -> FunctionResult:
 
 
 def _fit_message(message: Message) -> Message:
-    """`message` as every store and network can hold it; names of files may be no text for anybody."""
+    """`message` with values that every store and network accepts."""
     return replace(
         message,
         text=storable_text(message.text),
@@ -195,7 +195,7 @@ def _fit_question(question: Question) -> Question:
 
 
 def plain(value: Any) -> Any:
-    """`value` itself where JSON holds it; else with texts in place of the keys and numbers that JSON has not."""
+    """`value` itself if JSON can encode it; otherwise a copy with unsupported keys and numbers converted to texts."""
     try:
         orjson.dumps(value, default=str)
     except TypeError:
@@ -205,8 +205,8 @@ def plain(value: Any) -> Any:
 
 
 def storable_text(text: str) -> str:
-    """`text` with U+FFFD in place of NUL and lone surrogates; itself where it has none."""
-    # Nearly all is known to be fit without looking at each character.
+    """`text` with NUL and lone surrogates replaced by U+FFFD; unchanged if it has none."""
+    # Fast path for almost all texts, without a regular expression.
     if text.isascii() and "\0" not in text:
         return text
     return _UNFIT.sub("\ufffd", text)
@@ -218,15 +218,15 @@ def _within_64_bits(digits: str) -> int | str:
 
 
 def ended_as(result: FunctionResult) -> str:
-    """How the run of `result` ended, in a word for records: `ok`, `asked`, or an ErrorCode."""
+    """How the run ended, as a record value: `ok`, `asked`, or an ErrorCode."""
     if result.error is not None:
         return result.error.code.value
     return "ok" if result.question is None else "asked"
 
 
 def result_to_json(result: FunctionResult) -> JsonObject:
-    """`result` as plain data, for the ledger, with the question that it asks: a turn that is tried again asks it again
-    instead of running once more."""
+    """`result` as plain data for the ledger, including its question: a retried turn asks it again instead of repeating
+    the run."""
     data: JsonObject = {
         "handled": result.handled,
         "messages": [message_to_json(message) for message in result.messages],
@@ -242,7 +242,7 @@ def result_to_json(result: FunctionResult) -> JsonObject:
 
 
 def result_from_json(data: JsonObject) -> FunctionResult:
-    """The result that `result_to_json` wrote."""
+    """Restore a result that `result_to_json` wrote."""
     error = data["error"]
     return FunctionResult(
         handled=data["handled"],
@@ -257,7 +257,7 @@ def result_from_json(data: JsonObject) -> FunctionResult:
 
 
 def message_to_json(message: Message) -> JsonObject:
-    """`message` as plain data; what is empty is left out."""
+    """`message` as plain data without empty fields."""
     data: JsonObject = {"text": message.text}
     if isinstance(message.to, ChatRef):
         data["to_chat"] = message.to.key
@@ -277,7 +277,7 @@ def message_to_json(message: Message) -> JsonObject:
 
 
 def message_from_json(data: JsonObject) -> Message:
-    """The message that `message_to_json` wrote."""
+    """Restore a message that `message_to_json` wrote."""
     to: ChatRef | MemberRef | None = None
     if "to_chat" in data:
         to = ChatRef.parse(data["to_chat"])

@@ -1,5 +1,5 @@
-"""FunctionCallRouter: what is due runs; else an open question, then a direct command, then a model; what none of them
-handles is chat."""
+"""FunctionCallRouter: routes a turn to a due scheduled call, an open question, a command or a model, in this order. An
+unhandled message becomes chat."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _USE = "use_tools"
 
 
 class FunctionCallRouter:
-    """Decides how a message is answered."""
+    """Routes messages to functions, questions and models."""
 
     def __init__(
         self,
@@ -36,8 +36,8 @@ class FunctionCallRouter:
         filters: Sequence[TurnFilter] = (),
         timer_ends: TimerEnds | None = None,
     ) -> None:
-        """`filters` stand around every turn, the first one outermost. `timer_ends` is asked how runs by the clock end
-        for the chat."""
+        """`filters` wrap every turn, the first one outermost. `timer_ends` adapts the results of scheduled runs for the
+        chat."""
         self._invoker = invoker
         self._llm = llm
         self._timer_ends = timer_ends
@@ -45,22 +45,22 @@ class FunctionCallRouter:
         self._filtered = turn_chain(self._routed, filters)
 
     def prepare(self, functions: BotFunctions) -> None:
-        """Make ready what the first message would have to wait for."""
+        """Warm the caches that the first message would otherwise have to build."""
         self._llm.prepare(functions)
 
     def dispatch(self, context: MessageContext, turn: Turn) -> Awaitable[TurnOutcome]:
-        """The outcome of the turn. Its kind is FALLBACK, and it is false, if nothing handled the message and nothing
+        """Outcome of the turn. Its kind is FALLBACK, and it is false, if nothing handled the message and nothing
         was done: `run_chat_fallback` then answers it."""
         if context.kind is Kind.EXPIRY:
-            # Nobody said anything that a filter could judge.
+            # There is no message for the filters to check.
             return self._routed(context, turn)
         if turn.input.answering is not None and _is_beside(turn.input.answering, turn):
             return self._beside(context, turn)
         return self._filtered(context, turn)
 
     async def _beside(self, context: MessageContext, turn: Turn) -> TurnOutcome:
-        """Outcome of a message that was taken for the answer to an approval question and was edited into other words
-        while it waited: the question stays open, and the message is answered by itself."""
+        """Outcome of a message that matched an approval question when it arrived and was edited into something else
+        while queued: the question stays open, and the message is handled as a new one."""
         addressed = context.calls_bot or turn.input.functions.command_line(context.text, bare=False) is not None
         turn.input = replace(turn.input, answering=None, addressed=addressed)
         return await self._filtered(context, turn) if turn.input.addressed else sent(ReasonCode.NOT_ADDRESSED, [])
@@ -88,8 +88,8 @@ class FunctionCallRouter:
         return _with_notices(await self._llm.answer(context, turn), turn)
 
     async def _taken_to_hand(self, context: MessageContext, turn: Turn) -> TurnOutcome | None:
-        """Take to hand what the message names, by way of the function for it; None where it says more than that, and
-        nothing is against it."""
+        """Activate the names in the message with the `use_tools` function. Returns None if the message has further
+        content to answer and the activation succeeded or was not needed."""
         spec = turn.input.functions.find(_USE)
         has_more = bool(context.text.strip() or context.attachments)
         if spec is None or (has_more and turn.input.profile().at_hand.issuperset(context.takes)):
@@ -98,38 +98,37 @@ class FunctionCallRouter:
         names: JsonObject = {"names": " ".join(context.takes)}
         result = await self._invoker.invoke(CallRequest(context, _USE, names, turn, Path.COMMAND))
         if result.ok and has_more:
-            # What was asked for is still to be answered, as chat where no function fits.
+            # The activation must not prevent the chat fallback for the rest of the message.
             turn.memory.effects = before
             return None
         return outcome_of(turn, spec, result, ReasonCode.COMMAND, ())
 
     async def begin(self, context: MessageContext, turn: Turn, spec: FunctionSpec) -> TurnOutcome:
-        """Let `spec` run with which a chat begins, and say how that ended. The message is still to be answered, as chat
-        where no function fits."""
+        """Run the start function `spec` of a new chat and return its outcome. The message itself is answered
+        afterwards, so this run does not prevent the chat fallback."""
         before = turn.memory.effects
         result = await self._invoker.invoke(CallRequest(context, spec.name, {}, turn, Path.NESTED))
         turn.memory.effects = before
         return outcome_of(turn, spec, result.from_nested(), ReasonCode.COMMAND, ())
 
     async def end_run(self, context: MessageContext, turn: Turn, asked: OpenQuestion) -> Sequence[Message]:
-        """End the run that asked `asked` in this turn, without an answer. Returns what the chat must be told."""
+        """End the run that asked `asked` without an answer. Returns the messages that the chat must get."""
         return await self._questions.end(context, turn, asked)
 
     async def end_waiting(self, context: MessageContext, turn: Turn) -> None:
-        """End the run that waits for the answer that this message is, in a chat that is no longer served. Nothing is
-        said."""
+        """End the run that waits for this answer, silently, because the chat is no longer served."""
         if turn.input.answering is not None:
             await self._questions.end(context, turn, turn.input.answering[0])
 
     async def run_chat_fallback(self, context: MessageContext, turn: Turn) -> TurnOutcome:
-        """Answer in plain words, without functions."""
+        """Answer in text only, without functions."""
         return await self._llm.chat(context, turn)
 
     async def _command(self, context: MessageContext, turn: Turn, line: CommandLine) -> TurnOutcome:
         try:
             raw = arguments_of(line.plan, line.rest)
         except ArgumentError as fault:
-            # A bare word before words that make no sense to it is speech, and nothing is told of the function.
+            # Invalid arguments after a bare word suggest speech, so a refusal of the function is not shown.
             refused = None if line.is_bare else self._invoker.refused(context, line.spec, turn, Path.COMMAND)
             if refused is not None:
                 return outcome_of(turn, line.spec, refused, ReasonCode.COMMAND, ())
@@ -141,7 +140,7 @@ class FunctionCallRouter:
         return outcome_of(turn, line.spec, result, ReasonCode.COMMAND, ())
 
     async def _timer(self, context: MessageContext, turn: Turn, timer: TimerCall) -> TurnOutcome:
-        """Run what is due, with the rights that its owner has now. No model is asked, and there is no chat."""
+        """Run a due call with its owner's current rights. No model is asked, and there is no chat fallback."""
         texts = turn.input.profile().texts
         sender = context.sender
         role = max(sender.role, await turn.role_now(sender), key=lambda one: one.rank)
@@ -171,7 +170,7 @@ class FunctionCallRouter:
 
 
 def unknown_command(text: str) -> str:
-    """The word of `/word …`, for a text that looks like a command; empty for `//…`, `/ …`, paths and plain text."""
+    """Command word of a text of the form `/word …`; empty for `//…`, `/ …`, paths and plain text."""
     if not text.startswith("/"):
         return ""
     word = text[1:].split(maxsplit=1)[0] if text[1:2].strip() else ""
@@ -179,7 +178,7 @@ def unknown_command(text: str) -> str:
 
 
 def _with_notices(outcome: TurnOutcome, turn: Turn) -> TurnOutcome:
-    """`outcome` with what the chat has to hear once and a model has kept to itself, such as that a share is used up."""
+    """`outcome` with the required notices that the model's reply left out, such as a used-up budget."""
     if not turn.output.notices or outcome.kind is not OutcomeKind.SENT:
         return outcome
     said = [message.text for message in outcome.messages]
@@ -189,15 +188,15 @@ def _with_notices(outcome: TurnOutcome, turn: Turn) -> TurnOutcome:
 
 
 def _was_speech(line: CommandLine, outcome: TurnOutcome, turn: Turn) -> bool:
-    """Whether a word without a slash turned out to begin a plain sentence: what followed it made no sense to the
-    function, and nothing was done."""
+    """Whether a command word without a slash turned out to start a plain sentence: the function rejected the rest, and
+    nothing was done."""
     if not line.is_bare or not line.rest.strip():
         return False
     return outcome.error in (ErrorCode.BAD_ARGUMENTS, ErrorCode.NOT_FOUND) and not turn.memory.effects
 
 
 def _is_beside(answering: tuple[OpenQuestion, str], turn: Turn) -> bool:
-    """Whether a message that was taken for the answer to an approval question is none."""
+    """Whether a message that matched an approval question does not answer it."""
     question, text = answering[0].question, answering[1]
     return (
         isinstance(question, ApprovalQuestion)

@@ -1,4 +1,4 @@
-"""FunctionSpec and FunctionResult: what a function is, and what a run of it returns."""
+"""FunctionSpec and FunctionResult: the definition of a function, and the result of a run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Resumed:
     state: JsonObject
     """Plain data that the handler saved with its question."""
     answer: str
-    """Text of the answer; empty if there is none."""
+    """Text of the answer, or empty."""
     kind: ResumedKind = "answered"
     """`cancelled`: the member cancelled the run. `expired`: nobody answered in time; messages of the run are not
     shown. A run of either kind may not ask again."""
@@ -37,20 +37,20 @@ class Resumed:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalTerms:
-    """Scope of an approval, and who may give it."""
+    """Scope of an approval, and the members who may give it."""
 
     digest: str
     """Digest of the function, its exact arguments, the chat, the asker and the rule: an approval covers this only."""
     grant: str
-    """Digest without the asker, for standing approvals. Empty: a standing approval is not possible."""
+    """Digest without the asker, for reusable approvals. Empty: only single-use approvals are possible."""
     code: str
-    """Short code by which answers name this question."""
+    """Short code that identifies this question in answers."""
     role: Role | None
     """Lowest role that may approve. None: the asker only."""
     by_other: bool
     """The asker may not approve, whatever their role."""
     asker: MessageContext
-    """The requesting message. The run has the rights of its sender, whoever approves."""
+    """The requesting message. The run has the rights of its sender, not of the approving member."""
 
     def may_allow(self, member: MemberRef, role: Role) -> bool:
         """Whether `member`, whose current role is `role`, may approve."""
@@ -86,43 +86,43 @@ class Approved(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One answer that is offered as a button, or as a word where there are no buttons."""
+    """A suggested answer, shown as a button, or as a word on networks without buttons."""
 
     label: str
     value: str
-    """What comes back as the text of a message when it is chosen."""
+    """Text of the message that a press produces."""
     stays: bool = False
-    """It may be chosen again, and beside others: something to say, and no answer to a question."""
+    """The button stays after a press and works independently of others; a press is a message, not an answer."""
 
     def to_json(self) -> list[str | bool]:
-        """As plain data: what `Choice(*…)` takes."""
+        """Plain data from which `Choice(*…)` restores it."""
         return [self.label, self.value, True] if self.stays else [self.label, self.value]
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One thing to say."""
+    """A message to send."""
 
     text: str
     to: ChatRef | MemberRef | None = None
-    """None: this chat. A member: in private. Another chat: there."""
+    """Recipient: None for this chat, a member for a private message, or another chat."""
     reply_to: str | None = None
-    """The native id of the message that this answers; None lets delivery choose."""
+    """Native id of the message to reply to; None lets delivery choose."""
     mentions: tuple[MemberRef, ...] = ()
     attachments: tuple[Attachment, ...] = ()
     choices: tuple[Choice, ...] = ()
     brief: str = ""
-    """A short text to send instead of `text` on networks that limit the lines of a reply. Empty: there is none."""
+    """Optional shorter text for networks that limit the lines of a reply."""
 
 
 @dataclass(frozen=True, slots=True)
 class FunctionError:
-    """Why a run gave nothing. `text` is safe to show in a chat; a stranger's exception never is."""
+    """Reason why a run failed. `text` is safe to show in a chat; texts of unexpected exceptions are never used."""
 
     code: ErrorCode
     text: str
     fields: tuple[str, ...] = ()
-    """The arguments that are wrong or missing."""
+    """Arguments that are wrong or missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ class BaseQuestion:
 
     @property
     def saved_run(self) -> Resumed | None:
-        """Saved state of the run that waits for the answer and must learn how it ends; None if no run has started."""
+        """Saved state of the run that waits for the answer and must be ended without it; None if none has begun."""
         return None
 
 
@@ -163,7 +163,7 @@ class ConfirmQuestion(BaseQuestion):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalQuestion(BaseQuestion):
-    """Asks whoever may allow a run for their approval."""
+    """Asks the members who may approve a run."""
 
     kind: ClassVar[str] = "approval"
     terms: ApprovalTerms
@@ -171,7 +171,7 @@ class ApprovalQuestion(BaseQuestion):
     """Saved state of a run that asked something before and needs the approval to continue; None if it has not
     started."""
     said: tuple[str, ...] = ()
-    """Texts that this run has said in the chat, questions included."""
+    """Texts that this run has sent to the chat, including questions."""
 
     @property
     def saved_run(self) -> Resumed | None:
@@ -184,13 +184,13 @@ class InputQuestion(BaseQuestion):
 
     kind: ClassVar[str] = "input"
     resume: JsonObject
-    """State that the handler is given back with the answer."""
+    """State that the handler receives with the answer."""
     number: int = 1
     """Number of this question within the run, from 1."""
     allowed: str = ""
     """Digest of the approval that the run consumed at its start; empty if it needed none."""
     said: tuple[str, ...] = ()
-    """Texts that the run has said in the chat, questions included."""
+    """Texts that the run has sent to the chat, including questions."""
     only_choices: bool = False
     """A message that matches none of the choices is not an answer; the question stays open."""
     takes_files: bool = False
@@ -210,44 +210,44 @@ Question = ArgumentQuestion | ConfirmQuestion | ApprovalQuestion | InputQuestion
 
 @dataclass(frozen=True, slots=True)
 class FunctionResult:
-    """The outcome of a run, of failure too."""
+    """Result of a run, successful or failed."""
 
     handled: bool = True
     messages: tuple[Message, ...] = ()
     data: JsonValue = None
-    """For the model and for callers in code; not shown in the chat. Of a failure: what is known of it."""
+    """Data for the model and for callers in code; not shown in the chat. For a failure, its details."""
     error: FunctionError | None = None
     question: Question | None = None
     context_updates: Mapping[str, Any] = field(default_factory=dict)
-    """Written into the turn's state for the calls that follow."""
+    """Values to write into the turn's state for later calls."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
     outside: bool = False
-    """It holds words of others, so a model is given it within a fence and the turn is tainted. Set by a handler whose
-    results do so now and then, and by `invoke` where the run, or one within it, has read what taints."""
+    """Contains outside text: it is fenced for models and taints the turn. Set by a handler for individual results, and
+    by `invoke` if the run or a nested run has read tainting data."""
 
     @property
     def ok(self) -> bool:
-        """True when the run did what was asked."""
+        """True if the run succeeded."""
         return self.error is None and self.question is None
 
     @property
     def reply(self) -> str:
-        """All the texts for this chat, joined by line ends."""
+        """All texts for this chat, joined by line ends."""
         return "\n".join(message.text for message in self.messages if message.to is None)
 
     @property
     def at_list(self) -> tuple[MemberRef, ...]:
-        """Everybody whom the messages mention, each once, in order."""
+        """All members mentioned in the messages, without duplicates, in order."""
         return tuple(dict.fromkeys(member for message in self.messages for member in message.mentions))
 
     @property
     def attachments(self) -> tuple[Attachment, ...]:
-        """All the files of the messages."""
+        """All files of the messages."""
         return tuple(file for message in self.messages for file in message.attachments)
 
     def for_model(self, *, said: bool = False, before: Sequence[str] = ()) -> JsonObject:
-        """What the model is told: data and texts, or the error with its code, fields and data. `said`: the chat has
-        seen the texts, so the model need not repeat them. `before`: what the run has said in the chat when it asked."""
+        """Data for the model: data and texts, or the error with its code, fields and data. `said`: the chat has seen
+        the texts, so the model need not repeat them. `before`: texts that the run sent to the chat earlier."""
         if self.error is not None:
             told: JsonObject = {"error": self.error.code.value, "message": self.error.text}
             if self.error.fields:
@@ -270,20 +270,20 @@ class FunctionResult:
         return told
 
     def for_chat(self) -> tuple[Message, ...]:
-        """What people are told: the messages, else the error's text."""
+        """Messages for the chat, or else the error's text."""
         if self.messages or self.error is None:
             return self.messages
         return (Message(self.error.text),)
 
     def from_nested(self) -> FunctionResult:
-        """The result as the calling function receives it: its question is marked as nested."""
+        """The result as the calling function receives it, with its question marked as nested."""
         if self.question is None or self.question.nested:
             return self
         return replace(self, question=replace(self.question, nested=True))
 
     @classmethod
     def say(cls, text: str, *, data: JsonValue = None, **fields: Any) -> FunctionResult:
-        """Handled, with one message."""
+        """Successful result with a message."""
         message = Message(text, **fields) if fields else Message(text)
         return cls(True, (message,), data)
 
@@ -300,8 +300,8 @@ class FunctionResult:
     ) -> FunctionResult:
         """Ask the member `text`. The answer runs the function again with the same arguments; `call.resumed` then holds
         the answer and `resume`, which is plain data. `only_choices`: a message that is none of `choices` is not an
-        answer, and the question stays open; a no may include its reason. `passes_on`: key of the nested run whose
-        question this is; give it the answer with `call.invoke(goes_on=…)`. `takes_files`: a file without text is an
+        answer, and the question stays open; a no may include its reason. `passes_on`: key of the nested run that asked
+        this question; pass the answer to it with `call.invoke(goes_on=…)`. `takes_files`: a file without text is an
         answer, with an empty text."""
         if only_choices and not choices:
             raise ValueError("a question with only_choices offers some")
@@ -320,11 +320,11 @@ class FunctionResult:
 
     @classmethod
     def fail(cls, code: ErrorCode, text: str, fields: Sequence[str] = ()) -> FunctionResult:
-        """Not done; `text` is shown."""
+        """Failed result; `text` is shown in the chat."""
         return cls(error=FunctionError(code, text, tuple(fields)))
 
     def with_error_text(self, text: str) -> FunctionResult:
-        """The same failure in other words."""
+        """The same error with another text."""
         if self.error is None:
             return self
         return replace(self, error=replace(self.error, text=text))
@@ -340,8 +340,8 @@ class ToolError(Exception):
 
 
 class ArgumentError(Exception):
-    """Arguments that do not fit. `problems` maps each wrong argument to the schema of what is allowed (None: there is
-    no such argument); `missing` names those that are required and absent."""
+    """Invalid arguments. `problems` maps each wrong argument to the schema of allowed values (None: unknown argument);
+    `missing` names required arguments that are absent."""
 
     def __init__(self, problems: Mapping[str, JsonObject | None], missing: Sequence[str] = ()) -> None:
         super().__init__(", ".join([*problems, *missing]))
@@ -350,13 +350,13 @@ class ArgumentError(Exception):
 
 
 class ArgumentParser(Protocol):
-    """Turns raw arguments into what the handler takes."""
+    """Parses raw arguments into the type that the handler takes."""
 
     def parse(self, raw: Mapping[str, Any]) -> Any:
-        """The typed arguments. Raises ArgumentError."""
+        """Typed arguments. Raises ArgumentError."""
 
     def dump(self, arguments: Any) -> JsonObject:
-        """The arguments as plain JSON, in a dict that may be changed: what the ledger and the call log hold."""
+        """Arguments as plain JSON for the ledger and the call log, in a dict that may be changed."""
 
 
 class Activation(StrEnum):
@@ -367,7 +367,7 @@ class Activation(StrEnum):
 
 
 class OfferedTo(StrEnum):
-    """Ways to a function that its spec opens."""
+    """Paths on which a function may be called."""
 
     MODEL = "model"
     COMMAND = "command"
@@ -377,59 +377,58 @@ class OfferedTo(StrEnum):
 
 
 class Touch(StrEnum):
-    """What a function touches beyond the asker's own things in this chat. `function_calls/checks/approvals.py` decides
-    by it."""
+    """Data labels: access beyond the asker's own data in this chat. Checked in `function_calls/checks/approvals.py`."""
 
-    READS_OUTSIDE = "reads_outside"  # its result holds words of others: the web, files, other programs, other members
-    READS_PRIVATE = "reads_private"  # its result holds what not everybody in this chat may know
-    REACHES_OUT = "reaches_out"  # acts on others' things, other chats, members, networks, or this machine
-    SENDS_OUT = "sends_out"  # what it is given goes on to others than this machine and its services: a search, a post
-    STAYS_HERE = "stays_here"  # its effect is the asker's own affair in this chat, though it happens only once
+    READS_OUTSIDE = "reads_outside"  # its result contains outside text: the web, files, other programs, other members
+    READS_PRIVATE = "reads_private"  # its result contains data that not everybody in this chat may know
+    REACHES_OUT = "reaches_out"  # acts on others' data, other chats, members, networks, or this machine
+    SENDS_OUT = "sends_out"  # sends its arguments beyond this machine and its services: a search, a post
+    STAYS_HERE = "stays_here"  # its effect concerns only the asker in this chat, although it happens only once
 
 
 TAINTING = frozenset({Touch.READS_OUTSIDE, Touch.READS_PRIVATE})
-"""What taints a turn that has read it."""
+"""Labels of data that taint the turn that reads them."""
 Scope = Literal["group", "private", "both"]
 Handler = Callable[[MessageContext, Any, "Call"], Awaitable[FunctionResult]]
-"""Every handler form is adapted to this one when its spec is made."""
+"""All forms of handlers are adapted to this type when the spec is built."""
 
 
 BEGINS_CHATS = "session"
-"""True under this key in the metadata of its spec, and of the definition of the script that it is."""
+"""Metadata key of specs and script definitions; True marks the start function of chats."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """What a model sees of a function beside its name, description and parameters."""
+    """Data for models in addition to the function's name, description and parameters."""
 
     examples: tuple[str, ...] = ()
-    """Sentences that mean this function; may hold `{slots}` named as parameters."""
+    """Sample requests for this function; may contain `{slots}` named as parameters."""
     result_schema: JsonObject | None = None
     system_prompt: str = ""
     """Instructions for the model while the function is offered."""
     activation: Activation = Activation.ALWAYS
     groups: frozenset[str] = frozenset()
-    """Groups that it belongs to beside those that list it themselves."""
+    """Groups that it joins, in addition to groups that list it."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommandForm:
-    """How people type a function as a command."""
+    """Command form of a function."""
 
     words: tuple[str, ...] = ()
     """Command words in any language, without the slash; two words at most."""
     line: str = ""
-    """The text parameter that receives the whole command line, which the handler parses. Empty: the words fill the
+    """The text parameter that receives the whole command line, for the handler to parse. Empty: the words fill the
     parameters in order."""
     positional: tuple[str, ...] = ()
-    """The parameters that words of a command line fill; the others are named, as in `days=3`. Empty: all."""
+    """Parameters filled by position; the others are named, as in `days=3`. Empty: all."""
     immediate: bool = False
-    """Runs outside the chat's queue: only for what controls the queue, such as stop."""
+    """Runs outside the chat's queue; only for functions that control the queue, such as stop."""
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Who may call a function, where and by which path."""
+    """Rules for callers of a function: bots, paths, places and roles."""
 
     bot: str | None = None
     """None: all bots."""
@@ -440,8 +439,8 @@ class Access:
     confirm: str = ""
     """Yes/no question before every run, as text or `@key`; may hold `{parameters}`."""
     approval: Literal["", "asker"] | Role = ""
-    """Whose approval each run needs, for exactly its arguments: the asker's, or that of a least role. Empty: nobody's.
-    The settings may override it."""
+    """Required approval for each run with its exact arguments: by the asker, or by a member of at least this role.
+    Empty: none. The settings may override it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -452,12 +451,12 @@ class Execution:
     touches: frozenset[Touch] = frozenset()
     timeout_seconds: float = 30.0
     retry: RetryPolicy | None = None
-    """After transient failures; never for effect `once`."""
+    """Applies after transient failures; never with effect `once`."""
     filters: tuple[str, ...] = ()
     ask: Mapping[str, str] = field(default_factory=dict)
     """Question for a missing argument, as text or as a key of `texts/` in the form `@todo.ask_text`."""
     serial: bool = False
-    """Never runs beside another call of the same answer."""
+    """Never runs concurrently with another call of the same answer."""
     return_direct: bool = False
     """Its messages are the answer; the model is not asked again."""
     status_text: str = ""
@@ -468,15 +467,15 @@ class Execution:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a function comes from, and its labels."""
+    """Location and labels of a function's definition."""
 
     source: str = ""
     """`file:line` of the definition."""
     version: str = ""
-    """Digest of what runs, where that may change without a release of ours: an approval does not carry over to another
+    """Digest of the code, if it can change without a new release of Rollcall. An approval does not cover another
     version."""
     declared: frozenset[str] = frozenset()
-    """The options that the author has set; the others have their defaults."""
+    """Options that the author has set explicitly."""
     tags: frozenset[str] = frozenset()
     metadata: Mapping[str, Any] = field(default_factory=dict)
     """Declared keys that are not options; preserved on export."""
@@ -500,7 +499,7 @@ class FunctionSpec:
 
     @property
     def fingerprint(self) -> str:
-        """Digest of everything that a stored question relies on: an old answer does not run a changed function."""
+        """Digest of the facts that a stored question relies on; an old answer does not run a changed function."""
         access = self.access
         facts = [self.name, self.parameters, self.execution.effect.value, sorted(access.roles), access.confirm]
         if self.origin.version:
@@ -509,21 +508,21 @@ class FunctionSpec:
 
     @property
     def begins_chats(self) -> bool:
-        """Whether the bot runs it once, when a chat begins."""
+        """Whether it is a start function, which runs once at the beginning of a chat."""
         return self.origin.metadata.get(BEGINS_CHATS) is True
 
 
 @dataclass(frozen=True, slots=True)
 class ToolGroup:
-    """Some functions under a name, with what a model is told while they are at hand."""
+    """A named group of functions, with a prompt for models while the group is active."""
 
     name: str
     description: str
     functions: tuple[str, ...]
-    """Their names."""
+    """Names of the functions."""
     system_prompt: str = ""
     bot: str | None = None
-    """None: for all bots."""
+    """None: all bots."""
     source: str = ""
     """`file:line` of the definition."""
 
@@ -535,12 +534,12 @@ def source_of(definition: FunctionSpec | ToolGroup) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Takeable:
-    """One name that a chat may take to hand, and what comes with it."""
+    """A function or group that a chat can activate."""
 
     name: str
     description: str
     functions: tuple[str, ...]
-    """Those that there are, in registration order."""
+    """Names of its registered functions, in registration order."""
     system_prompt: str = ""
-    """What a model is told while the group is at hand; a function tells it for itself."""
+    """Prompt for models while the group is active; empty for a function, which has its own."""
     is_group: bool = True

@@ -1,4 +1,4 @@
-"""Turn: one message being answered, as its input, its memory and its output; and the log of its runs."""
+"""Turn: the processing of one message, as its input, its memory and its output; and the log of its runs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from services.store.port import Write
 
 
 class Run(NamedTuple):
-    """One run of a function, as the ledger and the call log know it."""
+    """A run of a function, as recorded in the ledger and the call log."""
 
     key: str
     spec: FunctionSpec
@@ -38,45 +38,45 @@ class Run(NamedTuple):
     path: Path
     round_number: int
     request_id: str
-    """The model request that asked for it; empty for commands."""
+    """Id of the model request that contained the call; empty for commands."""
 
 
 class StoredRun(NamedTuple):
-    """What is known of a run from before a restart."""
+    """Record of a run from before a restart."""
 
     function: str
     result: FunctionResult | None
-    """None: it was begun, and nobody knows how it ended."""
+    """None: the run started, and its outcome is unknown."""
     effect: Effect = Effect.READ
 
 
 class TurnLog(Protocol):
-    """What a turn must remember to survive a crash. The order of these calls is the order of what is durable."""
+    """Durable records of a turn, for recovery after a crash. Records become durable in the order of these calls."""
 
     def stored_answer(self, round_number: int) -> ModelAnswer | None:
-        """The model's answer in that round, from before a restart. What the turn had read when it came, it has then
-        read again."""
+        """The model's answer in that round, from before a restart. The data labels of the turn at that time are
+        restored."""
 
     def stored_run(self, key: str) -> StoredRun | None:
-        """The run of that key, from before a restart. What the turn had read when it ended, it has then read again."""
+        """The run of that key, from before a restart. The data labels of the turn at its end are restored."""
 
     def answer(self, round_number: int, answer: ModelAnswer, writes: Sequence[Write] = ()) -> None:
-        """Note an answer, together with `writes`; durable with the next intent, or with the end of the turn."""
+        """Record an answer together with `writes`; durable with the next intent, or with the end of the turn."""
 
     def intend(self, run: Run, writes: Sequence[Write] = ()) -> Awaitable[None] | None:
-        """Note that `run` is about to happen, together with `writes`. It happens when what is returned has come to its
-        end: a run with an effect is durable then. None: there is nothing to wait for. Raises Conflict, on the way or
-        then, when `writes` cannot be done: then nothing was noted."""
+        """Record that `run` is about to start, together with `writes`. The record of an effect is durable when the
+        returned awaitable completes; None means there is nothing to await. Raises Conflict, here or when awaited, if
+        `writes` cannot be applied; nothing is recorded then."""
 
     def result(self, run: Run, result: FunctionResult) -> None:
-        """Note how it ended; durable with the next `settle` or the end of the turn."""
+        """Record the result; durable with the next `settle` or the end of the turn."""
 
     async def settle(self) -> None:
-        """Make results of effects durable before anything slow happens."""
+        """Make the results of effects durable before a slow operation."""
 
 
 class NoTurnLog:
-    """Remembers nothing: for calls outside a daemon, and for tests."""
+    """Records nothing; for calls outside a daemon, and for tests."""
 
     def stored_answer(self, round_number: int) -> ModelAnswer | None:
         return None
@@ -98,17 +98,17 @@ class NoTurnLog:
 
 
 class Notice(NamedTuple):
-    """A sentence that is said once, and not again with every message."""
+    """A text that is sent once instead of with every message."""
 
     text: str
     told: Write
-    """What notes that it was said."""
+    """Write that records the text as sent."""
     is_owed: bool = False
-    """It is said though a model keeps it to itself: something that it asked for was refused."""
+    """Sent even if the model's reply leaves it out, because a call of the model was refused."""
 
 
 class HistoryLine(NamedTuple):
-    """One message of the chat's past."""
+    """A message in the chat's history."""
 
     sender_name: str
     text: str
@@ -116,21 +116,21 @@ class HistoryLine(NamedTuple):
     from_bot: bool
     reply_to_name: str = ""
     outside: bool = False
-    """The bot's own, with words that may be others'."""
+    """A message of the bot that may contain outside text."""
 
 
 class Past(Protocol):
-    """What was said in the chat before the message."""
+    """Chat history before the message."""
 
     async def lines(self) -> Sequence[HistoryLine]:
         """The latest lines that a model may be shown, oldest first."""
 
     async def recall(self) -> str:
-        """The summary of what was said before them; empty where there is none."""
+        """Summary of the messages before these lines, or empty."""
 
 
 class KnownPast:
-    """These lines, and nothing before them."""
+    """History of fixed lines, without a summary."""
 
     def __init__(self, lines: Sequence[HistoryLine] = ()) -> None:
         self._lines = lines
@@ -185,7 +185,7 @@ class OpenQuestion:
 
     @property
     def terms(self) -> ApprovalTerms | None:
-        """Terms of an approval question; None for the other kinds, which one member was asked."""
+        """Terms of an approval question; None for the other kinds, which are addressed to a single member."""
         return self.question.terms if isinstance(self.question, ApprovalQuestion) else None
 
 
@@ -193,7 +193,7 @@ class AskedApproval(Protocol):
     """Stored state of the approval question that the message answers."""
 
     async def claim(self, allows: bool) -> bool:
-        """Durably record this turn as the one that answers it. False: another turn was faster, or it is closed."""
+        """Durably record that this turn answers the question. False: another turn was faster, or it is closed."""
 
     async def claimed(self) -> bool:
         """Whether an earlier attempt of this turn claimed it; the answer was accepted then and stays accepted."""
@@ -206,7 +206,7 @@ class AskedApproval(Protocol):
 
 
 class NoApproval:
-    """None was asked for."""
+    """Null object for turns that answer no approval question."""
 
     async def claim(self, allows: bool) -> bool:
         return False
@@ -230,7 +230,7 @@ _NO_LOG, _NO_PAST, _NO_APPROVAL = NoTurnLog(), KnownPast(), NoApproval()
 
 @dataclass(frozen=True, slots=True)
 class TurnInput:
-    """Facts and services that a turn is given when it starts."""
+    """Facts and services provided to a turn at its start."""
 
     id: str
     functions: BotFunctions
@@ -257,7 +257,7 @@ class TurnInput:
 
 @dataclass(slots=True)
 class TurnMemory:
-    """State of a turn while it runs: its runs, what they have read, and the question it continues from."""
+    """State of a turn while it runs: its runs, the labels of data read so far, and the question it continues from."""
 
     state: dict[str, Any] = field(default_factory=dict)
     """Values that one call writes and later calls of the turn read (`FunctionResult.context_updates`)."""
@@ -278,7 +278,7 @@ class TurnMemory:
     still_running: frozenset[str] = frozenset()
     """Names of the functions whose thread is still running after the cancellation."""
     asked_at: datetime | None = None
-    """Time of the request: for an answer, that of the message that led to the question."""
+    """Time of the request. For an answer, it is the time of the message that led to the question."""
     answered: str = ""
     """The argument that the message supplies to the run that a question had interrupted; empty outside that run."""
     resumed: bool = False
@@ -292,7 +292,7 @@ class TurnMemory:
     asker: MessageContext | None = None
     """The message whose sender the turn acts for, if that is not the sender of the answered message."""
     untold: frozenset[MemberRef] = frozenset()
-    """Members whose role the platform did not tell when it was last asked."""
+    """Members whose role the platform did not report at the last request."""
 
     @property
     def asked_at_seconds(self) -> float | None:
@@ -366,20 +366,20 @@ class TurnMemory:
 
 @dataclass(slots=True)
 class TurnOutput:
-    """What a turn leaves for its end, beside the outcome of routing."""
+    """Results of a turn for its end, in addition to the outcome of routing."""
 
     said: list[Message] = field(default_factory=list)
     """Messages of effects for the chat; sent however the turn ends."""
     notices: tuple[Notice, ...] = ()
-    """One-time notices. Those that are said at the end are recorded as told in the same unit."""
+    """One-time notices. Those that are sent at the end are recorded as sent in the same unit."""
     granted: str = ""
-    """Code of the standing approval that the chat has given in this turn, as /grants shows it."""
+    """Code of the reusable approval that the chat has given in this turn, as /grants shows it."""
     begins: bool = False
     """The chat's start function has run in this turn."""
 
 
 class Turn:
-    """One message being answered. Passed to routing and invocation only."""
+    """Processing of one message. Passed to routing and invocation only."""
 
     __slots__ = ("deadline", "input", "memory", "output")
 
@@ -398,7 +398,7 @@ class Turn:
         return context if terms is None else terms.asker
 
     async def role_now(self, sender: Sender) -> Role:
-        """The sender's current role. If the platform does not tell it, MEMBER, and the sender is added to
+        """The sender's current role. If the platform does not report it, MEMBER, and the sender is added to
         `memory.untold`."""
         if self.input.live_role is None:
             return sender.role

@@ -45,7 +45,7 @@ _LATE = {
     "services.llm.profile": ("ModelProfile",),
     "services.llm.protocols.own_provider": ("OwnProvider",),
 }
-"""Imported on first use: a file of functions needs none of the daemon, of its tests or of models."""
+"""Names imported on first use, because a module of functions needs neither the daemon, its test helpers, nor models."""
 
 __all__ = [
     "Ask",
@@ -89,7 +89,7 @@ __all__ = [
 ]
 
 
-if not TYPE_CHECKING:  # a type checker would take any name for one of these
+if not TYPE_CHECKING:  # hidden from type checkers, which would otherwise accept any name
 
     def __getattr__(name: str) -> object:
         for module, names in _LATE.items():

@@ -1,4 +1,4 @@
-"""A router for programs of their own: functions and a model, without a daemon, a chat network or a database."""
+"""A router for other programs: functions and a model, without a daemon, a chat network or a database."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _PLATFORM, _ACCOUNT = "embedded", "bot"
 def a_message(
     text: str = "", sender: str = "you", *, chat: str = "main", role: Role = Role.MEMBER, is_group: bool = False
 ) -> MessageContext:
-    """A message to the bot, sent now. In a group it mentions the bot."""
+    """A message to the bot, sent now. A group message mentions the bot."""
     where = ChatRef(_PLATFORM, _ACCOUNT, chat)
     return MessageContext(
         key=MessageKey(where, uuid.uuid4().hex),
@@ -61,7 +61,7 @@ def a_message(
 
 class Router:
     """Answers messages and runs functions. Existence, scope, role, arguments, timeout and result of a run are checked
-    as in the daemon; budgets, approvals, the call log and the chat's history belong to the daemon alone. Open questions
+    as in the daemon; budgets, approvals, the call log and chat history are features of the daemon only. Open questions
     are kept in memory."""
 
     def __init__(
@@ -75,10 +75,10 @@ class Router:
         timezone: str = "UTC",
         timeout_seconds: float = 120.0,
     ) -> None:
-        """`functions` are marked with `tool_function`, or ready specs. `model`: a server of OpenAI chat completions, or
-        a function that takes messages and tools; without one the examples of the functions are matched. `services` by
-        type are for keyword-only parameters; a Clock is among them. `filters` surround the runs of answers. An answer
-        takes at most `timeout_seconds`. Raises DefinitionError for a function that cannot be used."""
+        """`functions`: specs, or functions marked with `tool_function`. `model`: a server of OpenAI chat completions,
+        or a function that takes messages and tools; without it, messages are matched with the functions' examples.
+        `services`: by type, for keyword-only parameters; a Clock is included. `filters`: wrap all runs except those of
+        `invoke`. `timeout_seconds`: limit for an answer. Raises DefinitionError for an invalid function."""
         self._clock = clock = SystemClock()
         texts = Texts()
         self._profile = ChatProfile("default", "Rollcall", "", texts.of(language), ZoneInfo(timezone), True, {}, {})
@@ -96,12 +96,12 @@ class Router:
         self._open: dict[tuple[ChatRef, MemberRef], OpenQuestion] = {}
 
     async def answer(self, message: str | MessageContext) -> str:
-        """The text that answers `message`; empty when there is nothing to say."""
+        """Text of the reply to `message`, or empty."""
         return "\n".join(one.text for one in (await self.dispatch(message)).messages)
 
     async def dispatch(self, message: str | MessageContext) -> TurnOutcome:
-        """The outcome of `message`: the run that its sender was asked about goes on, or a command runs, or the model
-        selects functions or answers in words."""
+        """Outcome of `message`: resumes the run that its sender was asked about, runs a command, or lets the model
+        select functions or answer in text."""
         context = a_message(message) if isinstance(message, str) else message
         who, answering = (context.chat, context.sender.ref), None
         asked = self._open.get(who)
@@ -116,8 +116,8 @@ class Router:
     async def invoke(
         self, name: str, arguments: object = None, message: MessageContext | None = None, *, confirmed: bool = False
     ) -> FunctionResult:
-        """The result of the function `name`, without a model and without filters. `arguments`: a mapping, a pydantic
-        model or a dataclass. `message` says who calls and where. `confirmed`: do what it asks a yes for."""
+        """Result of the function `name`, without a model and filters. `arguments`: a mapping, a pydantic model or a
+        dataclass. `message`: determines the caller and the chat. `confirmed`: skip the confirmation question."""
         raw = arguments or {}
         if isinstance(raw, BaseModel):
             raw = raw.model_dump(mode="json", by_alias=True)
@@ -131,7 +131,7 @@ class Router:
         return await self._direct.invoke(CallRequest(context, name, raw, self._turn(), Path.API, confirmed=confirmed))
 
     async def close(self) -> None:
-        """Close the connections to the model."""
+        """Close the connections of the model."""
         await self._model.close()
 
     async def __aenter__(self) -> Self:

@@ -14,7 +14,7 @@ from services.storage import make_private
 
 
 class RotatingFile:
-    """Appends to `path`; what is over `max_bytes` goes to `path.1`, what was there to `path.2`, up to `keep_files`."""
+    """Appends to `path`; when it exceeds `max_bytes`, renames it to `path.1`, and so on up to `keep_files`."""
 
     def __init__(self, path: Path, *, max_bytes: int, keep_files: int) -> None:
         self.path = path
@@ -23,15 +23,15 @@ class RotatingFile:
         self._keep_files = keep_files
 
     def append(self, lines: bytes) -> None:
-        """Append all of `lines` or nothing. Raises OSError. The file is opened each time: somebody else may move it."""
+        """Append all of `lines` or nothing, opening the file each time because it may be moved. Raises OSError."""
         size = self._size()
         if size and size + len(lines) > self._max_bytes:
             self._rotate()
             size = 0
-        # The plain calls of the system: a file object costs more than what it writes here.
+        # System calls: creating a file object takes longer than the write.
         file = os.open(self._name, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            # A disk that fills up takes the beginning and refuses the rest only when asked again.
+            # A disk that fills up writes a part, and reports the error only for the rest.
             if os.write(file, lines) != len(lines):
                 os.truncate(file, size)
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self._name)
@@ -64,7 +64,7 @@ _LINE = orjson.OPT_APPEND_NEWLINE
 
 
 class JsonLines:
-    """Appends lines to a file, at most `delay_seconds` late; a crash loses no more than that. Rotates by size."""
+    """Appends lines to a file within `delay_seconds`; a crash loses no more than that. Rotates by size."""
 
     def __init__(
         self,
@@ -80,12 +80,12 @@ class JsonLines:
         self._delay_seconds = delay_seconds
         self._waiting: list[bytes] = []
         self._unwritten: list[bytes] = []
-        """Lines that the disk refused."""
+        """Lines that could not be written."""
         self._timer: asyncio.TimerHandle | None = None
         self.failed_writes = 0
 
     def append(self, line: JsonObject) -> None:
-        """Write `line` a moment later. It is encoded now: what it is made of is at hand, and is not kept for it."""
+        """Encode `line` now, so that its objects need not be kept, and write it within `delay_seconds`."""
         waiting = self._waiting
         waiting.append(orjson.dumps(line, default=str, option=_LINE))
         if len(waiting) >= self._lines_per_write:
@@ -94,8 +94,8 @@ class JsonLines:
             self._timer = asyncio.get_running_loop().call_later(self._delay_seconds, self.flush)
 
     def flush(self) -> None:
-        """Write what waits. A disk that refuses is counted in `failed_writes`; the last ten thousand lines are kept for
-        the next time."""
+        """Write the buffered lines. A failed write is counted in `failed_writes`; the last 10,000 lines are kept for
+        the next attempt."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -1,4 +1,4 @@
-"""Clocks as values, and deadlines for many short runs with one shared ticker."""
+"""Clocks, and deadlines for many short runs with one shared timer."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from typing import Protocol, TypeVar
 
 
 class Clock(Protocol):
-    """Where the time comes from."""
+    """Source of time."""
 
     def now(self) -> datetime:
-        """The instant, aware, in UTC."""
+        """The current time, aware, in UTC."""
 
     def now_ms(self) -> int:
-        """The instant in milliseconds since 1970-01-01 UTC."""
+        """The current time in milliseconds since 1970-01-01 UTC."""
 
     def monotonic(self) -> float:
-        """Seconds that never go back; only differences mean anything."""
+        """Seconds that never decrease; only differences are meaningful."""
 
     async def sleep(self, seconds: float) -> None:
-        """Return after `seconds` of this clock."""
+        """Return after `seconds` on this clock."""
 
 
 class SystemClock:
-    """The machine's own clock."""
+    """The system clock."""
 
-    # Asked many times in each turn: the machine's own functions, and no call of ours around them.
+    # Called often in each turn, so these are the system functions without a wrapper.
     monotonic = staticmethod(time.monotonic)
 
     now = staticmethod(partial(datetime.now, UTC))
@@ -44,7 +44,7 @@ class SystemClock:
 
 
 class InstantClock:
-    """A clock on which waiting takes no time: who sleeps finds it that much later at once."""
+    """A clock whose `sleep` takes no real time and advances it at once."""
 
     def __init__(self, start: datetime = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)) -> None:
         self._now = start
@@ -65,7 +65,7 @@ class InstantClock:
 
 
 class VirtualClock:
-    """A clock that stands still until `advance` moves it; sleepers wake in order of their time."""
+    """A clock that only `advance` moves; sleeping tasks wake in order of their time."""
 
     def __init__(self, start: datetime = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)) -> None:
         self._start = start
@@ -91,7 +91,7 @@ class VirtualClock:
         await woken
 
     async def advance(self, seconds: float) -> None:
-        """Let `seconds` pass: wakes every sleeper that is due, one after another, each at its own time."""
+        """Advance by `seconds`: wakes every task that is due, in order, each at its own time."""
         until = self._elapsed + seconds
         while self._sleepers and self._sleepers[0][0] <= until:
             due, _, woken = heapq.heappop(self._sleepers)
@@ -103,15 +103,15 @@ class VirtualClock:
         await self.settle()
 
     def is_slept(self, seconds: float) -> bool:
-        """Whether somebody has just begun to sleep for so many seconds."""
+        """Whether a task has just begun to sleep for `seconds`."""
         return any(due == self._elapsed + seconds and not woken.done() for due, _, woken in self._sleepers)
 
     def jump(self, seconds: float) -> None:
-        """Set the clock on the wall ahead, or back, as if somebody had: no time passes."""
+        """Change the wall clock without the passing of time, as if somebody had set it."""
         self._start += timedelta(seconds=seconds)
 
     async def settle(self) -> None:
-        """Let tasks that are ready run until they wait for something else."""
+        """Let ready tasks run until they wait for something else."""
         for _ in range(20):
             await asyncio.sleep(0)
 
@@ -120,25 +120,25 @@ Result = TypeVar("Result")
 
 
 _AGAIN_SECONDS = 5.0
-"""What goes on in spite of its cancellation is cancelled again after so long."""
+"""Work that continues after its cancellation is cancelled again after this time."""
 
 
 class Deadlines:
-    """Cancels what runs over its time, to within `tick_seconds`. Nested runs and cancellation from outside are told
-    apart by the count of cancellations that asyncio keeps for each task. Belongs to the loop it first runs in."""
+    """Cancels work that exceeds its deadline, accurate to `tick_seconds`. Nested runs and external cancellation are
+    distinguished by each task's count of cancellations. Bound to the loop of its first run."""
 
     def __init__(self, clock: Clock, tick_seconds: float = 0.25) -> None:
         self._clock = clock
         self._tick_seconds = tick_seconds
         self._running: dict[object, tuple[asyncio.Task[object], float]] = {}
-        """What runs, in which task, and until when."""
+        """Active runs: task and deadline by key."""
         self._late: dict[object, int] = {}
-        """How often what is over its time was cancelled."""
+        """Number of cancellations of late runs, by key."""
         self._timer: asyncio.TimerHandle | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def run(self, work: Awaitable[Result], at: float) -> Result:
-        """What `work` gives, or TimeoutError, caused by the cancellation, when it is not done at the instant `at` of
+        """The result of `work`. Raises TimeoutError, caused by the cancellation, if it is not done at the time `at` of
         the clock's `monotonic()`."""
         loop = self._loop
         if loop is None:
@@ -147,7 +147,7 @@ class Deadlines:
         if task is None:
             raise RuntimeError("deadlines are for code that runs in a task")
         cancelled_before = task.cancelling()
-        # A key of its own: the same future may be waited for by several.
+        # A unique key: several runs may await the same future.
         key = object()
         self._running[key] = (task, at)
         if self._timer is None:
@@ -161,12 +161,12 @@ class Deadlines:
         finally:
             del self._running[key]
             if self._late and key in self._late:
-                # Taken back however the work ended, or the next deadline of this task would not know its own.
+                # Withdraw the cancellations in any case, or the task's next deadline would miscount.
                 for _ in range(self._late.pop(key)):
                     task.uncancel()
 
     def expire(self) -> None:
-        """Cancel everything that is over its time now. The ticker calls it; tests with a virtual clock do too."""
+        """Cancel all runs whose deadline has passed. Called by the timer, and by tests with a virtual clock."""
         now = self._clock.monotonic()
         for key, (task, at) in list(self._running.items()):
             times = self._late.get(key, 0)

@@ -1,4 +1,4 @@
-"""Named places where a test can make the process die or a write fail. Off, each costs one look-up."""
+"""Named points at which a test can kill the process or let a write fail. When unarmed, each takes one look-up."""
 
 from __future__ import annotations
 
@@ -9,18 +9,17 @@ from collections.abc import Callable, Mapping
 
 
 class FaultPoints:
-    """What is armed, from a text such as `tool.after_intent:3=kill;reply.before_outbox:1=ENOSPC`."""
+    """Armed points, from a text such as `tool.after_intent:3=kill;reply.before_outbox:1=ENOSPC`."""
 
     def __init__(self, armed: Mapping[str, tuple[int, str]] | None = None) -> None:
         self._armed = dict(armed or {})
         self._reached: dict[str, int] = {}
         self.reach: Callable[[str], object] = self._reach if self._armed else self._armed.__contains__
-        """Say that execution is at the point of that name. Does what is armed for this hit, and usually nothing."""
+        """Report that execution has reached the named point. Performs the action armed for this hit, if any."""
 
     @classmethod
     def parse(cls, text: str) -> FaultPoints:
-        """The points that `text` arms: `name:n=action`, action `kill` or the name of an errno.
-        Raises ValueError for anything else."""
+        """Parse `name:n=action;…` with the action `kill` or the name of an errno. Raises ValueError for other texts."""
         armed: dict[str, tuple[int, str]] = {}
         for part in filter(None, (piece.strip() for piece in text.split(";"))):
             place, equals, action = part.partition("=")

@@ -1,4 +1,4 @@
-"""Mail through the operator's server to allowed recipients: letters, their bytes and the SMTP hand-over."""
+"""Outgoing mail to allowed recipients: address parsing, message encoding and delivery to the operator's SMTP server."""
 
 from __future__ import annotations
 
@@ -36,39 +36,39 @@ _DOMAIN = re.compile(rf"(?=.{{1,253}}\Z){_LABEL}(\.{_LABEL})*\Z")
 _BETWEEN = re.compile(r"[,;\s]+")
 _UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 _NOT_IN_TEXTS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
-# Nothing but ASCII on the wire: every server takes it.
+# ASCII only, so that servers without 8BITMIME accept it.
 _PLAIN = SMTP_LINES.clone(cte_type="7bit")
 
 
 @dataclass(frozen=True, slots=True)
 class MailFile:
-    """A file that goes along."""
+    """Attachment of a letter."""
 
     name: str
     media_type: str
-    """Such as `text/plain`."""
+    """MIME type, such as `text/plain`."""
     content: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Letter:
-    """What is to be sent."""
+    """Contents of a mail."""
 
     to: tuple[str, ...]
-    """Addresses, as `addresses_in` gives them."""
+    """Addresses as returned by `addresses_in`."""
     subject: str
     body: str
     files: tuple[MailFile, ...] = ()
 
 
 def addresses_in(value: JsonValue) -> tuple[str, ...]:
-    """The mail addresses of a text, with commas, semicolons or spaces between them, or of a list of texts; each once,
-    with the domain in ASCII. Raises ValueError with the one that is none, written out."""
+    """Parse mail addresses from a list of texts or a text separated by commas, semicolons or spaces: without
+    duplicates, domains in ASCII. Raises ValueError with the invalid address."""
     texts = value if isinstance(value, list) else [value]
     found: list[str] = []
     for text in texts:
         if not isinstance(text, str):
-            raise ValueError(repr(text)[:80])  # noqa: TRY004 - to whoever reads it this is a wrong address
+            raise ValueError(repr(text)[:80])  # noqa: TRY004 - callers report any wrong address the same way
         found += [_address(one) for one in _BETWEEN.split(text.strip()) if one]
     return tuple(dict.fromkeys(found))
 
@@ -86,13 +86,13 @@ def _address(text: str) -> str:
 
 
 def message_id(key: str, sender: str) -> str:
-    """The same for the same `key`, so that a letter which is sent twice is recognised."""
+    """Message-ID derived from `key`, so that recipients can recognise a letter that is sent twice."""
     digest = hashlib.sha256(key.encode("utf-8", "replace")).hexdigest()[:32]
     return f"<{digest}@{sender.rpartition('@')[2]}>"
 
 
 def encoded(letter: Letter, *, sender: str, name: str, identity: str, at: datetime) -> bytes:
-    """The letter as it goes over the wire, without the doubled dots: lines of ASCII that end with CR LF."""
+    """Encode the letter as a MIME message: ASCII lines that end with CR LF, not yet dot-stuffed."""
     message = EmailMessage(policy=_PLAIN)
     message["From"] = Address(name, addr_spec=sender)
     message["To"] = [Address(addr_spec=one) for one in letter.to]
@@ -110,24 +110,24 @@ def encoded(letter: Letter, *, sender: str, name: str, identity: str, at: dateti
 
 
 def subject_line(text: str) -> str:
-    """`text` as a subject: one line, not too long."""
+    """`text` as one line of at most 200 characters."""
     plain = _UNSEEN.sub(" ", text.encode("utf-8", "replace").decode()).strip()
     return plain if len(plain) <= _LONGEST_SUBJECT else f"{plain[: _LONGEST_SUBJECT - 1]}…"
 
 
 def on_the_wire(content: bytes) -> bytes:
-    """`content` as it stands between DATA and the closing dot."""
+    """Dot-stuff `content` for the SMTP DATA command (RFC 5321, 4.5.2)."""
     doubled = re.sub(rb"(?m)^\.", b"..", content)
     return doubled if doubled.endswith(b"\r\n") else doubled + b"\r\n"
 
 
 def domain_of(address: str) -> str:
-    """What stands behind the @."""
+    """Domain part of an address."""
     return address.rpartition("@")[2]
 
 
 def bytes_of(files: Sequence[MailFile]) -> int:
-    """How much all of them are together."""
+    """Total size of `files` in bytes."""
     return sum(len(file.content) for file in files)
 
 
@@ -136,7 +136,7 @@ _LATER, _NEVER = 400, 500
 
 
 class MailProblem(StrEnum):
-    """Why a letter was not sent."""
+    """Reason why a letter was not sent."""
 
     NOT_SET = "not_set"
     NOBODY = "nobody"
@@ -156,7 +156,7 @@ class MailProblem(StrEnum):
     RECIPIENT = "recipient"
     TOO_LONG = "too_long"
     LETTER = "letter"
-    UNKNOWN = "unknown"  # it may have been
+    UNKNOWN = "unknown"  # it may have been sent
 
 
 _CODES = {
@@ -179,25 +179,25 @@ _CODES = {
 
 
 class MailError(Exception):
-    """A letter was not sent; with the code `unknown_outcome`, nobody knows. `values` are for the sentence that says
-    why."""
+    """A letter was not sent; with the code `unknown_outcome` it may have been. `values` fill the placeholders of the
+    error text."""
 
     def __init__(self, problem: MailProblem, *, status: int = 0, said: object = "", **values: object) -> None:
         super().__init__(problem.value)
         self.problem = problem
         self.status = status
-        """What the server answered, 0 where it did not."""
+        """SMTP status code; 0 without an answer."""
         self.said = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
-        """The server's own words, for the log alone."""
+        """The server's own words; only for the log."""
         self.values = values
         self.may_pass = _LATER <= status < _NEVER
-        """The server says that it may take it later."""
+        """The server reported a temporary failure (4xx)."""
         self.code = ErrorCode.TRANSIENT if self.may_pass else _CODES.get(problem, ErrorCode.FAILED)
 
 
 @dataclass(frozen=True, slots=True)
-class OutboundMessage:
-    """What goes over the wire."""
+class EncodedLetter:
+    """Encoded message with its envelope."""
 
     sender: str
     to: tuple[str, ...]
@@ -205,24 +205,24 @@ class OutboundMessage:
 
 
 class Handover:
-    """One attempt to give a letter to the server of the settings."""
+    """One attempt to deliver a message to the configured server."""
 
-    def __init__(self, parcel: OutboundMessage, settings: MailSettings) -> None:
-        self._parcel = parcel
+    def __init__(self, letter: EncodedLetter, settings: MailSettings) -> None:
+        self._letter = letter
         self._settings = settings
         self.is_given = False
-        """Whether the letter may have been sent."""
+        """Whether the server may have accepted the letter."""
 
     async def run(self) -> None:
-        """Returns when the server has taken the letter. Raises MailError. A cancelled attempt sends nothing later."""
+        """Deliver the message; returns when the server has accepted it. Raises MailError. Cancelling stops sending."""
         import aiosmtplib  # imported with the first letter
 
         settings = self._settings
         smtp = aiosmtplib.SMTP(
             hostname=settings.host,
             port=settings.port,
-            local_hostname=domain_of(self._parcel.sender),
-            timeout=None,  # one deadline for everything: the caller's
+            local_hostname=domain_of(self._letter.sender),
+            timeout=None,  # the caller sets one deadline for the whole exchange
             use_tls=settings.security == "tls",
             start_tls=False,
             tls_context=None if settings.security == "none" else _context(settings),
@@ -245,7 +245,7 @@ class Handover:
             smtp.close()
 
     def _broken(self, error: Exception) -> MailError:
-        """What it means that a connection could not be made, or broke."""
+        """MailError for a connection that failed or broke."""
         if self.is_given:
             return MailError(MailProblem.UNKNOWN, said=error)
         cause, problem = error.__cause__ or error, MailProblem.UNREACHABLE
@@ -256,7 +256,7 @@ class Handover:
         return MailError(problem, said=error, host=self._settings.host)
 
     async def _greet(self, smtp: SMTP) -> None:
-        """Say who we are, over a connection that is as the settings want it."""
+        """Send EHLO, then start TLS and log in as configured."""
         import aiosmtplib
 
         settings = self._settings
@@ -275,26 +275,26 @@ class Handover:
             await smtp.login(settings.username, settings.password.get_secret_value())
 
     async def _address(self, smtp: SMTP) -> None:
-        """Say from whom and to whom. One recipient who is refused stops it for all."""
-        size = len(self._parcel.content)
+        """Send the envelope. One refused recipient fails the whole letter."""
+        size = len(self._letter.content)
         most = smtp.esmtp_extensions.get("size", "")
         if most.isdecimal() and 0 < int(most) < size:
             raise MailError(MailProblem.TOO_LONG)
-        await smtp.mail(self._parcel.sender, options=[f"size={size}"] if smtp.supports_extension("size") else [])
-        for one in self._parcel.to:
+        await smtp.mail(self._letter.sender, options=[f"size={size}"] if smtp.supports_extension("size") else [])
+        for one in self._letter.to:
             await smtp.rcpt(one)
 
     async def _send(self, smtp: SMTP) -> None:
         code, said = await smtp.execute_command(b"DATA")
         if code != _SEND_IT:
             raise MailError(MailProblem.LETTER, status=_status(code), said=said)
-        # The library's own `data` does not tell whether the closing dot was sent.
+        # aiosmtplib's `data` does not report whether the closing dot was sent.
         transport, protocol = smtp.transport, smtp.protocol
         assert isinstance(transport, asyncio.WriteTransport)
         assert protocol is not None
         transport.set_write_buffer_limits(0)
         writer = asyncio.StreamWriter(transport, protocol, None, asyncio.get_running_loop())
-        writer.write(on_the_wire(self._parcel.content))
+        writer.write(on_the_wire(self._letter.content))
         await writer.drain()
         self.is_given = True
         code, said = await smtp.execute_command(b".")
@@ -314,7 +314,7 @@ def _context(settings: MailSettings) -> ssl.SSLContext:
 
 
 def _status(code: int) -> int:
-    """What the server answered; 0 for what is no answer."""
+    """`code`; 0 for the library's negative codes, which mean that the server did not answer."""
     return max(code, 0)
 
 
@@ -327,7 +327,7 @@ _log = structlog.get_logger("mail")
 
 
 class Mailer:
-    """Sends letters. Counts those of the last hour; the count begins anew with each start."""
+    """Sends letters and limits them per hour. The count restarts with the process."""
 
     def __init__(self, settings: MailSettings, clock: Clock) -> None:
         self._settings = settings
@@ -336,13 +336,13 @@ class Mailer:
         self._sent_at: deque[float] = deque()
 
     def use(self, settings: MailSettings) -> None:
-        """From the next letter on these hold."""
+        """Apply `settings` from the next letter on."""
         self._settings = settings
 
     async def send(self, letter: Letter, key: str, within_seconds: float | None = None) -> str:
-        """The Message-ID of `letter`, which the server has taken; the same `key` gives the same one. Raises MailError:
-        what is not allowed, what the server refuses, what is down, and `unknown_outcome` where the answer to the whole
-        letter was lost. `within_seconds` may shorten the time that the settings give it."""
+        """Send `letter` and return its Message-ID, which is the same for the same `key`. Raises MailError if the letter
+        is not permitted, the server refuses it or cannot be reached; with `unknown_outcome` if the final answer was
+        lost. `within_seconds` may shorten the configured timeout."""
         settings = self._settings
         self._check(letter, settings)
         identity = message_id(key, settings.sender)
@@ -352,14 +352,14 @@ class Mailer:
         self._sent_at.append(self._clock.monotonic())
         seconds = min(settings.timeout_seconds, settings.timeout_seconds if within_seconds is None else within_seconds)
         try:
-            await self._handed_over(OutboundMessage(settings.sender, letter.to, content), settings, seconds)
+            await self._handed_over(EncodedLetter(settings.sender, letter.to, content), settings, seconds)
         except MailError as error:
             _log.warning("mail_failed", problem=error.problem.value, status=error.status, said=_line(error.said))
             raise
         return identity
 
     def _check(self, letter: Letter, settings: MailSettings) -> None:
-        """Raises MailError for what may not be sent."""
+        """Raises MailError if the letter is not permitted."""
         if not settings.host:
             raise MailError(MailProblem.NOT_SET)
         if not letter.to:
@@ -377,8 +377,8 @@ class Mailer:
         if len(self._sent_at) >= settings.per_hour:
             raise MailError(MailProblem.PER_HOUR, most=settings.per_hour)
 
-    async def _handed_over(self, parcel: OutboundMessage, settings: MailSettings, seconds: float) -> None:
-        handover = Handover(parcel, settings)
+    async def _handed_over(self, letter: EncodedLetter, settings: MailSettings, seconds: float) -> None:
+        handover = Handover(letter, settings)
         try:
             async with asyncio.timeout(max(seconds, 0)), self._places:
                 await handover.run()

@@ -13,14 +13,14 @@ class _LazyPattern:
         self._flags = flags
 
     def __getattr__(self, name: str) -> Any:
-        # The package keeps what it has compiled; what was found stays here and is not looked for again.
+        # `re` caches the compiled pattern; the method is stored here, so that the next look-up is direct.
         found = self.__dict__[name] = getattr(re.compile(self.pattern, self._flags), name)
         return found
 
 
 def lazy_pattern(pattern: str, flags: int = 0) -> re.Pattern[str]:
-    """The expression, to call the methods of. Several hundred of them compiled at once took a tenth of every start, and
-    few are used before somebody speaks of a time. A mistake in `pattern` shows only then."""
+    """A pattern that is compiled when it is first used. Several hundred of them took a tenth of the start-up time, and
+    few are needed before somebody writes a time. Errors in `pattern` are raised only then."""
     return cast("re.Pattern[str]", _LazyPattern(pattern, flags))
 
 
@@ -28,18 +28,18 @@ _UNSEEN = frozenset({"Cc", "Cf", "Co", "Cs", "Cn", "Zl", "Zp"})
 
 
 def is_visible(text: str) -> bool:
-    """Whether what is seen of `text` is all of it: no control characters, nothing that turns the direction round or
-    takes no room, no half characters, no spaces but the plain one."""
+    """Whether all of `text` is visible: no control, bidirectional or zero-width characters, lone surrogates, or spaces
+    other than the plain space."""
     return all(one == " " or unicodedata.category(one) not in _UNSEEN | {"Zs"} for one in text)
 
 
 def visible(text: str) -> str:
-    """`text` with such characters written out as `<U+202E>`; lines, tabs and wide spaces stay."""
+    """`text` with such characters written as `<U+202E>`; line ends, tabs and wide spaces are kept."""
     return _written_out(text.replace("\r\n", "\n"), kept="\n\t")
 
 
 def visible_line(text: str) -> str:
-    """The same on one line, as people are shown what they decide about: ends of lines and tabs are written out too."""
+    """`text` on one line, as shown to people for a decision: line ends and tabs are escaped, too."""
     return _written_out(text, kept="")
 
 

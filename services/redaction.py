@@ -1,5 +1,5 @@
-"""Secrets never reach a log: known values in whatever encoding, what looks like a key, and what stands beside a word
-such as `password`."""
+"""Redaction of secrets in logs: known values in any encoding, strings that look like keys, and values that follow a
+word such as `password`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SHORTEST_SECRET = 6
 _DEEPEST = 20
 
 _SUSPICIOUS = re.compile(r"[:=%]|-----BEGIN|[\w-]{15}|[Bb](?:earer|EARER)\b")
-"""What every text with a secret has; most have none of it, and are not looked at any closer."""
+"""Quick check: every text with a secret matches it, and most texts do not."""
 _TOKENS = re.compile(
     r"""
     (?<![A-Za-z0-9])(?:
@@ -57,13 +57,13 @@ class Redactor:
     """Replaces secrets in texts and in JSON values."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        """`secrets` are values to hide wherever they stand; shorter ones than six characters would hide words."""
+        """`secrets`: values to hide; those with fewer than six characters are ignored, because they could be words."""
         self._forms: frozenset[str] = frozenset()
         self._known: re.Pattern[str] | None = None
         self.learn(secrets)
 
     def learn(self, secrets: Iterable[str]) -> None:
-        """Hide these as well from now on. What was a secret before goes on being one."""
+        """Add secrets; earlier ones are kept."""
         forms = self._forms.union(form for one in secrets if len(one) >= _SHORTEST_SECRET for form in _forms(one))
         if forms != self._forms:
             self._known = re.compile("|".join(map(re.escape, sorted(forms, key=len, reverse=True))))
@@ -78,12 +78,12 @@ class Redactor:
         return _ENCODED.sub(self._hidden_if_encoded, _without_secrets(text))
 
     def known(self, text: str) -> str:
-        """`text` with the secrets replaced that were named, and nothing that only looks like one."""
+        """`text` with the known secrets replaced, but not strings that only look like secrets."""
         return text if self._known is None else self._known.sub(HIDDEN, text)
 
     def value(self, value: JsonValue, depth: int = 0) -> JsonValue:
-        """`value` with every secret in it replaced, and all that stands under a key that names one. What is no JSON
-        becomes text."""
+        """`value` with every secret replaced, and all values whose key names a secret. Other types than JSON become
+        text."""
         if isinstance(value, str):
             return self(value)
         if value is None or isinstance(value, bool | int | float):
@@ -98,7 +98,7 @@ class Redactor:
         return self(str(value))
 
     def _hidden_if_encoded(self, found: re.Match[str]) -> str:
-        """What stands for a secret in base64 is one."""
+        """Hide a base64 string that contains a secret."""
         encoded = found[0].rstrip("=").replace("-", "+").replace("_", "/")
         try:
             text = base64.b64decode(encoded + "=" * (-len(encoded) % 4)).decode()
@@ -109,18 +109,18 @@ class Redactor:
 
 
 def names_a_secret(name: str) -> bool:
-    """Whether a setting of that name is one: `api_key`, `weather_key`, `password`."""
+    """Whether a setting with that name is a secret: `api_key`, `weather_key`, `password`."""
     return bool(_SECRET_KEY.fullmatch(name) or _SAYS_KEY.fullmatch(name))
 
 
 def _forms(secret: str) -> Iterator[str]:
-    """The spellings in which `secret` may get into a text."""
+    """The encodings of `secret` that may occur in a text."""
     yield secret
     yield json.dumps(secret)[1:-1]
     yield json.dumps(secret, ensure_ascii=False)[1:-1]
     yield quote(secret, safe="")
     yield quote_plus(secret)
-    # Within a longer text each third offset gives other letters; those at the ends depend on the neighbours.
+    # In a longer text each offset modulo 3 gives other characters; those at the ends depend on the neighbours.
     for offset in range(3):
         encoded = base64.b64encode(b"\0" * offset + secret.encode("utf-8", "replace")).decode()
         middle = encoded[(0, 2, 3)[offset] :].rstrip("=")[:-1]

@@ -1,4 +1,4 @@
-"""The one policy of retries. Who uses it says which errors may pass by themselves; how often and how long is here."""
+"""Retry policy. The caller decides which errors are temporary; attempts and waits are defined here."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ E = TypeVar("E", bound=Exception)
 
 
 class RetryDecision(NamedTuple):
-    """Whether an error may pass by itself, and how many seconds the other side asks to wait (None: it does not say)."""
+    """Whether to retry after an error, and the wait in seconds that the server requests (None if it does not)."""
 
     retry: bool
     after_seconds: float | None = None
@@ -26,23 +26,23 @@ class RetryDecision(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How often, and how long between two attempts."""
+    """Number of attempts, and waits between them."""
 
     attempts: int = 3
-    """All attempts, the first included."""
+    """Including the first."""
     first_wait_seconds: float = 0.5
-    """The upper bound of the first wait; it doubles with each attempt."""
+    """Upper bound of the first wait; doubled with each attempt."""
     longest_wait_seconds: float = 20.0
-    """The upper bound of any wait that the other side did not ask for."""
+    """Upper bound of a wait, unless the server requests a longer one."""
 
     def wait_after(self, failures: int) -> float:
-        """The longest wait in seconds after so many failures in a row."""
-        # Bounded, since a float overflows.
+        """Upper bound of the wait in seconds after `failures` failures in a row."""
+        # Limited, because a float would overflow.
         return min(self.first_wait_seconds * 2.0 ** min(failures - 1, 60), self.longest_wait_seconds)
 
 
 class Retry:
-    """Runs something again while its errors may pass and time is left."""
+    """Repeats an operation while its errors are temporary and time is left."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class Retry:
         policy: RetryPolicy | None = None,
         jitter: Callable[[float, float], float] = random.uniform,
     ) -> None:
-        """`jitter(low, high)` draws the wait: full jitter, so that many callers do not come back at once."""
+        """`jitter(low, high)` draws the wait: full jitter, so that callers do not retry simultaneously."""
         self._clock = clock
         self._policy = policy or RetryPolicy()
         self._jitter = jitter
@@ -63,11 +63,10 @@ class Retry:
         judge: Callable[[E], RetryDecision],
         deadline: float,
     ) -> T:
-        """What the first successful `attempt` returns.
+        """Return the result of the first successful `attempt`.
 
-        `deadline` is on the clock's `monotonic()`. Raises the last error when `judge` says that it will not pass, when
-        the attempts are used up, or when the wait would not end before the deadline: then at once, without waiting.
-        Errors other than `on` pass through.
+        `deadline` is on the clock's `monotonic()`. Raises the last error if `judge` rejects a retry, if no attempts are
+        left, or, without waiting, if the wait would not end before the deadline. Errors other than `on` are not caught.
         """
         try:
             return await attempt()
@@ -75,7 +74,7 @@ class Retry:
             if not judge(error).retry:
                 raise
             first = error
-        # The usual attempt succeeds, and is not charged for the machinery of the others.
+        # The first attempt, which usually succeeds, does not use tenacity.
         failed = [first]
 
         async def again() -> T:
@@ -95,7 +94,7 @@ class Retry:
         error = state.outcome.exception() if state.outcome else None
         asked = judge(error).after_seconds if isinstance(error, on) else None
         drawn = self._jitter(0.0, self._policy.wait_after(state.attempt_number))
-        # What the other side asks for is the least, never the exact moment: all its callers were told the same.
+        # A requested wait is a minimum with some jitter, since all clients got the same.
         return drawn if asked is None else asked + min(drawn, self._policy.first_wait_seconds)
 
     def _is_over(self, state: RetryCallState, deadline: float) -> bool:
@@ -105,9 +104,9 @@ class Retry:
 
 
 def retry_after_seconds(value: str | None, now: datetime | None) -> float | None:
-    """The seconds that a `Retry-After` header asks for: a number, or a date, which is measured from `now`.
+    """Seconds requested by a `Retry-After` header: a number, or a date relative to `now`.
 
-    None when it is absent, negative, or neither; a date that has passed is 0.
+    None if it is absent, negative or invalid; 0 for a past date.
     """
     if not value:
         return None

@@ -11,25 +11,25 @@ from typing import Protocol
 
 
 class StorageError(OSError):
-    """A file that cannot be listed or read; says which one and why."""
+    """A file cannot be listed or read; the message has the file and the reason."""
 
 
 class Storage(Protocol):
-    """Files by their paths, with `/` between folders, relative to the storage."""
+    """Files by path, relative to the storage, with `/` between folders."""
 
     def list(self) -> Mapping[str, str]:
-        """Path → etag of every file, in the order of the paths. An etag changes whenever the content does.
-        Raises StorageError when the storage itself cannot be read."""
+        """Path → etag of all files, ordered by path. The etag changes whenever the content does. Raises StorageError if
+        the storage itself cannot be read."""
 
     def read(self, path: str) -> bytes:
-        """The content of one file. Raises StorageError, also when it is gone."""
+        """The content of a file. Raises StorageError, also if it does not exist."""
 
     def place(self, path: str) -> str:
-        """The file as a person is told of it."""
+        """The file's location for messages."""
 
 
 class LocalFolder:
-    """The files of a folder whose names fit a pattern; hidden ones, and those that begin with `_`, are left out."""
+    """Files of a folder whose names match a pattern, except hidden files and those that begin with `_`."""
 
     def __init__(
         self,
@@ -40,8 +40,8 @@ class LocalFolder:
         folders: Sequence[str] | None = None,
         without: tuple[str, ...] = (".", "_"),
     ) -> None:
-        """`is_deep`: those of its folders too; with `folders` only of those whose names fit, a pattern for each step
-        down and no further. `without`: the beginnings of names that are left out."""
+        """`is_deep`: include subfolders; with `folders` only those whose names match, one pattern for each level and no
+        deeper. `without`: prefixes of excluded names."""
         self._root = root
         self._patterns = tuple(patterns)
         self._is_deep = is_deep
@@ -85,7 +85,7 @@ class LocalFolder:
 
 
 class LocalFile:
-    """One file as a storage. Its path there is its name."""
+    """A single file as a storage, with its name as the path."""
 
     def __init__(self, file: Path) -> None:
         self._folder = LocalFolder(file.parent, [])
@@ -112,13 +112,13 @@ class MemoryStorage:
             self.write(path, content)
 
     def write(self, path: str, content: bytes | str, *, etag: str | None = None) -> None:
-        """Put a file there, or another content in its place. Without `etag` it gets one that no file here had."""
+        """Add or replace a file. Without `etag` it gets a new one."""
         self._version += 1
         etag = str(self._version) if etag is None else etag
         self._files[path] = (etag, content.encode() if isinstance(content, str) else content)
 
     def delete(self, path: str) -> None:
-        """Take a file away."""
+        """Delete a file."""
         del self._files[path]
 
     def list(self) -> Mapping[str, str]:
@@ -135,20 +135,19 @@ class MemoryStorage:
 
 
 def storage_at(path: Path, patterns: Sequence[str], *, is_deep: bool = False) -> LocalFolder | LocalFile:
-    """The storage of what an operator named: a folder's files that fit a pattern, or one file whatever its name."""
+    """The storage for a path in the settings: matching files of a folder, or a single file with any name."""
     return LocalFolder(path, patterns, is_deep=is_deep) if path.is_dir() else LocalFile(path)
 
 
 def plain_etag(etag: str) -> str:
-    """`etag` without the quotes and the mark of a weak one, which some storages give and others do not: two that are
-    equal then are of the same content."""
+    """`etag` without quotes and weak prefix, which only some storages use, so that etags can be compared."""
     text = etag.strip()
     text = text[2:] if text[:2] in ("W/", "w/") else text
     return text[1:-1] if len(text) > 1 and text[0] == text[-1] == '"' else text
 
 
 def shown(file: Path) -> str:
-    """`file` as a person is told of it: relative to the working folder where it lies in there."""
+    """`file` for messages: relative to the working directory if it is inside."""
     try:
         return str(file.resolve().relative_to(Path.cwd()))
     except ValueError:
@@ -156,8 +155,8 @@ def shown(file: Path) -> str:
 
 
 def _etag(path: str | Path) -> str:
-    """Of a regular file; empty for others, and for one that is gone. Editors put a new file in the old one's place, and
-    two writes within a tick of the clock differ in nothing but this."""
+    """Etag of a regular file, else empty. Includes inode and ctime: editors replace files, and two writes within a
+    clock tick have the same mtime."""
     try:
         state = os.stat(path)
     except OSError:
@@ -171,7 +170,7 @@ ANY_FOLDERS = "**"
 
 
 def path_matches(pattern: Sequence[str], path: Sequence[str]) -> bool:
-    """Whether the names of `path` fit those of `pattern`, one by one."""
+    """Whether the names of `path` match those of `pattern`, one by one."""
     places = _skipped(pattern, {0})
     for name in path:
         after: set[int] = set()
@@ -187,7 +186,7 @@ def path_matches(pattern: Sequence[str], path: Sequence[str]) -> bool:
 
 
 def name_matches(pattern: str, name: str) -> bool:
-    """Whether one name fits: `*` is any characters or none, `?` is one, and all else is itself."""
+    """Whether a name matches: `*` is any characters, `?` one, and all others are literal."""
     at = here = 0
     star, resume = -1, 0
     while here < len(name):
@@ -197,7 +196,7 @@ def name_matches(pattern: str, name: str) -> bool:
         elif at < len(pattern) and pattern[at] in ("?", name[here]):
             at += 1
             here += 1
-        elif star >= 0:  # the last star takes one more: the ones before need not be tried again
+        elif star >= 0:  # extending the last star is enough, without backtracking to earlier ones
             resume += 1
             at, here = star + 1, resume
         else:
@@ -206,7 +205,7 @@ def name_matches(pattern: str, name: str) -> bool:
 
 
 def _skipped(pattern: Sequence[str], places: set[int]) -> set[int]:
-    """`places` and those behind every `**` there, which may stand for no folder at all."""
+    """`places` and those after each `**` there, which may match no folder."""
     found = set(places)
     for place in places:
         while place < len(pattern) and pattern[place] == ANY_FOLDERS:
@@ -219,7 +218,7 @@ _OTHERS = 0o077
 
 
 def make_private(path: Path) -> None:
-    """Take `path` from group and others, where it is there and they have any rights. Raises OSError."""
+    """Remove all rights of group and others from `path`, if it exists. Raises OSError."""
     try:
         mode = path.stat().st_mode
         if mode & _OTHERS:

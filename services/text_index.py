@@ -1,5 +1,5 @@
-"""Words of a text, and an index that ranks documents by the words they share with a query. Latin words are stemmed;
-Chinese, Japanese and Korean text counts by single characters and pairs of neighbours."""
+"""Tokenizer, and a full-text index that ranks documents by the terms shared with a query. Latin words are stemmed;
+Chinese, Japanese and Korean text is indexed by characters and bigrams."""
 
 from __future__ import annotations
 
@@ -28,12 +28,11 @@ _WISHES = lazy_pattern(
 )
 _MOST_WISHES = 24
 _COMMON, _COMMON_SHARE = 40, 0.1
-"""Terms that more than so many documents and more than this share of them have tell too little for the time they
-take."""
+"""Terms in more documents than this number and this share are dropped: they distinguish too little for their cost."""
 
 
 def listed(words: str) -> tuple[str, ...]:
-    """The words of a list that is written with spaces and line ends between them."""
+    """The words of a list separated by whitespace."""
     return tuple(words.split())
 
 
@@ -56,7 +55,7 @@ STOP_CHARACTERS = frozenset("的了我你他她它们是在有和与就都也很
 
 
 class Token(NamedTuple):
-    """One word, number, sign, or one character of a script without spaces, in lower case."""
+    """A word, number, sign, or character of a script without spaces, in lower case."""
 
     text: str
     start: int
@@ -64,7 +63,7 @@ class Token(NamedTuple):
 
     @property
     def is_han(self) -> bool:
-        """True for a character of a script that puts no spaces between words."""
+        """Whether it is a character of a script without spaces between words."""
         return is_unspaced(self.text)
 
 
@@ -76,16 +75,16 @@ def is_unspaced(text: str) -> bool:
 
 
 def scan(text: str) -> list[Token]:
-    """The tokens of `text` in order, with their places in it; punctuation is left out."""
+    """The tokens of `text` in order, with their positions; without punctuation."""
     lowered = text.lower()
-    if len(lowered) != len(text):  # a few capitals become two letters, which would shift the places
+    if len(lowered) != len(text):  # some capitals have two lower-case letters, which would shift the positions
         lowered = "".join(letter.lower() if len(letter.lower()) == 1 else letter for letter in text)
     return [Token(found[0], found.start(), found.end()) for found in _TOKEN.finditer(lowered)]
 
 
 @lru_cache(maxsize=1)
 def _stemmer() -> Callable[[str], str]:
-    # Imported here: it brings the stemmers of forty languages, and many commands look for nothing.
+    # Imported here: it loads the stemmers of forty languages, and many commands need none.
     import snowballstemmer
 
     stem_word: Callable[[str], str] = snowballstemmer.stemmer("english").stemWord
@@ -94,7 +93,7 @@ def _stemmer() -> Callable[[str], str]:
 
 @lru_cache(maxsize=50_000)
 def stem(word: str) -> str:
-    """The stem of an English word in lower case; other words come back as they are."""
+    """The stem of a lower-case English word; other words are returned unchanged."""
     return _stemmer()(word)
 
 
@@ -104,8 +103,8 @@ def _terms_of_word(word: str) -> tuple[str, ...]:
 
 
 def terms(text: str) -> list[str]:
-    """What `text` is found by, in order: stems of its words without stop words, numbers of up to four digits, and
-    characters and pairs of characters where words are not spaced. `camelCase` counts as two words."""
+    """Index terms of `text`, in order: stems without stop words, numbers of up to four digits, and for scripts without
+    spaces characters and bigrams. `camelCase` counts as two words."""
     found: list[str] = []
     for run in _RUN.findall(_POSSESSIVE.sub("", _CAMEL.sub(" ", text)).lower()):
         if "a" <= run[0] <= "z":
@@ -123,15 +122,15 @@ def terms(text: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """How much a term in one part of a document counts, and how much that part's length takes away (0 to 1)."""
+    """Weight of a field's terms, and the share of its length in the normalisation (0 to 1)."""
 
     weight: float
     length_share: float
 
 
 def wishes(text: str) -> list[list[str]]:
-    """The terms of `text`, apart for each thing that it may ask for: somebody may want several at once. Parts of fewer
-    than two different terms go with their neighbours."""
+    """The terms of `text`, separately for each request that it may contain. Parts with fewer than two different terms
+    are joined to their neighbours."""
     texts = _WISHES.split(text)
     if len(texts) == 1:
         found = terms(text)
@@ -151,12 +150,12 @@ def wishes(text: str) -> list[list[str]]:
 
 
 Postings = Sequence[tuple[int, float]]
-"""The numbers of documents, each with what a term counts there."""
+"""Numbers of documents, each with the weight of a term."""
 
 
 class TextIndex:
-    """Documents with named fields, scored by the weighted terms that they share with a query (BM25 over fields).
-    Immutable: a document more changes the weight of every term."""
+    """Documents with named fields, scored by the weighted terms shared with a query (BM25F). Immutable, because a new
+    document changes the weight of every term."""
 
     def __init__(
         self,
@@ -166,8 +165,7 @@ class TextIndex:
         covered: str = "",
         saturation: float = 0.6,
     ) -> None:
-        """Each document is the terms of its fields, by the field's name. `covered` names the field that `coverages`
-        are of."""
+        """Each document maps field names to terms. `covered`: the field that `coverages` refers to."""
         self._postings: dict[str, Postings] = {}
         self._coverages: dict[str, Postings] = {}
         frequencies = _frequencies(documents, fields)
@@ -185,15 +183,14 @@ class TextIndex:
             self._coverages = _coverages([document.get(covered, ()) for document in documents], rarities)
 
     def rarest(self, query: Iterable[str], most: int) -> set[str]:
-        """At most so many of the terms: those that the fewest documents have. Terms that no document has, or that very
-        many have, are left out."""
+        """At most `most` terms, those in the fewest documents. Unknown and very common terms are left out."""
         known = {term for term in query if term in self._postings}
         if len(known) <= most:
             return known
         return set(sorted(known, key=lambda term: (len(self._postings[term]), term))[:most])
 
     def scores(self, query: Mapping[str, float]) -> dict[int, float]:
-        """The score of each document that has any of the terms, by its number; a term counts with its weight."""
+        """Scores by number of each document with any of the terms; each term counts with its weight."""
         totals: dict[int, float] = {}
         get = totals.get
         for term, weight in query.items():
@@ -202,7 +199,7 @@ class TextIndex:
         return totals
 
     def coverages(self, query: Iterable[str]) -> dict[int, float]:
-        """How much of the covered field the terms make up, from 0 to 1, for each document where that is anything."""
+        """Share of the covered field that the terms make up, 0 to 1, for each document where it is not 0."""
         totals: dict[int, float] = {}
         get = totals.get
         for term in query:
@@ -214,7 +211,7 @@ class TextIndex:
 def _frequencies(
     documents: Sequence[Mapping[str, Sequence[str]]], fields: Mapping[str, Field]
 ) -> dict[str, dict[int, float]]:
-    """For each term and document: the weighted frequency, over all fields."""
+    """Weighted frequency over all fields, by term and document."""
     frequencies: dict[str, dict[int, float]] = {}
     for name, field in fields.items():
         texts = [document.get(name, ()) for document in documents]
@@ -229,7 +226,7 @@ def _frequencies(
 
 
 def _coverages(texts: Sequence[Sequence[str]], rarities: Mapping[str, float]) -> dict[str, Postings]:
-    """For each term the part of each text that it makes up, by rarity."""
+    """Share of each text that a term makes up, weighted by rarity."""
     coverages: dict[str, list[tuple[int, float]]] = {}
     for number, text in enumerate(texts):
         distinct = dict.fromkeys(text)

@@ -1,4 +1,4 @@
-"""Blocking work next to the event loop: one thread per call, or a small pool for many short jobs."""
+"""Blocking work outside the event loop: one thread per call, or a small pool for many short jobs."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ Result = TypeVar("Result")
 
 
 class StillRunning(Exception):
-    """The cause of a CancelledError: the thread of the work that was waited for goes on."""
+    """Cause of a CancelledError: the thread of the awaited work is still running."""
 
     def __init__(self, ended: asyncio.Future[Callable[[], Any]]) -> None:
         super().__init__()
         self.ended = ended
-        """Done when the thread has ended: a callable that returns or raises what the work did."""
+        """Done when the thread has ended; the result is a callable that returns or raises the work's outcome."""
 
 
 def still_running(error: BaseException) -> StillRunning | None:
-    """The work whose thread goes on, where a cancellation or a timeout was caused by giving it up."""
+    """The still running work behind a cancellation or timeout, or None."""
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, StillRunning):
         cause = cause.__cause__
@@ -31,7 +31,7 @@ def still_running(error: BaseException) -> StillRunning | None:
 
 
 class Threads:
-    """Runs at most `most_at_once` pieces of work; more wait for a place. Belongs to one event loop."""
+    """Runs at most `most_at_once` functions at a time; others wait. Bound to one event loop."""
 
     def __init__(self, most_at_once: int = 64) -> None:
         self._places = asyncio.Semaphore(most_at_once)
@@ -39,9 +39,9 @@ class Threads:
     async def run(
         self, function: Callable[Arguments, Result], *args: Arguments.args, **named: Arguments.kwargs
     ) -> Result:
-        """What `function` returns or raises, run with the caller's context variables. Who is cancelled stops waiting;
-        the thread keeps its place until it ends by itself. Once it has begun, StillRunning is the cause of the
-        CancelledError, which is no class of its own because `asyncio.timeout` knows only the one."""
+        """Run `function` in a thread, with the caller's context variables. A cancelled caller stops waiting; a thread
+        that has started occupies its slot until it ends, and StillRunning is the cause of the CancelledError. (No
+        subclass, because `asyncio.timeout` recognises only CancelledError itself.)"""
         await self._places.acquire()
         loop = asyncio.get_running_loop()
         ended: asyncio.Future[Callable[[], Result]] = loop.create_future()
@@ -52,7 +52,7 @@ class Threads:
             try:
                 loop.call_soon_threadsafe(self._end, ended, outcome)
             except RuntimeError:
-                return  # the loop is closed, and nobody waits any more
+                return  # the loop is closed, so nobody waits
 
         try:
             threading.Thread(target=work, name=f"rollcall-{_name(function)}", daemon=True).start()
@@ -74,9 +74,9 @@ def _outcome_of(work: Callable[[], Result]) -> Callable[[], Result]:
     """A callable that returns what `work` returned, or raises what it raised."""
     try:
         result = work()
-    except Exception as error:  # noqa: BLE001 - handed over to who waits, not swallowed
+    except Exception as error:  # noqa: BLE001 - passed to the awaiting task
         failure = error
-    except BaseException as error:  # noqa: BLE001 - the end of a thread is not the end of the daemon
+    except BaseException as error:  # noqa: BLE001 - the end of a thread must not end the daemon
         failure = RuntimeError(f"the function ended its thread with {type(error).__name__}")
     else:
         return lambda: result
@@ -92,21 +92,21 @@ def _name(function: Callable[..., object]) -> str:
 
 
 class ThreadPool:
-    """At most `most_at_once` threads, which end when nothing is left to do. Belongs to one event loop."""
+    """At most `most_at_once` threads, which end when the queue is empty. Bound to one event loop."""
 
     def __init__(self, most_at_once: int, most_lost: int = 60) -> None:
-        """`most_lost`: so many threads may hang before no others take their places."""
+        """`most_lost`: maximum number of hanging threads that are replaced."""
         self._most = most_at_once
         self._most_lost = most_lost
         self._lock = threading.Lock()
         self._waiting: deque[tuple[Callable[[], Any], asyncio.Future[Any]]] = deque()
         self._workers: set[object] = set()
-        """Those that take more work when they have done theirs."""
+        """Workers that take further jobs."""
         self._lost: set[object] = set()
 
     def begin(self, function: Callable[[], Result]) -> asyncio.Future[Result]:
-        """What `function` returns or raises, once a thread has come to it. Who is cancelled stops waiting; what no
-        thread has come to is then left out."""
+        """Queue `function` and return a future for its outcome. A cancelled future is skipped if no thread has started
+        it."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Result] = loop.create_future()
         with self._lock:
@@ -115,7 +115,7 @@ class ThreadPool:
         return future
 
     def relieve(self) -> None:
-        """Whoever is at work now takes long: let others come to what waits."""
+        """Start new workers because the current ones take long."""
         with self._lock:
             if len(self._lost) + len(self._workers) > self._most_lost:
                 return
@@ -146,15 +146,15 @@ class ThreadPool:
             try:
                 self._do(function, future, loop)
             except RuntimeError:
-                return  # the loop is closed, and nobody waits any more
+                return  # the loop is closed, so nobody waits
 
     @staticmethod
     def _do(function: Callable[[], Any], future: asyncio.Future[Any], loop: asyncio.AbstractEventLoop) -> None:
         try:
             result = function()
-        except Exception as error:  # noqa: BLE001 - handed over to who waits, not swallowed
+        except Exception as error:  # noqa: BLE001 - passed to the awaiting task
             loop.call_soon_threadsafe(_fail, future, error)
-        except BaseException as error:  # noqa: BLE001 - the end of a thread is not the end of the daemon
+        except BaseException as error:  # noqa: BLE001 - the end of a thread must not end the daemon
             failure = RuntimeError(f"the work ended its thread with {type(error).__name__}")
             loop.call_soon_threadsafe(_fail, future, failure)
         else:

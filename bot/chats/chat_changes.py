@@ -1,4 +1,4 @@
-"""Changes that a chat makes to itself: its settings and the functions in use."""
+"""Changes that a chat makes to its settings and its active functions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from services.store.turns import audit as changes
 
 
 class StoredOwnSettings:
-    """Writes the chat's own row."""
+    """Stores the settings that a chat sets for itself."""
 
     def __init__(self, chats: Chats, store: Store, ids: Ids, clock: Clock) -> None:
         self._chats = chats
@@ -28,7 +28,7 @@ class StoredOwnSettings:
         self._clock = clock
 
     def of(self, chat: ChatRef) -> Sequence[OwnSetting]:
-        """Everything that chats may set, as it is in `chat` now."""
+        """All settings that a chat may have for itself, with their values in `chat`."""
         resolved = self._chats.of(chat).settings
         values = {
             "language": resolved.language,
@@ -43,7 +43,7 @@ class StoredOwnSettings:
         ]
 
     async def put(self, chat: ChatRef, name: str, value: str, by: MemberRef) -> Unheeded | None:
-        """Set `name` to `value` in `chat`; why not, when it cannot be."""
+        """Set `name` to `value` in `chat`. Returns the reason if that is not possible, else None."""
         why_not = self._chats.why_unheeded(name, value)
         if why_not is not None:
             return why_not
@@ -52,14 +52,14 @@ class StoredOwnSettings:
         return None
 
     async def clear(self, chat: ChatRef, name: str, by: MemberRef) -> Unheeded | None:
-        """Let what the settings say hold again; why not, when the chat may not change it."""
+        """Reset `name` to the value of the settings file. Returns the reason if the chat may not change it."""
         if name not in self._chats.changeable:
             return "not_changeable"
         await self._change(chat, name, None, by, chat_settings.clear(chat.key, name))
         return None
 
     async def _change(self, chat: ChatRef, name: str, value: str | None, by: MemberRef, write: Write) -> None:
-        """Nothing when it is so already: a repeated run leaves no second mark."""
+        """Commit the change with an audit entry. An unchanged value adds none, so that a run can be repeated."""
         before = self._chats.own(chat).get(name)
         if before == value:
             return
@@ -76,7 +76,7 @@ class StoredOwnSettings:
 
 
 class StoredAtHand:
-    """Writes the activations of chats."""
+    """Stores which functions on request are active in chats."""
 
     def __init__(self, chats: Chats, store: Store, ids: Ids, clock: Clock) -> None:
         self._chats = chats
@@ -85,11 +85,11 @@ class StoredAtHand:
         self._clock = clock
 
     def of(self, chat: ChatRef) -> Sequence[str]:
-        """The names that `chat` has at hand, the oldest first."""
+        """The names active in `chat`, oldest first."""
         return self._chats.at_hand(chat)
 
     async def take(self, chat: ChatRef, names: Sequence[str], by: MemberRef) -> None:
-        """Have `names` at hand in `chat`. Nothing where it is so already: a repeated run leaves no second mark."""
+        """Activate `names` in `chat`. Active names add no audit entry, so that a run can be repeated."""
         before = self._chats.at_hand(chat)
         fresh = [name for name in dict.fromkeys(names) if name not in before]
         now_ms = self._clock.now_ms()
@@ -97,7 +97,7 @@ class StoredAtHand:
         await self._change(chat, writes, [*before, *fresh], by, f"use {' '.join(fresh)}")
 
     async def put_away(self, chat: ChatRef, names: Sequence[str], by: MemberRef) -> None:
-        """Have `names` at hand in `chat` no more. Nothing where it is so already."""
+        """Deactivate `names` in `chat`. Does nothing for names that are not active."""
         before = self._chats.at_hand(chat)
         gone = [name for name in dict.fromkeys(names) if name in before]
         writes = [chat_settings.deactivate(chat.key, name) for name in gone]

@@ -1,4 +1,4 @@
-"""State that scripts leave in a chat: notes for models, schedules, and whether it has begun."""
+"""State that scripts leave in a chat: notes for models, schedules, and whether the start script has run."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from services.store.turns import audit
 from services.timers.schedules import SCRIPTS, Schedules, script_of
 
 GRACE_SECONDS = 120
-"""How long a script may be gone before what it has set goes too."""
+"""How long a script may be missing before its schedules are removed."""
 _log = structlog.get_logger("chat_notes")
 
 
 class ScriptSchedules:
-    """Takes away what no script stands behind any more."""
+    """Removes the schedules of scripts that no longer exist or no longer schedule."""
 
     def __init__(
         self, schedules: Schedules, functions: Callable[[str], BotFunctions], kept: BasicTools, clock: Clock
@@ -44,11 +44,11 @@ class ScriptSchedules:
         self._seen: tuple[frozenset[str], dict[str, BotFunctions]] = frozenset(), {}
 
     async def keep_in_step(self) -> None:
-        """Look through them where they, or the functions of their bots, have changed since the last time."""
+        """Check the schedules, if they or the functions of their bots have changed since the last check."""
         names = await self._schedules.declared(SCRIPTS)
         bots = {script_of(name)[0] for name in names}
         now = {bot: self._functions(bot) for bot in bots}
-        # A run that began with the script may have set one after that was gone.
+        # A run that started with the old script may have added a schedule after the script was removed.
         is_known = self._seen[0].issuperset(names)
         if is_known and all(self._seen[1].get(bot) is functions for bot, functions in now.items()):
             return
@@ -61,13 +61,13 @@ class ScriptSchedules:
                 await self._schedules.declare(SCRIPTS, name, None)
                 _log.info("schedule_of_a_script_removed", script=script, bot=bot)
         self._absences.there(script_of(name) for name in names if now[script_of(name)[0]].find(script_of(name)[1]))
-        # Whoever is missing for a short while is looked for again.
+        # Scripts that have been missing for a short time are checked again.
         self._seen = (frozenset(), {}) if self._absences.any else (frozenset(names), now)
 
 
 class Absences:
-    """How long scripts have been gone. A folder that is written anew, by a copy or from a repository, is empty for a
-    moment, and what its scripts have set is to outlast that."""
+    """How long scripts have been missing. While a folder is replaced, by a copy or a checkout, it is empty for a
+    moment, which must not remove schedules."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -75,11 +75,11 @@ class Absences:
 
     @property
     def any(self) -> bool:
-        """Whether anything is gone that was not gone for long when it was asked for."""
+        """Whether any script has been missing for less than the grace period."""
         return bool(self._since)
 
     def is_short(self, script: tuple[str, str], spec: FunctionSpec | None) -> bool:
-        """Whether the script (bot and name) is gone, and since so lately that it may come back."""
+        """Whether the script (bot and name) is missing and still within the grace period."""
         if spec is not None:
             return False
         now = self._clock.monotonic()
@@ -89,14 +89,14 @@ class Absences:
         return False
 
     def there(self, scripts: Iterable[tuple[str, str]]) -> None:
-        """These are there."""
+        """Record that these scripts exist."""
         for one in scripts:
             self._since.pop(one, None)
 
 
 def stands_behind(keywords: Collection[str], spec: FunctionSpec | None, *, is_kept: bool) -> bool:
-    """Whether a script still bears what set something: one of `keywords`. One that cannot be read for the moment, and
-    is kept, may be mended: what it set waits for it."""
+    """Whether a script still uses one of the `keywords` that set something. A stored script that cannot be loaded now
+    may be repaired: its settings are kept."""
     if spec is None:
         return is_kept
     return any(keyword in keywords for keyword in spec.origin.metadata.get(KEYWORDS, ()))
@@ -107,7 +107,7 @@ _MOST_CHARS = 8000
 
 
 class StoredChatNotes:
-    """Writes the notes of chats."""
+    """Stores the notes of chats."""
 
     def __init__(self, chats: Chats, store: Store, clock: Clock) -> None:
         self._chats = chats
@@ -115,12 +115,12 @@ class StoredChatNotes:
         self._clock = clock
 
     def of(self, chat: ChatRef, bot: str) -> Sequence[ChatNote]:
-        """What the models of `bot` are told in `chat`, the oldest first."""
+        """The notes for the models of `bot` in `chat`, oldest first."""
         return [note for note in self._chats.notes(chat) if note.bot == bot]
 
     async def put(self, chat: ChatRef, note: ChatNote, by: MemberRef) -> None:
-        """Tell it, in the place of what was told under its name. Nothing where it is told already. Raises NotesFull
-        where it is more than a chat may have."""
+        """Add `note`, replacing the note of the same name. Does nothing if it is unchanged. Raises NotesFull if the
+        chat has too many notes."""
         before = self._chats.notes(chat)
         if note in before:
             return
@@ -143,7 +143,7 @@ class StoredChatNotes:
         await self._change(chat, [write], [*left, note])
 
     async def clear(self, chat: ChatRef, bot: str, names: Collection[str]) -> None:
-        """Tell the models of `bot` no more what stands under these names."""
+        """Remove the notes of `bot` with these names."""
         before = self._chats.notes(chat)
         gone = [one for one in before if one.bot == bot and one.name in names]
         if gone:
@@ -156,7 +156,7 @@ class StoredChatNotes:
 
 
 class ScriptNotes:
-    """Takes away the notes that no script stands behind any more."""
+    """Removes the notes of scripts that no longer exist or no longer set notes."""
 
     def __init__(
         self, notes: StoredChatNotes, chats: Chats, functions: Callable[[str], BotFunctions], kept: BasicTools
@@ -168,7 +168,7 @@ class ScriptNotes:
         self._seen: tuple[frozenset[tuple[str, str]], dict[str, BotFunctions]] = frozenset(), {}
 
     async def keep_in_step(self) -> None:
-        """Look through them where they, or the functions of their bots, have changed since the last time."""
+        """Check the notes, if they or the functions of their bots have changed since the last check."""
         scripts = frozenset((note.bot, note.script) for notes in self._chats.all_notes.values() for note in notes)
         now = {bot: self._functions(bot) for bot, _ in scripts}
         if self._seen[0].issuperset(scripts) and all(self._seen[1].get(bot) is one for bot, one in now.items()):
@@ -187,26 +187,26 @@ _HINT = "chats that have begun keep what it did then; an admin of each says /beg
 
 
 class Beginnings:
-    """Knows which chats have had their beginning."""
+    """Records the chats where the start script has run."""
 
     def __init__(self, store: Store, clock: Clock, functions: Callable[[str], BotFunctions]) -> None:
         self._store = store
         self._clock = clock
         self._functions = functions
         self._known: dict[str, str] = {}
-        """Of what begins the chats of each bot, which version it is."""
+        """Last seen version of each bot's start script."""
         self._begun: set[tuple[str, str]] = set()
         self._claims: dict[tuple[str, str], str] = {}
-        """The turns that are about to begin chats."""
+        """By chat and bot: the turn that runs the start script."""
 
     async def load(self) -> None:
-        """Read which chats have begun."""
+        """Load the chats where the start script has run."""
         self._begun = {(row["chat"], row["bot"]) for row in await self._store.read(chat_notes.begun())}
         self.look()
 
     async def again(self, chat: ChatRef, bot: str) -> bool:
-        """Let the next message that `bot` answers in `chat` begin it anew; False where the bot has nothing for that.
-        Raises StoreError."""
+        """Let the start script run again with the next message that `bot` answers in `chat`. Returns False if the bot
+        has no start script. Raises StoreError."""
         if self._functions(bot).beginning is None:
             return False
         await self._store.commit([chat_notes.forget_begun(chat.key, bot)])
@@ -214,7 +214,7 @@ class Beginnings:
         return True
 
     def look(self) -> None:
-        """Tell the log where what begins chats has changed: those that have begun keep what it did then."""
+        """Log a warning if a start script has changed: it does not run again in chats where it has run."""
         counts = Counter(bot for _, bot in self._begun)
         for bot, chats in counts.items():
             spec = self._functions(bot).beginning
@@ -226,9 +226,9 @@ class Beginnings:
                 _log.warning("beginning_changed", bot=bot, script=spec.name, chats_begun_before=chats, hint=_HINT)
 
     def claim(self, context: MessageContext, turn: Turn, *, is_aside: bool) -> bool:
-        """Whether this turn begins the chat: its message is the first that the bot answers there, and a beginning is
-        defined. No other turn begins it then; a repeated attempt still does. `is_aside`: the turn runs outside the
-        chat's queue and begins nothing."""
+        """Whether this turn runs the start script: its message is the first that the bot answers in the chat. The claim
+        is exclusive, but a repeated attempt gets it again. `is_aside`: the turn runs outside the chat's queue and
+        cannot claim."""
         is_due = (
             turn.input.functions.beginning is not None
             and not is_aside
@@ -240,8 +240,8 @@ class Beginnings:
         return is_due and self._claims.setdefault((context.chat.key, context.bot), turn.input.id) == turn.input.id
 
     async def begin(self, context: MessageContext, turn: Turn, router: FunctionCallRouter) -> TurnOutcome | None:
-        """How it ended. Why it failed tells the log alone, since whoever speaks first has asked for none of it; what it
-        had said before is said, and that nobody knows what became of an effect."""
+        """Run the start script. The reason of a failure is only logged, since the sender did not ask for the run;
+        earlier messages and the notice of an unknown outcome are kept."""
         spec = turn.input.functions.beginning
         if spec is None:
             return None
@@ -256,8 +256,8 @@ class Beginnings:
     async def give_way(
         self, context: MessageContext, turn: Turn, begun: TurnOutcome, router: FunctionCallRouter
     ) -> TurnOutcome:
-        """`begun` without its question, where what was asked for asks something too: nobody can answer both at once.
-        The run comes to its end, as if nobody had answered; what it had said before it asked is said."""
+        """`begun` without its question, for a turn whose message asks one as well: only one question can be answered.
+        The run ends as if its question had expired; its earlier messages are kept."""
         if begun.question is None:
             return begun
         _log.warning("beginning_not_answered", chat=context.chat.key, function=begun.detail)
@@ -265,11 +265,11 @@ class Beginnings:
         return replace(begun, messages=(*begun.messages[:-1], *ended), question=None)
 
     def note(self, context: MessageContext) -> Write:
-        """What notes that the chat has begun: it belongs into the unit that ends the turn."""
+        """The write that records the run, for the unit that ends the turn."""
         return chat_notes.begin(context.chat.key, context.bot, self._clock.now_ms())
 
     def is_noted(self, context: MessageContext) -> None:
-        """That is kept now."""
+        """Update the memory after the write of `note` is durable."""
         key = (context.chat.key, context.bot)
         self._begun.add(key)
         self.look()
@@ -277,7 +277,7 @@ class Beginnings:
 
 
 def with_beginning(begun: TurnOutcome | None, outcome: TurnOutcome) -> TurnOutcome:
-    """`outcome` of the first message, behind what the beginning said; one of them asks at most."""
+    """`outcome` of the first message, behind the messages of the start script; at most one question."""
     if begun is None or not (begun.messages or begun.question):
         return outcome
     return replace(

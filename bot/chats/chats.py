@@ -1,4 +1,4 @@
-"""The chats that the bot serves, and what holds in each: settings, the chat's own row, and texts, resolved once."""
+"""Served chats and their current settings, resolved from the settings file and the chat's own row."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _CHATS_KEPT = 10_000
 
 @dataclass(frozen=True, slots=True)
 class ServedChat:
-    """One chat as it is set up now."""
+    """Current settings of one chat."""
 
     allowed_by: str | None
-    """The pattern of `chats.allow` that fits; None: the chat is not served."""
+    """The matching pattern of `chats.allow`; None: the chat is not served."""
     settings: ResolvedChat
     profile: ChatProfile
 
 
 class Chats:
-    """Answers from memory; what chats have set for themselves is read at start and when it changes."""
+    """Settings of chats, in memory. Changes by chats are loaded at the start and kept up to date."""
 
     def __init__(self, settings: Settings, texts: Texts) -> None:
         self._settings = settings
@@ -48,7 +48,7 @@ class Chats:
         return tuple(self._settings.bots)
 
     async def load(self, store: Store) -> None:
-        """Read what chats have set for themselves, what they have at hand, and what models are told there."""
+        """Load the settings, active functions and notes of all chats."""
         stored: dict[str, dict[str, str]] = {}
         at_hand: dict[str, list[str]] = {}
         for row in await store.read(rows.everything()):
@@ -73,17 +73,17 @@ class Chats:
         self._resolved.clear()
 
     def use(self, settings: Settings) -> None:
-        """From now on these settings hold."""
+        """Apply new settings."""
         self._settings = settings
         self._resolved.clear()
 
     @property
     def schedules(self) -> SchedulesSettings:
-        """What the settings let run by the clock."""
+        """The schedules of the settings."""
         return self._settings.schedules
 
     def of(self, chat: ChatRef) -> ServedChat:
-        """What holds in `chat` now."""
+        """The current settings of `chat`."""
         known = self._resolved.get(chat)
         if known is None:
             if len(self._resolved) >= _CHATS_KEPT:
@@ -92,7 +92,7 @@ class Chats:
         return known
 
     def profile(self, chat: ChatRef) -> ChatProfile:
-        """The part of it that functions see."""
+        """The settings of `chat` that functions see."""
         return self.of(chat).profile
 
     @property
@@ -101,54 +101,54 @@ class Chats:
         return self._settings.chats.changeable
 
     def why_unheeded(self, name: str, value: str) -> Unheeded | None:
-        """Why a chat cannot set `name` to `value` for itself; None: it can."""
+        """Why a chat cannot set `name` to `value` for itself; None if it can."""
         return why_unheeded(self._settings, name, value)
 
     def own(self, chat: ChatRef) -> Mapping[str, str]:
-        """What `chat` has set for itself, heeded or not."""
+        """The settings that `chat` has set for itself, valid or not."""
         return self._stored.get(chat.key, {})
 
     def has_set(self, chat: ChatRef, name: str, value: str | None) -> None:
-        """`chat` has set `name` for itself, or (None) taken that back; it is kept already."""
+        """Update the memory after `chat` has stored a setting; None: removed it."""
         own = {key: text for key, text in self.own(chat).items() if key != name}
         self._stored[chat.key] = own if value is None else {**own, name: value}
         self._resolved.pop(chat, None)
 
     def at_hand(self, chat: ChatRef) -> Sequence[str]:
-        """The names of functions and groups that `chat` has taken to hand, the oldest first."""
+        """The names of functions and groups that are active in `chat`, oldest first."""
         return self._at_hand.get(chat.key, ())
 
     def has_at_hand(self, chat: ChatRef, names: Sequence[str]) -> None:
-        """`chat` has these at hand and nothing else; it is kept already."""
+        """Update the memory after `chat` has stored its active names."""
         self._at_hand[chat.key] = tuple(names)
         self._resolved.pop(chat, None)
 
     def notes(self, chat: ChatRef) -> Sequence[ChatNote]:
-        """What scripts of all bots want models to know in `chat`, the oldest first."""
+        """Notes for models in `chat` by scripts of all bots, oldest first."""
         return self._notes.get(chat.key, ())
 
     @property
     def all_notes(self) -> Mapping[str, Sequence[ChatNote]]:
-        """The same of every chat that has some, by the chats' keys."""
+        """Notes of all chats that have any, by chat key."""
         return self._notes
 
     def has_notes(self, chat: ChatRef, notes: Sequence[ChatNote]) -> None:
-        """Models are told this in `chat` and nothing else; it is kept already."""
+        """Update the memory after the notes of `chat` are stored."""
         self._notes[chat.key] = tuple(notes)
         self._resolved.pop(chat, None)
 
     def heard(self, chat: ChatRef, inbox_id: int) -> None:
-        """A message of `chat` was accepted: the latest one."""
+        """Record the latest accepted message of `chat`."""
         if len(self._latest) >= _CHATS_KEPT:
             self._latest.clear()
         self._latest[chat] = inbox_id
 
     def is_latest(self, chat: ChatRef, inbox_id: int) -> bool:
-        """Whether nobody has said anything in `chat` since that message."""
+        """Whether that message is the latest one in `chat`."""
         return self._latest.get(chat) == inbox_id
 
     def role(self, member_key: str, said_by_platform: Role) -> Role:
-        """The member's role: the stronger of what the settings and the platform say."""
+        """The member's role: the higher of those in the settings and on the platform."""
         named = self._settings.members.get(member_key)
         if named is None:
             return said_by_platform

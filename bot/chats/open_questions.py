@@ -1,4 +1,4 @@
-"""The questions that wait for an answer, in memory; the truth is in the store, and the two change together."""
+"""Open questions in memory. The store has the authoritative copy; both are changed together."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from services.store.port import Store, Write
 from services.store.turns import pending
 
 Asked = tuple[OpenQuestion, float]
-"""A question, and when it expires, on the clock's `monotonic()`."""
+"""A question and its expiry on the clock's `monotonic()`."""
 
 
 class Pointed(NamedTuple):
-    """A question, whatever became of it, that somebody points to by the message that asked it."""
+    """A question, open or not, found by the message that asked it."""
 
     question: OpenQuestion
     member: str
-    """Who was asked; of an approval nobody alone."""
+    """The asked member; for an approval it has no meaning."""
     is_answered: bool
 
 
 class OpenQuestions:
-    """At most one for each member in each chat; and those for a person's yes, any number of them, which no member alone
-    was asked. What a function asked is not simply forgotten when nobody answers: it is left over, and the function is
-    to be told."""
+    """Open questions: at most one per member and chat, and any number of approval questions, which several members may
+    answer. If a question of a running function is not answered, it is kept as left over until the function has been
+    notified."""
 
     def __init__(self, clock: Clock, expires_seconds: int, approvals_expire_seconds: int) -> None:
         self._clock = clock
@@ -41,58 +41,58 @@ class OpenQuestions:
         self._left: list[OpenQuestion] = []
 
     def use(self, expires_seconds: int, approvals_expire_seconds: int) -> None:
-        """What is asked from now on waits this long; what waits already keeps its time."""
+        """Set how long new questions stay open; open ones keep their expiry."""
         self._expires_seconds = expires_seconds
         self._approvals_expire_seconds = approvals_expire_seconds
 
     def seconds_for(self, question: Question) -> int:
-        """How long `question` waits that is asked now."""
+        """How long `question` stays open if it is asked now, in seconds."""
         is_approval = isinstance(question, ApprovalQuestion)
         return self._approvals_expire_seconds if is_approval else self._expires_seconds
 
     async def load(self, store: Store) -> None:
-        """Read what waited when the daemon stopped."""
+        """Load the questions that were open when the daemon stopped."""
         for row in await store.read(pending.open_questions()):
             question = open_from_json(row["id"], orjson.loads(row["body"]))
-            # A row names no member where a newer question must not close it.
+            # A row has no member if a newer question must not close it.
             member = row["member"] if question.asker is None else question.asker.sender.ref.key
-            # The wall clock may have been set back meanwhile.
+            # The wall clock may have been set back since.
             since_ms = max(self._clock.now_ms(), row["asked_ms"])
             self._keep(row["chat"], member, question, (row["expires_ms"] - since_ms) / 1000)
 
     def of(self, chat: str, member: str) -> OpenQuestion | None:
-        """What `member` was asked in `chat` and may still answer."""
+        """The question that `member` may answer in `chat`, or None."""
         if not self._waiting:
             return None
         asked = self._waiting.get((chat, member))
-        # One that expired stays until `expire` closes it in the store too.
+        # An expired question stays until `expire` closes it in the store too.
         if asked is None or asked[1] <= self._clock.monotonic():
             return None
         return asked[0]
 
     @property
     def any_waiting(self) -> bool:
-        """Whether anything may wait anywhere."""
+        """Whether any question may be open."""
         return bool(self._waiting or self._approvals)
 
     def any_in(self, chat: str, member: str) -> bool:
-        """Whether anything waits in `chat` that `member` may answer."""
+        """Whether `chat` has an open question that `member` may answer."""
         return self.of(chat, member) is not None or bool(self.approvals_in(chat))
 
     def approvals_in(self, chat: str) -> list[OpenQuestion]:
-        """What waits in `chat` for a person's yes, oldest first."""
+        """The open approval questions of `chat`, oldest first."""
         if not self._approvals:
             return []
         now = self._clock.monotonic()
         return [one for one, until in self._approvals.get(chat, {}).values() if until > now]
 
     def is_waiting_approval(self, id_: int) -> bool:
-        """Whether the approval of that id may still be answered."""
+        """Whether the approval question with that id is open."""
         now = self._clock.monotonic()
         return any(id_ in of_chat and of_chat[id_][1] > now for of_chat in self._approvals.values())
 
     def asked_for_by(self, chat: str, native_id: str) -> list[int]:
-        """The approvals that the message of that id led to."""
+        """Ids of the open approval questions that the message with that id led to."""
         return [
             one.id
             for one, _ in self._approvals.get(chat, {}).values()
@@ -100,8 +100,8 @@ class OpenQuestions:
         ]
 
     def withdrawing(self, chat: str, ids: Sequence[int]) -> list[Write]:
-        """The writes after which these approvals no longer wait for a yes; `withdraw` is to be called once they are
-        durable. One that a run waits for is left over then."""
+        """Writes that withdraw these approval questions; call `withdraw` once they are durable. A question of a waiting
+        run becomes left over."""
         of_chat, now_ms = self._approvals.get(chat, {}), self._clock.now_ms()
         return [
             pending.leave(id_, now_ms) if id_ in of_chat and _is_told(of_chat[id_][0]) else pending.withdraw(id_)
@@ -109,7 +109,7 @@ class OpenQuestions:
         ]
 
     def withdraw(self, chat: str, ids: Sequence[int]) -> None:
-        """Forget these approvals, which are withdrawn in the store."""
+        """Remove these approval questions, which are withdrawn in the store."""
         for id_ in ids:
             asked = self._approvals.get(chat, {}).get(id_)
             self._drop(chat, id_)
@@ -117,8 +117,8 @@ class OpenQuestions:
                 self._leave(asked[0])
 
     async def asked_by(self, store: Store, chat: str, native_id: str) -> Pointed | None:
-        """The question that the message of that id asked; None when it asked nothing. Raises StoreError."""
-        # Which id a message got is posted, and read only once it is in the store.
+        """The question asked by the message with that id; None if it asked none. Raises StoreError."""
+        # Native ids are posted, so an empty commit makes sure that they can be read.
         await store.commit([])
         rows = await store.read(pending.asked_by_message(chat, native_id))
         if not rows:
@@ -129,35 +129,35 @@ class OpenQuestions:
         return Pointed(question, member, row["state"] == "answered")
 
     async def messages_of(self, store: Store, ids: Sequence[int]) -> tuple[str, ...]:
-        """The networks' ids of the messages that asked these questions, as far as they are known. Raises StoreError."""
+        """The known native ids of the messages that asked these questions. Raises StoreError."""
         if not ids:
             return ()
         await store.commit([])
         return tuple([row["native_id"] for id_ in ids for row in await store.read(pending.messages(id_))])
 
     async def claim(self, store: Store, chat: str, id_: int, turn_id: int, *, allows: bool) -> bool:
-        """Have the approval answered by that turn, durably; False when another turn was faster or it no longer waits.
-        Raises StoreError."""
+        """Durably claim the approval question for that turn; False if another turn was faster or the question is
+        closed. Raises StoreError."""
         touched = await store.commit([pending.answer(id_, turn_id, "allowed" if allows else "refused")])
         self._drop(chat, id_)
         return bool(touched[0]) or await self.claimed(store, id_, turn_id)
 
     async def claimed(self, store: Store, id_: int, turn_id: int) -> bool:
-        """Whether the approval was answered by that turn."""
+        """Whether that turn answered the approval question."""
         rows = await store.read(pending.find(id_))
         return bool(rows) and rows[0]["answered_by"] == turn_id
 
     async def find(self, store: Store, id_: int) -> OpenQuestion | None:
-        """The question of that id, whatever became of it."""
+        """The question with that id, open or not."""
         rows = await store.read(pending.find(id_))
         return open_from_json(id_, orjson.loads(rows[0]["body"])) if rows else None
 
     def take(self, chat: str, member: str) -> Asked | None:
-        """It is being answered: no other message answers it."""
+        """Claim the member's question, so that no other message answers it."""
         return self._waiting.pop((chat, member), None)
 
     def put_back(self, chat: str, member: str, taken: Asked | None) -> None:
-        """The answer could not be accepted: it waits again, unless there is a newer question."""
+        """Reopen a question whose answer was not accepted, unless there is a newer one."""
         if taken is None:
             return
         newer = self._waiting.setdefault((chat, member), taken)
@@ -165,23 +165,23 @@ class OpenQuestions:
             self._leave(taken[0])
 
     def unanswered(self, taken: Asked) -> Write:
-        """The write after which what was taken waits for nobody; `left` is to be called once it is durable."""
+        """The write that closes a claimed question without an answer; call `left` once it is durable."""
         question = taken[0]
         return pending.leave(question.id, self._clock.now_ms()) if _is_told(question) else pending.withdraw(question.id)
 
     def left(self, taken: Asked) -> None:
-        """Nobody is going to answer what was taken. A run that waits for it is to be told."""
+        """Mark a claimed question as left over, if a run waits for it."""
         self._leave(taken[0])
 
     def give_back(self, chat: str, member: str, taken: Asked, turn_id: int) -> list[Write]:
-        """The writes after which it waits again, because the turn that answers it did not go on from it; none where
-        there is a newer question. `put_back` is to be called once they are durable."""
+        """Writes that reopen a question whose turn did not use the answer; empty if there is a newer one. Call
+        `put_back` once they are durable."""
         if (chat, member) in self._waiting and not _is_told(taken[0]):
             return []
         return [pending.reopen(taken[0].id, turn_id)]
 
     def ask(self, id_: int, question: OpenQuestion, chat: str, member: str, turn_id: int) -> list[Write]:
-        """The writes that make it wait; `waits` is to be called once they are durable."""
+        """Writes that store the question; call `waits` once they are durable."""
         now_ms, nobody = self._clock.now_ms(), pending.nobody_alone(id_)
         is_approval = question.terms is not None
         older = None if is_approval else self._waiting.get((chat, member))
@@ -198,12 +198,12 @@ class OpenQuestions:
         )
 
     def waits(self, id_: int, question: OpenQuestion, chat: str, member: str) -> None:
-        """From now on the member's next message may answer it; an approval everybody's, as its terms say."""
+        """Open the stored question for answers."""
         self._keep(chat, member, replace(question, id=id_), self.seconds_for(question.question))
 
     def expire(self) -> tuple[list[Write], list[OpenQuestion]]:
-        """Forget what has waited too long: the writes that do the same in the store, and the approvals among it. What
-        runs wait for is left over then."""
+        """Remove expired questions; returns the writes that do so in the store, and the approval questions among them.
+        Questions of waiting runs become left over instead."""
         now = self._clock.monotonic()
         gone = [key for key, (_, until) in self._waiting.items() if until <= now]
         writes: list[Write] = []
@@ -228,12 +228,12 @@ class OpenQuestions:
         return writes, [question for _, question in late if not _is_told(question)]
 
     def take_left(self) -> list[OpenQuestion]:
-        """What functions asked and nobody is going to answer. Whoever takes it sees to it that they are told."""
+        """Remove and return the left-over questions. The caller has to notify their runs."""
         left, self._left = self._left, []
         return left
 
     def still_left(self, question: OpenQuestion) -> None:
-        """Who asked `question` could not be told now."""
+        """Keep `question` as left over, since its run could not be notified now."""
         self._leave(question)
 
     def _leave(self, question: OpenQuestion) -> None:
@@ -241,7 +241,7 @@ class OpenQuestions:
             self._left.append(question)
 
     def _keep(self, chat: str, member: str, question: OpenQuestion, seconds: float) -> None:
-        """Let `question` wait for so many seconds from now."""
+        """Keep `question` open for `seconds` from now."""
         until = self._clock.monotonic() + seconds
         if question.terms is None:
             older = self._waiting.get((chat, member))
@@ -259,5 +259,5 @@ class OpenQuestions:
 
 
 def _is_told(question: OpenQuestion) -> bool:
-    """Whether a run waits for it that has to hear of it when no answer comes."""
+    """Whether a run waits for the answer and has to be notified if none comes."""
     return question.asker is not None

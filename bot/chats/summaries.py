@@ -1,4 +1,4 @@
-"""Summaries of a chat by the model, paid from the chat's budget."""
+"""Summaries of a chat by the model, charged to the chat's budget."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from services.store.port import Row, Store, StoreError, Write
 
 
 class PaidRequests:
-    """Asks the model at the expense of a chat, and perhaps of a member."""
+    """Model requests charged to a chat, and optionally to a member."""
 
     def __init__(
         self,
@@ -32,21 +32,21 @@ class PaidRequests:
         *,
         can_write: Callable[[], bool] = lambda: True,
     ) -> None:
-        """Without `budgets` nothing is counted. `can_write` says whether the model of this moment finds words."""
+        """Without `budgets` nothing is charged. `can_write` says whether the current model can write text."""
         self._model = model
         self._budgets = budgets
         self._can_write = can_write
 
     @property
     def can_write(self) -> bool:
-        """Whether there is anybody to ask."""
+        """Whether the current model can write text."""
         return self._can_write()
 
     async def complete(
         self, request: ModelRequest, chat: str, profile: ChatProfile, *, member: str = ""
     ) -> tuple[ModelAnswer, list[Write]]:
-        """The answer, and the writes that settle it, for one unit with what is made of it. The member with the key
-        `member` pays as well. Raises OverBudget and ModelError."""
+        """The answer, and the writes that settle its cost, to be committed with the result. The member with key
+        `member` is charged as well. Raises OverBudget and ModelError."""
         if self._budgets is None or not self._budgets.is_limited:
             return await self._model.complete(request), []
         reservation = await self._budgets.reserve_for_chat(chat, profile, request, member=member)
@@ -62,12 +62,12 @@ _log = structlog.get_logger("summaries")
 _AT_ONCE = 2
 _MOST_WAITING = 100
 _TOKENS_OF_A_TURN = 50
-"""What a turn adds at least, as a rule. To look for what is to be summarised reads rows, so it waits for as many turns
-as are likely to be missing."""
+"""Usual minimum of tokens per turn. Checking what to summarise reads rows, so the next check waits for as many turns as
+are likely to be missing."""
 _PARTS_KEPT = 10_000
 _ROWS_READ = 400
 _MOST_TOKENS = 6000
-"""Of what is summarised with one request; the rest has its turn later."""
+"""Limit of tokens summarised with one request; the rest follows later."""
 _TIMEOUT_SECONDS = 60.0
 _INSTRUCTIONS = """\
 Put in short what was said in a chat, for somebody who has to go on with it. Keep who said or wanted what, what was \
@@ -77,22 +77,22 @@ and keys."""
 
 
 class Part(NamedTuple):
-    """The part of a chat whose lines are shown together."""
+    """A part of a chat whose lines are shown to models together."""
 
     chat: str
     scope: ContextScope
     value: str
-    """For `member` the member's key, for `thread` the id of the message that began it."""
+    """For scope `member` the member's key, for `thread` the id of its first message."""
 
     @property
     def key(self) -> str:
-        """Its name among the parts of its chat."""
+        """Key of the part within its chat."""
         return "" if self.scope == "chat" else f"{self.scope}:{self.value}"
 
 
 class Summaries:
-    """Keeps the summary of each part of a chat. Without a model there is none, and conversations say that something is
-    left out."""
+    """Summaries of the parts of chats. Without a model nothing is summarised, and models only see that history is left
+    out."""
 
     def __init__(
         self,
@@ -108,21 +108,21 @@ class Summaries:
         self._clock = clock
         self._running: dict[Part, asyncio.Task[None]] = {}
         self._waits: dict[Part, int] = {}
-        """The turns until the next look at each part."""
+        """Turns until the next check of each part."""
         self._places = asyncio.Semaphore(_AT_ONCE)
 
     def use(self, router: RouterSettings, settings: MemorySettings) -> None:
-        """From the next look on these settings hold."""
+        """Apply new settings from the next check on."""
         self._router = router
         self._settings = settings
 
     async def of(self, part: Part) -> str:
-        """The summary of `part`; empty where there is none."""
+        """The summary of `part`; empty if absent."""
         rows = await self._store.read(summaries.get(part.chat, part.key))
         return rows[0]["text"] if rows else ""
 
     def consider(self, part: Part, before: int, profile: ChatProfile) -> None:
-        """Summarise in the background what a message with the row `before` could not be shown, if it is much."""
+        """Summarise in the background the history before the row `before` that was not shown, if it is long enough."""
         if not self._settings.summarise_after_tokens or not self._requests.can_write:
             return
         if part in self._running or len(self._running) >= _MOST_WAITING:
@@ -136,12 +136,12 @@ class Summaries:
         task.add_done_callback(lambda _: self._running.pop(part, None))
 
     async def idle(self) -> None:
-        """Return when nothing is being summarised."""
+        """Return when no summary is in progress."""
         while self._running:
             await asyncio.wait(list(self._running.values()))
 
     async def close(self) -> None:
-        """Leave what is being summarised: it is done after a later turn."""
+        """Cancel summaries in progress; a later turn starts them again."""
         for task in self._running.values():
             task.cancel()
         await self.idle()
@@ -172,11 +172,11 @@ class Summaries:
             return
         until_id = taken[-1]["id"]
         changed = (await self._store.read(summaries.changed(part.chat, after, until_id)))[0]["count"]
-        # Read again: what was taken back before the count is not to be in it.
+        # Read again: text that was deleted before the count must not be included.
         taken = await self._store.read(
             history.between(part.chat, part.scope, part.value, after, until_id + 1, _ROWS_READ)
         )
-        # The chat pays: it was no member who asked.
+        # Charged to the chat, because no member asked for it.
         answer, writes = await self._requests.complete(self._request(text, taken, profile), part.chat, profile)
         await self._store.commit(
             [
@@ -194,7 +194,7 @@ class Summaries:
         )
 
     async def _first_shown(self, part: Part, before: int) -> int:
-        """The oldest row that a model would be shown of what was said before the row `before`."""
+        """Id of the oldest row that a model is shown before the row `before`."""
         rows = await self._store.read(
             history.recent_in(part.chat, part.scope, part.value, before, self._router.history_messages)
         )
@@ -219,7 +219,7 @@ class Summaries:
 
 
 def line_of(row: Row) -> HistoryLine:
-    """A row of history as a model is told of it."""
+    """A history row as a line for models."""
     from_bot = bool(row["from_bot"])
     outside = from_bot and row["sender"] == history.OUTSIDE
     return HistoryLine(row["sender_name"], row["text"], row["at_ms"], from_bot, row["reply_to_name"], outside)
@@ -242,7 +242,7 @@ def _cut(text: str, tokens: int) -> str:
 
 
 class ModelWriter:
-    """A ChatWriter over the model that answers the chats."""
+    """ChatWriter that uses the chat model."""
 
     def __init__(self, requests: PaidRequests, store: Store, deadlines: Deadlines, clock: Clock) -> None:
         self._requests = requests
@@ -253,13 +253,13 @@ class ModelWriter:
     async def write(
         self, chat: ChatRef, profile: ChatProfile, messages: Sequence[ModelMessage], timeout_seconds: float
     ) -> str | Unwritten:
-        """The model's words, or why there are none."""
+        """The model's text, or why it is missing (Unwritten). Charged to the chat."""
         return await self._written(chat, None, profile, messages, timeout_seconds)
 
     async def write_for(
         self, context: MessageContext, profile: ChatProfile, messages: Sequence[ModelMessage], timeout_seconds: float
     ) -> str | Unwritten:
-        """The model's words at the expense of the sender and the chat, or why there are none."""
+        """The model's text, or why it is missing (Unwritten). Charged to the sender and the chat."""
         return await self._written(context.chat, context.sender.ref, profile, messages, timeout_seconds)
 
     async def _written(

@@ -34,7 +34,7 @@ from services.text_index import is_unspaced
 
 
 class Code(StrEnum):
-    """What can be found. Closed."""
+    """Codes of diagnostics, a closed list."""
 
     BAD_SCHEMA = "functions.bad_schema"
     UNKNOWN = "functions.unknown"
@@ -55,7 +55,7 @@ class Code(StrEnum):
 
 
 def finding(source: str, code: Code, message: str, severity: Severity = "warning") -> Diagnostic:
-    """At `source`, which is a file with a line, a file, or empty."""
+    """A diagnostic at `source`: a file with a line, a file, or empty."""
     return problem_at(source, message, code, severity)
 
 
@@ -63,16 +63,15 @@ _WORD = re.compile(r"[^\W\d_]+|\d+")
 _ARTICLES = frozenset({"a", "an", "the", "this", "its"})
 _FEWEST_WORDS = 3
 _FEWEST_SIGNS = 4
-"""Of a script without spaces."""
+"""Minimum for a script without spaces."""
 _TAKEN_BY_ALL = re.compile(r"[A-Za-z0-9_.-]{1,64}")
-"""Names of parameters; some providers refuse others."""
+"""Parameter names that every provider accepts."""
 _HAS_OPTIONS = frozenset({".py", ".yaml", ".yml"})
-"""Files whose functions can have every option."""
+"""Suffixes of files whose functions support every option."""
 
 
 def lints(specs: Sequence[FunctionSpec], functions_of: Mapping[str, BotFunctions]) -> list[Diagnostic]:
-    """All warnings about `specs`. `functions_of` has the functions of each bot, for the names under which they are
-    offered there."""
+    """All warnings about `specs`. `functions_of`: the functions of each bot, for the names that models see."""
     ours = [spec for spec in specs if _file_of(spec).is_file()]
     found: list[Diagnostic] = []
     for spec in ours:
@@ -83,7 +82,7 @@ def lints(specs: Sequence[FunctionSpec], functions_of: Mapping[str, BotFunctions
 
 
 def text_reads(source: str) -> list[int]:
-    """The lines in which a function reads `.text` of its first parameter, a MessageContext."""
+    """The lines where a function reads `.text` of its first parameter, a MessageContext."""
     lines: list[int] = []
     for function in ast.walk(ast.parse(source)):
         if not isinstance(function, ast.AsyncFunctionDef | ast.FunctionDef) or not function.args.args:
@@ -135,7 +134,7 @@ def _about_parameter(name: str, schema: Mapping[str, Any]) -> Iterator[tuple[Cod
 
 def _about_options(spec: FunctionSpec) -> Iterator[tuple[Code, str]]:
     by_itself = OfferedTo.MODEL in spec.access.offered_to and spec.prompt.activation is Activation.ALWAYS
-    # Whoever has not said what it does is told of that first.
+    # A missing description is reported first.
     if by_itself and spec.description and not spec.prompt.examples:
         text = " has no examples: by sentences that mean it, it is found among many"
         yield Code.NO_EXAMPLES, f"{text}, and the offline model knows nothing else"
@@ -164,7 +163,7 @@ def _is_name_again(description: str, name: str) -> bool:
 
 
 def _split(name: str) -> str:
-    """`camelCase` as two words; other joints are no letters anyway."""
+    """`camelCase` as two words; other separators are not letters."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name)
 
 
@@ -182,7 +181,7 @@ def _refused_names(specs: Sequence[FunctionSpec], functions_of: Mapping[str, Bot
 
 
 def _text_readers(specs: Sequence[FunctionSpec]) -> Iterator[Diagnostic]:
-    """Handlers that find out for themselves what was meant."""
+    """Handlers that parse the message text instead of taking parameters."""
     for file in dict.fromkeys(map(_file_of, specs)):
         if file.suffix != ".py":
             continue
@@ -192,7 +191,7 @@ def _text_readers(specs: Sequence[FunctionSpec]) -> Iterator[Diagnostic]:
 
 
 def check_groups(groups: Iterable[ToolGroup], specs: Iterable[FunctionSpec]) -> list[Diagnostic]:
-    """A warning for each function that a group lists and the bots of the group do not have."""
+    """A warning for each listed function that the bots of its group do not have."""
     everything = list(specs)
     found: list[Diagnostic] = []
     for group in groups:
@@ -212,7 +211,7 @@ def check_groups(groups: Iterable[ToolGroup], specs: Iterable[FunctionSpec]) -> 
 def check_programs(
     settings: Settings, specs: Iterable[FunctionSpec], document: YamlDocument | None
 ) -> list[Diagnostic]:
-    """A warning for each, at its tool or its place in the settings."""
+    """A warning for each program that cannot be started, at its tool or its place in the settings."""
     found = [
         finding(spec.origin.source, Code.NO_PROGRAM, f"function {spec.name!r}: {problem}")
         for spec in specs
@@ -241,7 +240,7 @@ def _steps(tool: Definition) -> Iterator[Step]:
 
 
 def _program_of(step: Step) -> str:
-    """Empty where arguments decide it, or there is none."""
+    """The program of a step; empty if it is missing or depends on arguments."""
     parts = step.words[0].parts if step.words else ()
     return "" if any(isinstance(part, Variable) for part in parts) else "".join(map(str, parts))
 
@@ -255,7 +254,7 @@ def _problem(name: str) -> str:
 
 
 async def check_functions(settings: Settings, document: YamlDocument | None = None) -> list[Diagnostic]:
-    """Every finding. `document`: the file of the settings, for the places of what it says of functions."""
+    """All diagnostics on functions. `document`: the settings file, for the places of names in it."""
     try:
         async with scratch_daemon(settings) as daemon:
             specs, groups, unusable = daemon.registry.specs, daemon.registry.groups, daemon.functions.faults
@@ -269,7 +268,7 @@ async def check_functions(settings: Settings, document: YamlDocument | None = No
         finding(spec.origin.source, Code.BAD_SCHEMA, f"function {spec.name!r}: {problem}", "error")
         for spec, problem in bad_schemas.items()
     ]
-    # An error: what was to be switched off, kept to some roles or paid for would be on for everybody.
+    # An error: a function meant to be disabled, restricted or budgeted would be available to everybody.
     found += [in_settings(document, *one) for one in unknown_names(settings, specs)]
     found += _unknown_tags(settings, specs, document)
     found += [_of_schedule(fault, document) for fault in schedules.faults]
@@ -284,7 +283,7 @@ async def check_functions(settings: Settings, document: YamlDocument | None = No
 
 
 def _schema_problem(spec: FunctionSpec) -> str:
-    """Why no model can be told the parameters; empty when one can."""
+    """Why the parameters cannot be sent to models; empty if they can."""
     try:
         SchemaArguments(spec.parameters)
         SchemaArguments(told(spec.parameters))
@@ -294,7 +293,7 @@ def _schema_problem(spec: FunctionSpec) -> str:
 
 
 def _unknown_tags(settings: Settings, specs: Sequence[FunctionSpec], document: YamlDocument | None) -> list[Diagnostic]:
-    """Rules for approvals that would wait for nobody's yes."""
+    """Approval rules with unknown tags, which would never require an approval."""
     known = {tag for spec in specs for tag in spec.origin.tags}
     for server in settings.mcp.servers:
         known |= {TAG, *server.tags, *(tag for tool in server.tools.values() for tag in tool.tags)}
@@ -307,7 +306,7 @@ def _unknown_tags(settings: Settings, specs: Sequence[FunctionSpec], document: Y
 
 
 def _of_schedule(fault: ScheduleProblem, document: YamlDocument | None) -> Diagnostic:
-    """At its place in the file, where there is one."""
+    """The diagnostic, at its place in the file if there is a file."""
     message = f"schedules.{fault.name}.{fault.key}: {fault.message}"
     if document is None:
         return finding("", Code.SCHEDULE, message, fault.severity)
@@ -329,13 +328,13 @@ class ProcessUse(NamedTuple):
     """Functions that start processes."""
 
     name: str
-    """The setting that has them."""
+    """The setting that adds them."""
     needs_sandbox: bool
-    """They do nothing where processes cannot be isolated."""
+    """They do not run without isolation."""
 
 
 def processes_of(settings: Settings) -> Sequence[ProcessUse]:
-    """All of them. Of command tools each says in its own file whether it needs the sandbox."""
+    """All functions that start processes. For command tools, each tool file declares whether it needs the sandbox."""
     is_required = settings.sandbox.isolation == "required"
     built_in = built_in_plugins()
     found: list[ProcessUse] = []

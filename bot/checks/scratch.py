@@ -27,8 +27,8 @@ from services.store.reader import ReaderError
 
 @asynccontextmanager
 async def scratch_daemon(settings: Settings, given: Given | None = None) -> AsyncIterator[Daemon]:
-    """The daemon of `settings`, never connected to a model unless `given` has one. Of the tools of other programs it
-    has those that were accepted in the settings' own database. Raises DefinitionError."""
+    """A daemon on a temporary database, without a model connection unless `given` has a model. Tools of MCP servers are
+    those accepted in the settings' own database. Raises DefinitionError."""
     texts = Texts()
     given = given or Given()
     if given.model is None:
@@ -54,7 +54,7 @@ async def scratch_daemon(settings: Settings, given: Given | None = None) -> Asyn
 
 
 def _accepted(settings: Settings) -> list[Write]:
-    """What the settings' own database knows of the tools of servers; nothing where there is none yet."""
+    """Writes that copy the accepted tools from the settings' own database, if it exists."""
     if not settings.mcp.servers:
         return []
     try:
@@ -66,9 +66,9 @@ def _accepted(settings: Settings) -> list[Write]:
 
 @asynccontextmanager
 async def a_daemon_for_calls(settings: Settings, *, logs_faults: bool) -> AsyncIterator[Daemon]:
-    """It knows what chats have set and allowed for themselves. `logs_faults`: the log says which functions cannot be
-    used, since whoever asks for the daemon does not. Raises StoreError, StoreInUse among them where a daemon
-    runs, and DefinitionError."""
+    """A daemon on the database of the settings, with the settings and grants of its chats. `logs_faults`: log unusable
+    functions, if the caller does not report them. Raises StoreError (StoreInUse if a daemon is running) and
+    DefinitionError."""
     clock = SystemClock()
     lead = lead_of(settings, clock)
     try:

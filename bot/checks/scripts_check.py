@@ -1,4 +1,4 @@
-"""What is wrong or doubtful with BASIC scripts, without running any: behind `rollcall basic check` and `check`."""
+"""Static check of BASIC scripts, for `rollcall basic check` and `rollcall check`."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from services.storage import Storage, StorageError
 
 @dataclass(slots=True)
 class Checked:
-    """What was found."""
+    """Result of the check."""
 
     findings: list[Diagnostic]
     scripts: int = 0
     broken: int = 0
-    """Those with errors."""
+    """Scripts with errors."""
     unread: int = 0
-    """Places where scripts were looked for and there are none."""
+    """Places without scripts."""
 
 
 def check_scripts(
@@ -46,9 +46,9 @@ def check_scripts(
     others: Iterable[FunctionSpec] = (),
     bots: Collection[str] = (),
 ) -> Checked:
-    """Every finding, file after file, of scripts that may use the keywords of these settings. `others`: the functions
-    whose names scripts cannot have. `bots`: those that there are; without any, nothing is said of bots. Raises
-    DefinitionError where the keywords cannot be used."""
+    """All diagnostics, file by file, with the keywords of these settings. `others`: functions whose names scripts
+    cannot use. `bots`: the existing bots; empty to skip the check of bots. Raises DefinitionError if the keywords
+    cannot be used."""
     compiler = compiler_of(settings.basic, spellings_of(keyword_modules(settings)))
     variables = {name: tuple(bot.parameters) for name, bot in settings.bots.items()}
     checking = _Checking(compiler, variables, others, bots)
@@ -61,23 +61,23 @@ def check_scripts(
 
 
 async def functions_beside(settings: Settings) -> tuple[FunctionSpec, ...]:
-    """All functions of the settings but their scripts. Raises DefinitionError."""
+    """All functions of the settings except scripts. Raises DefinitionError."""
     sources = settings.sources.model_copy(update={"basic": ()})
     async with scratch_daemon(settings.model_copy(update={"sources": sources})) as daemon:
         return daemon.registry.specs
 
 
 class Taken(NamedTuple):
-    """What another function has of the name that a script would have."""
+    """A conflict between a script's name and another function."""
 
     told: str
     severity: Severity
-    """A script without its command can still be called by models and by other functions."""
+    """Error or warning: a script without its command can still be called by models and other functions."""
 
 
 def name_taken(name: str, bot: str | None, others: Iterable[FunctionSpec], *, is_command: bool = True) -> Taken | None:
-    """Who has the name that a script of `bot` would have, None: of any; None where it is free. `is_command`: people
-    type the name as a command."""
+    """The conflict for the name of a script of `bot` (None: of any bot), or None. `is_command`: members type the name
+    as a command."""
     word = name.casefold()
     mine = [one for one in others if bot is None or one.access.bot in (None, bot)]
     for one in mine:
@@ -93,7 +93,7 @@ def name_taken(name: str, bot: str | None, others: Iterable[FunctionSpec], *, is
 
 
 def doubts_of(settings: Settings) -> list[Diagnostic]:
-    """The warnings about the scripts of the settings; their errors are told where functions are. Raises
+    """Warnings about the scripts of the settings; their errors are reported with the functions. Raises
     DefinitionError."""
     if not settings.sources.basic:
         return []
@@ -111,7 +111,7 @@ class _Checking:
         others: Iterable[FunctionSpec],
         bots: Collection[str],
     ) -> None:
-        """`variables`: what scripts of each bot find set. See `check_scripts`."""
+        """`variables`: predefined variables of each bot's scripts. See `check_scripts`."""
         self._compiler = compiler
         self._variables = variables
         self._others = tuple(others)
@@ -120,7 +120,7 @@ class _Checking:
         self.checked = Checked([])
 
     def source(self, source: BasicSource) -> None:
-        """Check what lies there."""
+        """Check the scripts of a source."""
         storage = storage_of(source)
         try:
             listed = list(storage.list())
@@ -138,7 +138,7 @@ class _Checking:
             self._script(storage, place, Profile(source.profile))
 
     def _strangers(self, storage: Storage, places: Sequence[ScriptPlace]) -> list[Diagnostic]:
-        """Scripts of bots that there are not."""
+        """Diagnostics on scripts of unknown bots."""
         files: dict[str, list[str]] = {}
         for place in places:
             if self._bots and place.bot not in self._bots:

@@ -1,5 +1,4 @@
 """Commands of `rollcall`.
 
-One module for each, with `add_options(parser)`; `options` has what they share. Imported by name when the command is
-typed.
+One module per command, with `add_options(parser)`, imported by name when it is used; `options` is shared.
 """

@@ -36,7 +36,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the file. 1: it could not be made."""
+    """Print the path of the backup. 1: it failed."""
     settings = settings_or_faults(options)
     if settings is None or is_on_server(settings, "backup"):
         return 1
@@ -57,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def is_on_server(settings: Settings, command: str) -> bool:
-    """Whether the database is on a PostgreSQL server; then say so on standard error, with the command to use there."""
+    """Whether the database is on a PostgreSQL server; if so, print the command to use there."""
     if settings.store.is_on_a_server:
         print(
             f"The database is on a PostgreSQL server, which has tools of its own: {_ON_SERVER[command]}",
@@ -68,7 +68,7 @@ def is_on_server(settings: Settings, command: str) -> bool:
 
 
 class Progress:
-    """Prints the share that is done on standard error, every two seconds."""
+    """Prints the progress to standard error every two seconds."""
 
     def __init__(self, what: str) -> None:
         self._what = what

@@ -25,7 +25,7 @@ from services.store.turns import audit
 
 
 def add_check(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add this command to those of `rollcall basic`."""
+    """Add `rollcall basic check`."""
     parser = subcommands.add_parser(
         "check",
         help="find mistakes in scripts",
@@ -44,14 +44,14 @@ def add_check(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) 
         choices=["extended", "strict"],
         help="what is allowed; without it, what the settings say, or extended",
     )
-    # Where it stands before the subcommand it was read already.
+    # A value before the subcommand is already parsed.
     add_config(parser, default=argparse.SUPPRESS)
     parser.set_defaults(run=run_check)
 
 
 @on_settings
 def run_check(options: argparse.Namespace, settings: Settings) -> int:
-    """Print the findings. 0: no errors; 1: errors, or nothing to check; 2: a path that is not there."""
+    """Print the findings. 0: no errors; 1: errors, or nothing to check; 2: a path does not exist."""
     if absent := [path for path in options.paths if not path.exists()]:
         for path in absent:
             print(f"{path}: there is no such folder or file; make it, or correct the path", file=sys.stderr)
@@ -80,7 +80,7 @@ def _show(checked: Checked) -> None:
     for one in checked.findings:
         print(one if one.severity == "error" else f"{one} (warning)")
     if not checked.scripts:
-        # What was found says why there are none.
+        # The findings explain why no scripts were found.
         return
     warned = sum(one.severity == "warning" for one in checked.findings)
     scripts = "1 script" if checked.scripts == 1 else f"{checked.scripts} scripts"
@@ -129,11 +129,11 @@ END IF
 ' What the model is told when all is done.
 RETURN "greeted " + who
 """
-"""What a new script begins as; `{name}` and `{file}` are filled in."""
+"""Template of a new script; `{name}` and `{file}` are placeholders."""
 
 
 def add_new(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add this command."""
+    """Add `rollcall basic new`."""
     parser = commands.add_parser(
         "new",
         help="write a script to begin with",
@@ -149,7 +149,7 @@ def add_new(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 
 @on_settings
 def run_new(options: argparse.Namespace, settings: Settings) -> int:
-    """Write the script. 0: it is there; 1: it could not be written, or another function has its name."""
+    """Write the script. 0: written; 1: it could not be written, or the name is taken."""
     try:
         taken = name_taken(options.name, None, asyncio.run(functions_beside(settings)))
     except DefinitionError as error:
@@ -183,7 +183,7 @@ def _name(text: str) -> str:
 
 
 def add_recompile(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add this command to those of `rollcall basic`."""
+    """Add `rollcall basic recompile`."""
     parser = subcommands.add_parser(
         "recompile",
         help="compile scripts again",
@@ -192,7 +192,7 @@ def add_recompile(subcommands: argparse._SubParsersAction[argparse.ArgumentParse
     )
     parser.add_argument("bot", nargs="?", metavar="BOT", help="only the scripts of this bot")
     parser.add_argument("tool", nargs="?", metavar="TOOL", help="only this tool")
-    # Where it stands before the subcommand it was read already.
+    # A value before the subcommand is already parsed.
     add_config(parser, default=argparse.SUPPRESS)
     parser.set_defaults(run=on_database(_recompile))
 

@@ -54,12 +54,12 @@ from services.web.http import WebClient
 _TURN_SECONDS = 600.0
 
 NextAnswer = Callable[[], Awaitable[str | None]]
-"""What the member says to the question that was asked last; None: nobody answers."""
+"""Returns the member's answer to the last question; None for no answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trying:
-    """Who tries it, and where."""
+    """Member and chat of the trial."""
 
     member: MemberRef
     name: str
@@ -69,20 +69,20 @@ class Trying:
 
 
 class Said(NamedTuple):
-    """A message of the run. What is asked last is said with the question."""
+    """A message of the run; the last one before a question has the question."""
 
     message: Message
     is_question: bool
 
 
 class Answer(NamedTuple):
-    """What the member said."""
+    """The member's answer."""
 
     text: str
 
 
 class Ended(NamedTuple):
-    """The run is over, or waits for ever."""
+    """The run has ended, or waits for an answer that will not come."""
 
     result: FunctionResult
 
@@ -91,7 +91,7 @@ Step = Said | Answer | Ended
 
 
 class ScriptTrial:
-    """Tries functions of a daemon."""
+    """Runs functions of a daemon interactively."""
 
     def __init__(self, daemon: Daemon, clock: Clock, trying: Trying) -> None:
         self._daemon = daemon
@@ -100,10 +100,10 @@ class ScriptTrial:
         self._turns = 0
 
     async def steps(self, spec: FunctionSpec, arguments: JsonObject, next_answer: NextAnswer) -> AsyncIterator[Step]:
-        """What happens, in its order; the last step is Ended."""
+        """The events of the run in order; the last one is Ended."""
         texts = self._daemon.chats.profile(self._trying.chat).texts
         context = self._context("")
-        # What begins a conversation is nobody's command.
+        # The start script of a chat is not a command.
         path = CallPath.COMMAND if OfferedTo.COMMAND in spec.access.offered_to else CallPath.NESTED
         result = await self._run(spec.name, arguments, path, context)
         while (question := result.question) is not None:
@@ -117,7 +117,7 @@ class ScriptTrial:
             yield Answer(said)
             answered = read_answer(question, said, texts)
             if answered.kind is Answered.UNRELATED:
-                # As in a chat: it is no answer, and the question stays.
+                # As in a chat: an unrelated answer leaves the question open.
                 result = FunctionResult(question=question)
                 continue
             result = await self._goes_on(question, answered.kind, answered.value, self._context(said))
@@ -195,7 +195,7 @@ class ScriptTrial:
 
 
 def no_web(why: str) -> WebClient:
-    """A client every request of which is refused with WebError; `why` is said behind the host's name."""
+    """A web client that rejects every request with WebError; `why` follows the host's name in its text."""
 
     async def resolve(host: str, port: int) -> Sequence[str]:
         raise WebError(ErrorCode.REFUSED, f"{host} {why}")
@@ -204,7 +204,7 @@ def no_web(why: str) -> WebClient:
 
 
 class _Refusing(httpx2.AsyncBaseTransport):
-    """Answers nothing."""
+    """Transport that rejects every request."""
 
     def __init__(self, why: str) -> None:
         self._why = why
@@ -218,7 +218,7 @@ _STAYS_OFF = "was not asked: without --network nothing is"
 
 
 def add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add this command."""
+    """Add `rollcall basic run`."""
     parser = commands.add_parser(
         "run",
         help="try a script without a chat",
@@ -245,7 +245,7 @@ def add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 
 @on_settings
 def run_script(options: argparse.Namespace, settings: Settings) -> int:
-    """Print what happens. 0: the script came to its end; 1: it did not, or waits for an answer; 2: wrong usage."""
+    """Print the events. 0: the script ended; 1: it failed, or waits for an answer; 2: wrong usage."""
     if not options.file.is_file():
         return _usage(f"there is no file {options.file}")
     try:
@@ -280,7 +280,7 @@ async def _run(settings: Settings, options: argparse.Namespace) -> int:
 
 
 async def _tried(trial: ScriptTrial, spec: FunctionSpec, options: argparse.Namespace) -> FunctionResult:
-    """What came of the run, which is shown on its way."""
+    """The result of the run; its events are printed."""
     answers: Iterator[str] = iter(options.answer)
 
     async def next_answer() -> str | None:
@@ -321,7 +321,7 @@ def _show_end(result: FunctionResult) -> int:
     if result.error is not None:
         where = result.metadata.get(STOPPED_AT)
         if where is not None or result.question is not None:
-            # Else the chat was told why.
+            # Other errors were reported in the chat.
             print(f"STOPPED {where or result.error.text}")
         return 1
     if result.question is not None:
@@ -333,7 +333,7 @@ def _show_end(result: FunctionResult) -> int:
 
 
 def _only_the_script(settings: Settings, options: argparse.Namespace) -> Settings:
-    """The settings with this script alone, and without what reaches others unless that is wanted."""
+    """The settings with this script only, and without access to others unless `--network` is set."""
     named = next((one for one in settings.sources.basic if _lies_in(options.file, one)), BasicSource(path=options.file))
     source = named.model_copy(update={"path": options.file, "bot": _bot_of(options.file) or named.bot})
     if source.bot not in settings.bots:
@@ -366,12 +366,12 @@ def _lies_in(file: Path, source: BasicSource) -> bool:
 
 
 def _bot_of(file: Path) -> str:
-    """Whose the script is by its folder, `<bot>.gbai`."""
+    """The script's bot according to its folder, `<bot>.gbai`."""
     return next((one.stem.lower() for one in file.resolve().parents if one.suffix == ".gbai"), "")
 
 
 def _of_file(specs: Sequence[FunctionSpec], file: Path) -> list[FunctionSpec]:
-    # A source in the working folder is named from there, however the file was.
+    # Source paths may be relative to the working folder, whatever form `file` has.
     wanted = file.resolve()
     return [one for one in specs if Path(one.origin.source.rpartition(":")[0]).resolve() == wanted]
 

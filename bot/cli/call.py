@@ -46,7 +46,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 @on_settings
 def run(options: argparse.Namespace, settings: Settings) -> int:
-    """Print the result as JSON. 0: it did what was asked; 1: it did not."""
+    """Print the result as JSON. 0: success; 1: failure."""
     try:
         called = asyncio.run(_called(settings, options))
     except (StoreError, DefinitionError, OSError) as error:
@@ -81,15 +81,15 @@ async def _called(settings: Settings, options: argparse.Namespace) -> Called:
     async with a_daemon_for_calls(settings, logs_faults=False) as daemon:
         await _server_asked(daemon, settings, caller, options.name)
         if daemon.direct_calls.functions(caller.chat).find(options.name) is None:
-            # It may be among what cannot be used.
+            # Possibly among the unusable functions.
             for one in daemon.functions.faults:
                 print(one, file=sys.stderr)
         return await daemon.direct_calls.call(caller, options.name, options.json, confirmed=options.yes)
 
 
 async def _server_asked(daemon: Daemon, settings: Settings, caller: Caller, name: str) -> None:
-    """Return when a server of tools that was never asked has said whether it has the function `name`: a running daemon
-    knows that from before, or a moment after its start."""
+    """Wait for a server whose tools are not known yet, until it has reported whether it has the function `name`. A
+    running daemon does this shortly after its start."""
     server = next((one for one in settings.mcp.servers if name.startswith(prefix_of(one.name))), None)
     if server is None:
         return
@@ -107,7 +107,7 @@ async def _server_asked(daemon: Daemon, settings: Settings, caller: Caller, name
 
 
 def _say_what_nobody_was_told(called: Called, options: argparse.Namespace) -> None:
-    """What a daemon would have sent, and what none will."""
+    """Print messages that cannot be sent from here."""
     for message in called.unsent:
         print(f"not sent to {(message.to or options.chat).key}: {message.text}", file=sys.stderr)
     if called.unheard:

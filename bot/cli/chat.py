@@ -15,7 +15,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Chat until the input ends or Ctrl-C. 1: settings, functions or the store cannot be used."""
+    """Chat until the end of input or Ctrl-C. 1: settings, functions or the store cannot be used."""
     settings = settings_or_faults(options)
     file = SettingsFile(config_path(options), lambda: reread(options))
     return 1 if settings is None else serve(settings, file, console=True, page=False)

@@ -23,11 +23,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print a line for each finding. 0: no errors; 1: errors."""
+    """Print one line per finding. 0: no errors; 1: errors."""
     failed = False
     for path in options.files or [config_path(options)]:
         settings, found = check_settings(path, os.environ)
-        # What is wrong with functions is not kept back until the settings are good.
+        # Functions are checked even if the settings have errors.
         usable = settings or usable_part(path, os.environ)
         if usable is not None:
             document = read_yaml_file(path)

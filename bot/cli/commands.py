@@ -1,4 +1,4 @@
-"""The commands of `rollcall`, one module each, and its whole command line."""
+"""Command line of `rollcall`; each command is a module."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ COMMANDS = {
     "stats": "success, errors and latency by function",
     "selfcheck": "check what every function has to keep",
 }
-"""Name, which is its module's too, and what it is for."""
+"""Help text by name, which is also the module's name."""
 
 
 class _Command(argparse.ArgumentParser):
-    """One command. Its module is imported when it is typed: half of what a start takes is modules, and most commands
-    need few of them."""
+    """Subparser that imports its module on use: imports are half of the start time, and most commands need few of
+    them."""
 
     def __init__(self, *, module: str = "", **options: Any) -> None:
         super().__init__(**options)
@@ -48,7 +48,7 @@ class _Command(argparse.ArgumentParser):
 
 
 def parser() -> argparse.ArgumentParser:
-    """The whole command line."""
+    """The parser of the command line."""
     root = argparse.ArgumentParser(
         prog="rollcall", description="A bot for group chats. Exit: 0 good, 1 findings, 2 usage."
     )
@@ -60,8 +60,8 @@ def parser() -> argparse.ArgumentParser:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run the command that was parsed; the exit status."""
-    # Imported here: who only asks for help logs nothing.
+    """Run the parsed command; returns the exit status."""
+    # Imported here, since help needs no log. `run` and `chat` configure more.
     from bot.telemetry.logs import set_up_logs_of_a_command
 
     # `run` and `chat` set up more.
@@ -72,7 +72,7 @@ def run(options: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        # Whoever read has seen enough; what is still buffered must not complain at the end of the process.
+        # The reader has closed the pipe; the rest of the buffer must not cause an error at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     return status

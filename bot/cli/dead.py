@@ -41,7 +41,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     for one in (retry, drop):
         one.add_argument("ids", type=int, nargs="+", metavar="ID")
     for one, act in ((listing, _list), (show, _show), (retry, _retry), (drop, _drop)):
-        # Where it stands before the subcommand it was read already.
+        # A value before the subcommand is already parsed.
         one.add_argument("--config", type=Path, metavar="FILE", default=argparse.SUPPRESS, help="the settings")
         one.set_defaults(run=on_database(act))
 
@@ -114,7 +114,7 @@ def _as_json(row: Row) -> JsonObject:
 
 
 def _text(row: Row) -> str:
-    """What was said, or was to be said. History has an edited message as it is now."""
+    """The message's text, from the history if it was edited since."""
     if row["kind"] == DeadKind.MESSAGE:
         return str(orjson.loads(row["body"])["text"])
     return str(row["text"] if row["text"] is not None else orjson.loads(row["body"])["text"])

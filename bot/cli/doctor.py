@@ -36,7 +36,7 @@ from services.web.search import Searcher, advice
 
 
 def check_database(settings: Settings) -> Diagnostic | str:
-    """Whether it can be used; on a server also its version, that of the schema, and who leads."""
+    """Check that the database can be used; on a server also report its version, schema and leader."""
     return _on_server(settings) if settings.store.is_on_a_server else _on_sqlite(settings)
 
 
@@ -72,11 +72,11 @@ def _on_server(settings: Settings) -> Diagnostic | str:
 
 Check = tuple[str, Callable[[], Diagnostic | str]]
 _QUESTION = "weather"
-"""Something that every search finds."""
+"""A query with results in every search."""
 
 
 def web_checks(settings: Settings) -> Sequence[Check]:
-    """One for the search and one for the feeds, where they are set."""
+    """Checks of search and feeds, if configured."""
     checks: list[Check] = []
     searcher = searcher_of(settings.search)
     if searcher is not None:
@@ -137,7 +137,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print a line for each part. 1: something is wrong."""
+    """Print one line per check. 1: a check failed."""
     path = config_path(options)
     settings, found = check_settings(path, os.environ)
     if settings is None:
@@ -189,7 +189,7 @@ def _disk(settings: Settings) -> Diagnostic | str:
 
 
 def _sandbox_checks(settings: Settings) -> list[tuple[str, Callable[[], Diagnostic | str]]]:
-    """Whether processes can be kept apart from this machine, where functions start any."""
+    """Whether processes can be sandboxed, if any function starts one."""
     uses = processes_of(settings)
     return [("sandbox", lambda: _sandbox(settings, uses))] if uses else []
 
@@ -207,7 +207,7 @@ def _sandbox(settings: Settings, uses: Sequence[ProcessUse]) -> Diagnostic | str
 
 
 def _model_checks(settings: Settings) -> list[tuple[str, Callable[[], Diagnostic | str]]]:
-    """One for each model, and one for what cannot be asked at all."""
+    """One check per model, and one for an unusable definition."""
     try:
         models = online_models(settings, SystemClock()) or [OfflineModel(Texts())]
     except DefinitionError as error:
@@ -217,7 +217,7 @@ def _model_checks(settings: Settings) -> list[tuple[str, Callable[[], Diagnostic
 
 
 def _daemon_checks(settings: Settings) -> list[tuple[str, Callable[[], Diagnostic | str]]]:
-    """What a daemon of these settings says of its models, where one runs on this machine; nothing where none does."""
+    """Model status from a daemon with these settings on this machine; empty if none is running."""
     web = settings.platforms.web
     connection = http.client.HTTPConnection(web.host, web.port, timeout=_DAEMON_SECONDS)
     try:
@@ -234,7 +234,7 @@ def _daemon_checks(settings: Settings) -> list[tuple[str, Callable[[], Diagnosti
 
 
 def _irc(network: IrcSettings) -> Diagnostic | str:
-    # Imported here: most bots are on no such network.
+    # Imported here: few bots use IRC.
     from bot.platforms.irc.platform import CannotUse, probe
 
     try:

@@ -29,7 +29,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 @on_settings
 def run(options: argparse.Namespace, settings: Settings) -> int:
-    """Print them. 1: the settings or a function cannot be used, or there is no function of that name."""
+    """Print the functions. 1: the settings or a function cannot be used, or the name is unknown."""
     if options.bot not in settings.bots:
         print(f"there is no bot {options.bot!r}; the settings name {', '.join(settings.bots)}", file=sys.stderr)
         return 1

@@ -39,7 +39,7 @@ _NEEDS_A_WORD = (PinState.WAITING, PinState.CHANGED)
 
 
 def add_to(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add these commands to those of `rollcall mcp`."""
+    """Add `list`, `accept` and `forget` to `rollcall mcp`."""
     listing = subcommands.add_parser("list", help="the tools of all servers, and whether they may be used")
     listing.add_argument("server", nargs="?", help="only this one")
     listing.add_argument("--full", action="store_true", help="with descriptions and schemas, word for word")
@@ -58,7 +58,7 @@ def add_to(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
 
 
 def _finish(parser: argparse.ArgumentParser, act: Callable[[argparse.Namespace, Settings, Beside], int]) -> None:
-    # Where it stands before the subcommand it was read already.
+    # A value before the subcommand is already parsed.
     parser.add_argument("--config", type=Path, metavar="FILE", default=argparse.SUPPRESS, help="the settings")
     parser.set_defaults(run=on_database(act))
 
@@ -138,7 +138,7 @@ def _forget(options: argparse.Namespace, settings: Settings, database: Beside) -
 
 
 def _after_forgetting(server: McpServerSettings, *, knows_others: bool) -> str:
-    """What comes of it when a daemon sees `server` again."""
+    """The effect of forgetting when a daemon sees `server` again."""
     if knows_others or server.pin == "ask":
         return f"What {server.name} still has of it waits for `rollcall mcp accept {server.name}`."
     return (
@@ -152,7 +152,7 @@ def _pins(database: Beside) -> list[Pin]:
 
 
 def _write(database: Beside, writes: Sequence[Write]) -> list[int]:
-    """The rows that each of `writes` has touched; a daemon is told."""
+    """The number of rows that each of `writes` changed. The running daemon is notified."""
     return database.commit([*writes, audit.touch(COUNTER)])[:-1]
 
 
@@ -177,8 +177,7 @@ def _missing(server: str, names: Iterable[str], pins: Sequence[Pin]) -> int:
 
 
 def _show(pin: Pin, digest: str = "", *, context: int) -> None:
-    """What the server says of the tool; where another definition was accepted, what is different, with so many lines
-    of what is not around it."""
+    """Print the definition of the tool; after a change the diff to the accepted one, with `context` unchanged lines."""
     print("  ".join(part for part in (pin.server, _visible(pin.tool), pin.state.value, digest) if part))
     old, new = _lines(pin.was), _lines(pin.seen)
     is_other = pin.state is PinState.CHANGED and old
@@ -188,25 +187,24 @@ def _show(pin: Pin, digest: str = "", *, context: int) -> None:
 
 
 def _lines(tool: ToolDefinition | None) -> list[str]:
-    """A definition as an operator can read it, with nothing in it that a terminal would obey or hide. Definitions that
-    are not the same have other lines."""
+    """The lines of a definition, escaped for the terminal. Different definitions have different lines."""
     if tool is None:
         return []
     lines: list[str] = []
     for key, value in tool.content.items():
         if key == "description" and isinstance(value, str):
-            # A backslash is doubled as in JSON, or the escape of a character could not be told from its spelling.
+            # A backslash is doubled as in JSON, to distinguish escaped characters from literal escapes.
             doubled = value.replace("\\", "\\\\").split("\n")
             lines += ["description:", *(f"  {_visible(line)}" for line in doubled)]
         elif key != "name":
-            # The order of keys means nothing.
+            # The order of keys is irrelevant.
             shown = json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True)
             lines += [_visible(line) for line in f"{key}: {shown}".split("\n")]
     return lines
 
 
 def _visible(line: str) -> str:
-    """What cannot be seen stands there as an escape: hiding it is what would deceive."""
+    """`line` with invisible characters escaped, which could be used to deceive."""
     if not has_unseen(line):
         return line
     return "".join(one if not has_unseen(one) else one.encode("unicode_escape").decode("ascii") for one in line)
@@ -227,7 +225,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 @on_settings
 def run(options: argparse.Namespace, settings: Settings) -> int:
-    """Serve until the input ends, or SIGTERM. 0: it did; 1: settings, functions or store cannot be used."""
+    """Serve until the input ends or SIGTERM. 0: ended; 1: settings, functions or store cannot be used."""
     problem = _problem(settings, options)
     if problem:
         print(f"rollcall mcp: {problem}", file=sys.stderr)
@@ -250,7 +248,7 @@ def run(options: argparse.Namespace, settings: Settings) -> int:
 
 
 def _add_options(parser: argparse.ArgumentParser, **default: Any) -> None:
-    """`default` for all of them, where a parser around this one has the values already."""
+    """Add the options. `default` replaces the defaults, so that a subparser keeps values before the subcommand."""
     roles = [role.value for role in Role]
     parser.add_argument("--role", choices=roles, help="what it may do (member)", **{"default": "member", **default})
     parser.add_argument(
@@ -281,7 +279,7 @@ def _add_options(parser: argparse.ArgumentParser, **default: Any) -> None:
 
 
 def _problem(settings: Settings, options: argparse.Namespace) -> str:
-    """Why it cannot be served; empty when it can."""
+    """Why it cannot be served; empty if it can."""
     if not callers.is_installed():
         return callers.MISSING
     if options.bot and options.bot not in settings.bots:
@@ -290,7 +288,7 @@ def _problem(settings: Settings, options: argparse.Namespace) -> str:
 
 
 def _with_bot(settings: Settings, chat: ChatRef, bot: str) -> Settings:
-    """The settings, with `chat` given to `bot`."""
+    """The settings with `chat` assigned to `bot`."""
     if not bot:
         return settings
     entry = settings.chats.settings.get(chat.key, ChatSettings()).model_copy(update={"bot": bot})
@@ -299,7 +297,7 @@ def _with_bot(settings: Settings, chat: ChatRef, bot: str) -> Settings:
 
 
 async def _serve(settings: Settings, options: argparse.Namespace) -> None:
-    # Imported here: no other command needs the library, and loading it takes half a second.
+    # Imported here: only this command needs the SDK, which takes half a second to import.
     from bot.mcp import stdio
     from bot.mcp.callers import into_our_log
     from bot.mcp.server import McpServer
@@ -326,5 +324,5 @@ async def _serve(settings: Settings, options: argparse.Namespace) -> None:
             try:
                 await stdio.serve(server, pipe)
             finally:
-                # What waits for an answer ends as if nobody had given one.
+                # Calls that wait for an answer end as expired.
                 await server.drain(_LAST_SECONDS)

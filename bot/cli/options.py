@@ -1,4 +1,4 @@
-"""What several commands share: which settings, and how their faults are shown."""
+"""Options and error output shared by commands."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _HIGHEST_PORT = 65_535
 
 
 def add_config(parser: argparse.ArgumentParser, **default: Any) -> None:
-    """The option that names the settings; `default` where it is to be another than none."""
+    """Add the option for the settings file; `default` replaces its default value."""
     parser.add_argument(
         "--config",
         type=Path,
@@ -33,7 +33,7 @@ def add_config(parser: argparse.ArgumentParser, **default: Any) -> None:
 
 
 def config_path(options: argparse.Namespace) -> Path:
-    """The file of settings that the command is to use."""
+    """Path of the settings file to use."""
     if options.config is not None:
         return Path(options.config)
     named = os.environ.get("ROLLCALL_CONFIG")
@@ -41,19 +41,19 @@ def config_path(options: argparse.Namespace) -> Path:
 
 
 def has_settings(options: argparse.Namespace) -> bool:
-    """Whether somebody named settings, or those that are shipped stand in."""
+    """Whether a settings file was named; otherwise the shipped one is used."""
     return config_path(options) != SHIPPED
 
 
 def positive_count(text: str) -> int:
-    """An option that counts something. Raises ArgumentTypeError."""
+    """Parse a positive integer. Raises ArgumentTypeError."""
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 on")
     return int(text)
 
 
 def positive_hours(text: str) -> float:
-    """An option that is a span of time. Raises ArgumentTypeError."""
+    """Parse a positive number of hours. Raises ArgumentTypeError."""
     try:
         hours = float(text)
     except ValueError:
@@ -64,19 +64,19 @@ def positive_hours(text: str) -> float:
 
 
 def port_number(text: str) -> int:
-    """An option that is a TCP port, or 0. Raises ArgumentTypeError."""
+    """Parse a TCP port, or 0. Raises ArgumentTypeError."""
     if not text.isdecimal() or int(text) > _HIGHEST_PORT:
         raise argparse.ArgumentTypeError(f"{text!r} is not a port from 0 to {_HIGHEST_PORT}")
     return int(text)
 
 
 def reread(options: argparse.Namespace) -> Settings:
-    """The settings as they are in the file now. Raises SettingsInvalid."""
+    """Load the settings from the file again. Raises SettingsInvalid."""
     return load_settings(config_path(options), os.environ)
 
 
 def settings_or_faults(options: argparse.Namespace) -> Settings | None:
-    """The settings; None when they cannot be used: then every fault stands on standard error."""
+    """The settings; None if they are invalid, with all problems on standard error."""
     try:
         return load_settings(config_path(options), os.environ)
     except SettingsInvalid as error:
@@ -85,8 +85,8 @@ def settings_or_faults(options: argparse.Namespace) -> Settings | None:
 
 
 def on_settings(act: Callable[[argparse.Namespace, Settings], int]) -> Callable[[argparse.Namespace], int]:
-    """A command that calls `act` with the settings. Its exit status; 1 when they cannot be used, with every fault on
-    standard error."""
+    """A command that calls `act` with the settings. Exit status 1, with all problems on standard error, if they are
+    invalid."""
 
     @functools.wraps(act)
     def run(options: argparse.Namespace) -> int:
@@ -97,8 +97,8 @@ def on_settings(act: Callable[[argparse.Namespace, Settings], int]) -> Callable[
 
 
 def on_database(act: Callable[[argparse.Namespace, Settings, Beside], int]) -> Callable[[argparse.Namespace], int]:
-    """A command that calls `act` with the settings and their database, which a running daemon may have open too. Its
-    exit status; 1, with the reason on standard error, when the settings or the database cannot be used."""
+    """A command that calls `act` with the settings and their database, which a running daemon may have open. Exit
+    status 1, with the reason on standard error, if either cannot be used."""
 
     def run(options: argparse.Namespace, settings: Settings) -> int:
         try:
@@ -112,7 +112,7 @@ def on_database(act: Callable[[argparse.Namespace, Settings, Beside], int]) -> C
 
 
 def chat_ref(text: str) -> ChatRef:
-    """The chat that an argument names. Raises ArgumentTypeError."""
+    """Parse a chat. Raises ArgumentTypeError."""
     try:
         return ChatRef.parse(text)
     except ValueError:
@@ -120,7 +120,7 @@ def chat_ref(text: str) -> ChatRef:
 
 
 def member_ref(text: str) -> MemberRef:
-    """The member that an argument names. Raises ArgumentTypeError."""
+    """Parse a member. Raises ArgumentTypeError."""
     try:
         return MemberRef.parse(text)
     except ValueError:
@@ -128,7 +128,7 @@ def member_ref(text: str) -> MemberRef:
 
 
 def agreed(question: str, *, unasked: str) -> bool:
-    """Whether somebody at the terminal says yes; where there is no terminal, `unasked` is said on standard error."""
+    """Ask for a yes on the terminal; without a terminal print `unasked` to standard error and return False."""
     if not sys.stdin.isatty():
         print(unasked, file=sys.stderr)
         return False

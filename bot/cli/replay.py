@@ -52,11 +52,11 @@ from services.web.http import WebClient, WebError
 
 
 class BadCase(ValueError):
-    """A case that cannot be replayed; says what is wrong with it."""
+    """An invalid case; the message has the problems."""
 
 
 class _Part(BaseModel):
-    """A part of a case. What is null is taken as left out, and further keys are the author's own notes."""
+    """A part of a case. Null counts as missing, and unknown keys are ignored as notes."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -67,7 +67,7 @@ class _Part(BaseModel):
 
 
 class WrittenMessage(_Part):
-    """The message that is answered."""
+    """The message to answer."""
 
     text: str = ""
     sender: str = "Ann"
@@ -78,7 +78,7 @@ class WrittenMessage(_Part):
 
 
 class WrittenAnswer(_Part):
-    """One answer of the model as it came over the wire: a response, or a stream of events."""
+    """One raw answer of the model: a response, or a stream of events."""
 
     status: int = 200
     headers: Mapping[str, Any] = Field(default_factory=dict)
@@ -93,15 +93,15 @@ class WrittenAnswer(_Part):
 
 
 class ReplaySettings(_Part):
-    """How the model is spoken to, and what it is offered."""
+    """Protocol of the model, and the offered functions."""
 
     protocol: Protocol = "openai"
     profile: ModelProfileSettings = ModelProfileSettings()
-    """As in the settings; or the name of a family of models, which names its dialect where it has one."""
+    """As in the settings; or the name of a model family, which selects its dialect if it has one."""
     tool_choice: str = "auto"
-    """`auto`, `none`, `required`, or the function that the first request asks for."""
+    """`auto`, `none`, `required`, or the function that the first request requires."""
     shortlist: int | None = Field(None, ge=0)
-    """In place of `router.shortlist`, however few functions there are."""
+    """Replaces `router.shortlist`, even for few functions."""
 
     @field_validator("profile", mode="before")
     @classmethod
@@ -110,32 +110,32 @@ class ReplaySettings(_Part):
             return {"dialect": dialect_of(profile)}
         if not isinstance(profile, Mapping):
             return profile
-        # As everywhere in a case, further keys are the author's own notes.
+        # Unknown keys are ignored as notes.
         return {key: value for key, value in profile.items() if key in ModelProfileSettings.model_fields}
 
     @field_validator("tool_choice", mode="before")
     @classmethod
     def _by_name(cls, choice: Any) -> Any:
-        """The name alone of a function that is named as OpenAI does."""
+        """The name of a function given in OpenAI's format."""
         function = choice.get("function") if isinstance(choice, Mapping) else None
         return function.get("name") if isinstance(function, Mapping) else choice
 
     @field_validator("shortlist", mode="before")
     @classmethod
     def _off_is_none_at_all(cls, shortlist: Any) -> Any:
-        """A switch: on as the settings say, off for everything on offer."""
+        """True means the value of the settings, False no shortlist."""
         return {True: None, False: 0}[shortlist] if isinstance(shortlist, bool) else shortlist
 
 
 class ExpectedCall(BaseModel):
-    """A call that a handler is to receive."""
+    """A call that a handler should receive."""
 
     name: str
     arguments: Mapping[str, Any]
 
 
 class Expected(BaseModel):
-    """What is to come out; only what is named is compared."""
+    """Expected result; only given fields are compared."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -145,7 +145,7 @@ class Expected(BaseModel):
     error: ErrorCode | None = None
 
     def differs_from(self, result: JsonObject) -> bool:
-        """Whether anything that is named is not so in `result`."""
+        """Whether a given field differs in `result`."""
         wanted = self.model_dump(mode="json", include=self.model_fields_set)
         return any(_canonical(value) != _canonical(result[key]) for key, value in wanted.items())
 
@@ -157,16 +157,16 @@ class Case(_Part):
     message: WrittenMessage = WrittenMessage()
     history: tuple[Mapping[str, Any], ...] = ()
     functions: tuple[Mapping[str, Any], ...] | None = None
-    """Definitions to offer in place of the registry's functions."""
+    """Definitions to offer instead of the registry's functions."""
     results: Mapping[str, Any] = Field(default_factory=dict)
-    """What a function of that name returns instead of being run."""
+    """Return values of functions by name, used instead of running them."""
     model: tuple[WrittenAnswer, ...] = ()
     settings: ReplaySettings = ReplaySettings()
     expect: Expected = Expected()
 
 
 def id_in(line: bytes) -> Any:
-    """The id of the case in `line`, however bad the case; None without one."""
+    """The id of the case in `line`, even if it is invalid; None without one."""
     try:
         value = orjson.loads(line)
     except orjson.JSONDecodeError:
@@ -175,7 +175,7 @@ def id_in(line: bytes) -> Any:
 
 
 def read_case(line: bytes) -> Case:
-    """The case in `line`. Raises BadCase with all that is wrong."""
+    """The case in `line`. Raises BadCase with all problems."""
     try:
         return Case.model_validate(orjson.loads(line))
     except orjson.JSONDecodeError as error:
@@ -186,12 +186,12 @@ def read_case(line: bytes) -> Case:
 
 
 def _canonical(value: Any) -> bytes:
-    """The same bytes for the same JSON: `true`, `1` and `1.0` are three values, and the order of keys is none."""
+    """Canonical JSON: independent of key order, but `true`, `1` and `1.0` differ."""
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
 
 
 class WrittenModel:
-    """A ChatModel that gives the answers of a case in their order."""
+    """A ChatModel that returns the answers of a case in order."""
 
     name = "written"
 
@@ -206,7 +206,7 @@ class WrittenModel:
         if self.has_run_out():
             if self._last_error is not None:
                 raise ModelError(self._last_error.code, str(self._last_error))
-            # Nothing more is said: the turn ends with what it has.
+            # An empty answer ends the turn.
             return ModelAnswer()
         written = self._answers.pop(0)
         self._last_error = None
@@ -217,7 +217,7 @@ class WrittenModel:
             raise
 
     def has_run_out(self) -> bool:
-        """Whether an answer is wanted that was not written; from then on `exhausted`."""
+        """Whether more answers are requested than the case has; sets `exhausted`."""
         self.exhausted = self.exhausted or not self._answers
         return self.exhausted
 
@@ -254,7 +254,7 @@ _NOT_SAID = frozenset({"system", "developer", "tool", "function"})
 
 @dataclass(slots=True)
 class Recorder:
-    """Notes what handlers received; stands around every run."""
+    """Filter that records the calls that handlers receive."""
 
     calls: list[JsonObject] = field(default_factory=list)
 
@@ -265,7 +265,7 @@ class Recorder:
 
 
 class Replay:
-    """Answers cases, each on its own: nothing of one is left for the next."""
+    """Replays cases independently of each other."""
 
     def __init__(self, settings: Settings, texts: Texts) -> None:
         self._settings = settings
@@ -296,7 +296,7 @@ class Replay:
     async def _with_recorders(
         self, case: Case, model: WrittenModel, recorder: Recorder, clock: InstantClock
     ) -> TurnOutcome:
-        """With the functions that the case defines, and none of the daemon's policies."""
+        """Run with the functions that the case defines, without the daemon's policies."""
         invoker = Invoker(Policies(Open(), Open(), Open()), Deadlines(clock), clock, filters=[recorder])
         settings = _of_case(self._settings, case).router
         llm = FunctionCallLLM(_asked(model, clock), invoker, settings, clock, tool_choice=case.settings.tool_choice)
@@ -305,10 +305,10 @@ class Replay:
     async def _with_own_functions(
         self, case: Case, model: WrittenModel, recorder: Recorder, clock: InstantClock
     ) -> TurnOutcome:
-        """With the daemon's functions and its router, on a database of their own."""
+        """Run with the daemon's functions and router, on a temporary database."""
         given = Given(
             clock=clock,
-            rng=Random(1),  # noqa: S311 - dice that fall the same each time
+            rng=Random(1),  # noqa: S311 - the same random numbers each time
             model=_asked(model, clock),
             filters=[recorder],
             web=WebClient(transport=_no_network),
@@ -326,7 +326,7 @@ class Replay:
         model: WrittenModel,
         clock: InstantClock,
     ) -> TurnOutcome:
-        # There is no list of chats that are served: a case may be of any.
+        # A case may use any chat, so chats.allow does not apply.
         served = replace(self._chats.of(_chat(case.message)), allowed_by="*")
         context = _context(case.message, served, clock)
         decision = judge(context, served, functions, None)
@@ -349,7 +349,7 @@ class Replay:
 
 
 def _of_case(settings: Settings, case: Case) -> Settings:
-    """`settings` with what the case says otherwise."""
+    """`settings` with the overrides of the case."""
     if case.settings.shortlist is None:
         return settings
     router = settings.router.model_copy(update={"shortlist": case.settings.shortlist, "shortlist_above": 0})
@@ -357,18 +357,18 @@ def _of_case(settings: Settings, case: Case) -> Settings:
 
 
 def _asked(model: WrittenModel, clock: InstantClock) -> ResilientModel:
-    """`model` as the daemon asks one: again, when it fails in a way that may pass."""
+    """`model` with the daemon's retries."""
     return ResilientModel(model, Retry(clock), clock)
 
 
 def _recorders(case: Case) -> BotFunctions:
-    """The functions that the case defines: everybody may call them, and they only return what the case says.
-    Raises DefinitionError."""
+    """The functions that the case defines: open to everybody, returning the results of the case. Raises
+    DefinitionError."""
     registry = FunctionRegistry()
     for definition in case.functions or ():
         foreign = imported_definition(definition)
         try:
-            # What is compared is what the model said, so nothing is filled in.
+            # The model's arguments are compared, so no defaults are filled in.
             arguments = SchemaArguments(foreign.parameters, fills_defaults=False)
         except UnusableSchema as error:
             raise DefinitionError(f"function {foreign.name!r}", [str(error)]) from None
@@ -401,7 +401,7 @@ def _no_network() -> NoReturn:
 
 
 def _chat(message: WrittenMessage) -> ChatRef:
-    """The chat by its whole key, or by a name alone."""
+    """The chat by its full key, or by name only."""
     chat = message.chat
     return ChatRef.parse(chat) if chat.count(":") >= 2 else ChatRef("replay", "main", chat)
 
@@ -423,7 +423,7 @@ def _context(message: WrittenMessage, served: ServedChat, clock: InstantClock) -
 
 
 def _history(lines: Sequence[Mapping[str, Any]], bot_name: str, clock: InstantClock) -> Sequence[HistoryLine]:
-    """History in either form: `{"sender", "text"}`, or messages as OpenAI has them, of which the words count."""
+    """History as `{"sender", "text"}` or as messages in OpenAI's format, without system and tool messages."""
     read: list[HistoryLine] = []
     for line in lines:
         role = line.get("role")
@@ -448,8 +448,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 @on_settings
 def run(options: argparse.Namespace, settings: Settings) -> int:
-    """Write a result line for each case. 0: all as expected; 1: a difference, or a case that cannot be replayed; 2: a
-    file cannot be read or written, or holds no case."""
+    """Write one result line per case. 0: all as expected; 1: a difference or an invalid case; 2: a file cannot be read
+    or written, or has no cases."""
     with ExitStack() as files:
         try:
             lines = [line for line in options.file.read_bytes().splitlines() if line.strip()]
@@ -466,7 +466,7 @@ def run(options: argparse.Namespace, settings: Settings) -> int:
 
 
 async def _replayed(lines: Sequence[bytes], settings: Settings, out: TextIO) -> int:
-    """How many of the cases in `lines` ended as expected."""
+    """Number of cases in `lines` that ended as expected."""
     replay = Replay(settings, Texts())
     good = 0
     for line in lines:

@@ -27,7 +27,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Restore, and say what was done. 1: nothing was changed."""
+    """Restore, and print the result. 1: nothing was changed."""
     settings = settings_or_faults(options)
     if settings is None or is_on_server(settings, "restore"):
         return 1

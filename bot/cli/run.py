@@ -20,7 +20,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 @on_settings
 def run(options: argparse.Namespace, settings: Settings) -> int:
-    """Run until SIGTERM or SIGINT. 0: ended as told; 1: settings, functions, port or store cannot be used."""
+    """Run until SIGTERM or SIGINT. 0: stopped by signal; 1: settings, functions, port or store cannot be used."""
     settings = _as_told(settings, options)
     file = SettingsFile(config_path(options), lambda: _reread(options))
     return serve(settings, file, console=_console_wanted(settings) and not options.no_console, page=True)
@@ -31,7 +31,7 @@ def _reread(options: argparse.Namespace) -> Settings:
 
 
 def _as_told(settings: Settings, options: argparse.Namespace) -> Settings:
-    """What the command line says counts more than the file."""
+    """The settings with the options of the command line applied."""
     return settings if options.port is None else _on_port(settings, options.port)
 
 

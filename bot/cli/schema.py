@@ -16,14 +16,14 @@ _HOLDS_REFERENCE = {"type": "string", "pattern": REFERENCE}
 
 
 def settings_schema() -> dict[str, Any]:
-    """The schema of a file of settings, with a description of every key. Where a value is more than any text, a
-    reference to the environment is accepted in its place."""
+    """The JSON Schema of a settings file, with a description of every key. Values with a narrow type also accept a
+    reference to the environment."""
     schema = _open_to_references(Settings.model_json_schema())
     return {"$schema": DIALECT, **schema}
 
 
 def command_tools_schema() -> dict[str, Any]:
-    """The schema of a file of command tools. A reference to the environment is nothing there."""
+    """The JSON Schema of a command tools file, where references to the environment are not supported."""
     return {"$schema": DIALECT, **CommandFile.model_json_schema()}
 
 
@@ -43,7 +43,7 @@ def _open_to_references(schema: Any) -> Any:
 
 
 def _is_narrow(schema: dict[str, Any]) -> bool:
-    """Whether `schema` is of a single value and would refuse the text of a reference."""
+    """Whether `schema` is for a scalar and would reject a reference."""
     kind = schema.get("type")
     if kind == "string":
         return any(word in schema for word in ("enum", "const", "pattern"))

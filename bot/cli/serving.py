@@ -1,4 +1,4 @@
-"""Serve until told to stop: what `run` and `chat` share."""
+"""Running the daemon until it is stopped, for `run` and `chat`."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _MIDDLE_BEFORE_OLD = 50
 
 
 def collect_seldom() -> None:
-    """Look after every 50,000 new objects. It holds for the whole process, so whoever owns the process calls it."""
+    """Collect garbage only after every 50,000 new objects, for the whole process."""
     gc.set_threshold(_NEW_OBJECTS, _YOUNG_BEFORE_MIDDLE, _MIDDLE_BEFORE_OLD)
 
 
@@ -59,29 +59,29 @@ _ASK_SECONDS = 5.0
 
 
 class CannotStart(Exception):
-    """Something that the daemon needs is not to be had; says what, and what to do."""
+    """A requirement of the daemon is missing; the message says which, and the remedy."""
 
 
 class Stop:
-    """Set when the daemon is to end: by a signal, or because it cannot go on."""
+    """Set when the daemon has to stop: by a signal, or because it cannot continue."""
 
     def __init__(self) -> None:
         self._told = asyncio.Event()
         self.broken: Exception | None = None
 
     def on_signals(self) -> None:
-        """The first signal drains; a second one ends at once, which is safe."""
+        """The first signal drains; the second one exits at once, which is safe."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._by_signal)
 
     def on_broken(self, error: Exception) -> None:
-        """The store takes nothing more, or another daemon leads."""
+        """Stop because the store is broken or another daemon leads."""
         self.broken = self.broken or error
         self._told.set()
 
     async def or_begun(self, lead: Leadership, stands_by: Callable[[Held], None]) -> bool:
-        """Whether `lead` began before the daemon was told to stop. Raises what keeps it from beginning."""
+        """Whether `lead` began before a stop was requested. Raises the exception of `lead.begin`."""
         beginning = asyncio.create_task(lead.begin(stands_by))
         told = asyncio.create_task(self._told.wait())
         await asyncio.wait([beginning, told], return_when=asyncio.FIRST_COMPLETED)
@@ -94,7 +94,7 @@ class Stop:
         return False
 
     async def or_end_of(self, serving: asyncio.Task[None]) -> None:
-        """Return when the daemon is told to stop, or `serving` has ended by itself."""
+        """Return when a stop is requested or `serving` has ended."""
         told = asyncio.create_task(self._told.wait())
         await asyncio.wait([serving, told], return_when=asyncio.FIRST_COMPLETED)
         told.cancel()
@@ -109,16 +109,16 @@ class Stop:
 
 
 class SettingsFile(NamedTuple):
-    """Where the settings come from."""
+    """The settings file."""
 
     path: Path
     read: Callable[[], Settings]
-    """What stands there now, with what the command line says. Raises SettingsInvalid."""
+    """Reads the file and applies the command line. Raises SettingsInvalid."""
 
 
 def serve(settings: Settings, file: SettingsFile, *, console: bool, page: bool) -> int:
-    """Serve the console, the page, or both, until told to stop; settings and functions are read again when their files
-    change and, without a console, at SIGHUP. 0: ended as told; 1: could not start, or broke down."""
+    """Serve the console, the page, or both, until stopped. Settings and functions are reloaded when their files change
+    and, without a console, on SIGHUP. 0: stopped on request; 1: failed to start or crashed."""
     redact = Redactor(secrets_of(settings))
     try:
         shown = set_up_logs(settings.logging, redact=redact, somebody_chats_here=console)
@@ -133,7 +133,7 @@ def serve(settings: Settings, file: SettingsFile, *, console: bool, page: bool) 
 
 
 def _report(what: str, settings: Settings, error: Exception, *, shown: bool) -> None:
-    """Tell the operator why the daemon ends, and the next step: in the log, and in the terminal where that is apart."""
+    """Log the reason for the end and the next step; also print it if the terminal shows no log."""
     hint = remedy(settings, error)
     _log.critical(what, problem=str(error), **({"hint": hint} if hint else {}))
     if not shown:
@@ -150,7 +150,7 @@ async def _served(
     lead = lead_of(settings, clock, stop.on_broken)
     try:
         if not page:
-            # Somebody sits in front of it, who came to talk.
+            # An interactive user should not have to wait.
             await lead_or_refuse(lead)
         elif not await stop.or_begun(lead, _stands_by):
             _log.info("stopped_standing_by")
@@ -169,8 +169,8 @@ async def _served(
 
 
 async def _ask_who_leads(lead: Leadership, stop: Stop) -> None:
-    """Another leader ends the connections of this one, so a broken store may be the first sign of it: set
-    `stop.broken` to StoreFenced then, if the database tells within five seconds."""
+    """After a broken store, find out whether another leader has closed the connections; set `stop.broken` to
+    StoreFenced then. Gives up after five seconds."""
     try:
         async with asyncio.timeout(_ASK_SECONDS):
             await lead.sure()
@@ -181,7 +181,7 @@ async def _ask_who_leads(lead: Leadership, stop: Stop) -> None:
 
 
 def _stands_by(held: Held) -> None:
-    """Say that others answer, and who."""
+    """Report the current leader."""
     _log.info("stands_by", leader=held.holder)
     print(f"Stands by:   {held.holder} leads; this daemon takes over when that one ends", flush=True)
 
@@ -189,7 +189,7 @@ def _stands_by(held: Held) -> None:
 async def _lead(
     settings: Settings, file: SettingsFile, redact: Redactor, lead: Leadership, stop: Stop, *, console: bool, page: bool
 ) -> None:
-    """Build everything, and receive and answer until told to stop. `lead` has begun."""
+    """Build everything, and run until stopped. `lead` has begun."""
     faults, watcher, clock = _faults(), Watcher(), SystemClock()
     store = await open_store(settings, clock, stop.on_broken, lead.guard)
     try:
@@ -220,7 +220,7 @@ async def _lead(
         await daemon.start()
         _begin(daemon.reload.follow(file.path, watcher), following)
         if not console:
-            # With one, the signal says that the terminal is gone, and ends the process as ever.
+            # With a console, SIGHUP means that the terminal is gone, and ends the process by default.
             loop = asyncio.get_running_loop()
             loop.add_signal_handler(signal.SIGHUP, lambda: _begin(_look_again(daemon, watcher), following))
         await _until_stopped(settings, daemon, web, stop, watcher)
@@ -235,7 +235,7 @@ async def _lead(
 
 
 def _begin(work: Coroutine[None, None, None], among: set[asyncio.Task[None]]) -> None:
-    """Let `work` go on beside the daemon. What breaks it is told; it ends nothing else."""
+    """Run `work` in the background. An exception is logged and ends nothing else."""
 
     def ended(task: asyncio.Task[None]) -> None:
         among.discard(task)
@@ -249,7 +249,7 @@ def _begin(work: Coroutine[None, None, None], among: set[asyncio.Task[None]]) ->
 
 
 async def _look_again(daemon: Daemon, watcher: Watcher) -> None:
-    """Read everything again, whatever the watcher knows."""
+    """Reload everything, whatever the watcher knows."""
     await daemon.reload.now()
     daemon.functions.revive()
     watcher.tell_all()
@@ -284,17 +284,17 @@ async def _until_stopped(settings: Settings, daemon: Daemon, web: Web | None, st
 async def _web(settings: Settings, store: Store, ids: Ids, clock: SystemClock) -> Web:
     if settings.mcp.serve.enabled and not callers.is_installed():
         raise CannotStart(f"mcp.serve: {callers.MISSING}")
-    # Imported here: a chat in the terminal alone needs no web server.
+    # Imported here: a chat in the terminal needs no web server.
     from bot.web.wiring import Web
 
     return await Web.build(settings, store, ids, clock)
 
 
 def _irc(settings: Settings, store: Store, clock: SystemClock) -> list[ChatPlatform]:
-    """One for each network. A channel has one bot, so whoever of them is named there is meant."""
+    """One platform per network. A channel has one bot, so the name of any bot addresses it."""
     if not settings.platforms.irc:
         return []
-    # Imported here: most daemons are on no such network.
+    # Imported here: few daemons use IRC.
     from bot.platforms.irc.platform import IrcPlatform, Presence
 
     names = [name for bot in settings.bots.values() for name in (bot.name, *bot.aliases)]
@@ -305,7 +305,7 @@ def _irc(settings: Settings, store: Store, clock: SystemClock) -> list[ChatPlatf
 
 
 async def _listening(settings: Settings, daemon: Daemon, web: Web) -> str:
-    """The address that the web server listens on. Raises CannotStart."""
+    """Start the web server; returns its URL. Raises CannotStart."""
     where = settings.platforms.web
     try:
         return await web.start(daemon)
@@ -324,7 +324,7 @@ def _faults() -> FaultPoints:
 
 
 def _greeting(settings: Settings, public: str, address: str, owner_link: str) -> Sequence[str]:
-    """What the operator needs to know."""
+    """Lines for the operator at the start."""
     model = next((one for one in settings.answering_models if one.usable), None)
     return [
         f"Chat page:   {public}",

@@ -24,45 +24,45 @@ from services.refs import JsonObject
 from services.store.reader import CallStatistics, ReaderError, UsedShare
 
 WORDS = "(words)"
-"""Stands for the functions of a decision that calls none."""
+"""Name for decisions without function calls."""
 
 
 @dataclass(slots=True)
 class FunctionComparison:
-    """The messages for which the acting model chose this."""
+    """Comparisons by the functions that the acting model chose."""
 
     decisions: int = 0
     agree: int = 0
     instead: Counter[str] = field(default_factory=Counter)
-    """What the shadow would have called instead."""
+    """Functions that the shadow model chose instead."""
     arguments: Counter[str] = field(default_factory=Counter)
-    """Where it would have given other arguments."""
+    """Arguments that differed."""
     errors: Counter[str] = field(default_factory=Counter)
-    """How the shadow failed, by code."""
+    """Errors of the shadow model, by code."""
 
 
 @dataclass(slots=True)
 class ShadowReport:
-    """All comparisons since some instant."""
+    """All comparisons since some time."""
 
     functions: dict[str, FunctionComparison] = field(default_factory=dict)
     acted_ms: list[float] = field(default_factory=list)
     shadow_ms: list[float] = field(default_factory=list)
     acted_errors: Counter[str] = field(default_factory=Counter)
-    """How the acting model failed; what the shadow said then is compared with nothing."""
+    """Errors of the acting model, by code; these decisions are not compared."""
 
     @property
     def decisions(self) -> int:
-        """How many could be compared, failures of the shadow with them."""
+        """Number of compared decisions, including errors of the shadow model."""
         return sum(one.decisions for one in self.functions.values())
 
     @property
     def agree(self) -> int:
-        """How many were alike in functions and arguments."""
+        """Number of decisions with equal functions and arguments."""
         return sum(one.agree for one in self.functions.values())
 
     def as_json(self) -> JsonObject:
-        """Plain data."""
+        """The report as JSON."""
         return {
             "decisions": self.decisions,
             "agree": self.agree,
@@ -84,8 +84,8 @@ class ShadowReport:
 
 
 def read_report(path: Path, since: datetime) -> ShadowReport:
-    """The report on the log `path` and what was put aside of it. Lines that cannot be read are passed over: the last
-    one may be half written. Raises OSError."""
+    """The report on the log at `path` and its rotated files. Invalid lines are skipped, because the last one may be
+    incomplete. Raises OSError."""
     report = ShadowReport()
     for line in _lines(path):
         if datetime.fromisoformat(line["at"]) >= since:
@@ -95,7 +95,7 @@ def read_report(path: Path, since: datetime) -> ShadowReport:
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """The smallest value that `share` of all are not above; 0 without values."""
+    """The smallest value that is not exceeded by `share` of all; 0 without values."""
     return sorted(values)[math.ceil(len(values) * share) - 1] if values else 0.0
 
 
@@ -145,14 +145,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 @on_settings
 def run(options: argparse.Namespace, settings: Settings) -> int:
-    """Print the table. 1: there is no database, or with `--shadow` no log that can be read."""
+    """Print the table. 1: there is no database, or with `--shadow` no readable log."""
     since_ms = SystemClock().now_ms() - int(options.hours * _HOUR_MS)
     if options.shadow:
         return _shadow(settings, datetime.fromtimestamp(max(since_ms, 0) / 1000, UTC), options)
     try:
         with reader_of(settings) as reader:
             found = reader.call_statistics(since_ms)
-            # Days begin at different moments in different chats, so the latest day of some is yesterday here.
+            # Days begin at different times in different chats, so the latest day of some is yesterday here.
             shares = reader.used_shares((datetime.now(UTC) - timedelta(days=1)).date().isoformat())
     except ReaderError as error:
         print(error, file=sys.stderr)

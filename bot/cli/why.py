@@ -30,7 +30,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 @on_settings
 def run(options: argparse.Namespace, settings: Settings) -> int:
-    """Print a line for each message, newest last. 1: there is no database."""
+    """Print the outcome of each message, newest last. 1: there is no database."""
     texts, zone = Texts().of(settings.language), ZoneInfo(settings.timezone)
     try:
         with reader_of(settings) as reader:
@@ -50,7 +50,7 @@ def run(options: argparse.Namespace, settings: Settings) -> int:
 
 
 def _nothing(options: argparse.Namespace) -> str:
-    """What is said instead of an empty list."""
+    """The message for an empty list."""
     where = "" if options.chat is None else f" in {options.chat}"
     if options.id is not None:
         return f"there is no message {options.id!r}{where}"

@@ -1,5 +1,5 @@
-"""Leading: of all daemons on one database one at a time receives, answers and sends. It holds a lease, and renews it
-while it lives; the others stand by."""
+"""Leadership: only one of several daemons on a database receives, answers and sends at a time. It holds a lease and
+renews it; the others wait."""
 
 from __future__ import annotations
 
@@ -16,65 +16,63 @@ from services.store.turns.leases import Held, Unreachable
 
 _log = structlog.get_logger("leading")
 _RENEWALS = 3
-"""How often a lease is renewed in its time: two may fail."""
+"""Renewals per lease time: two may fail."""
 _START_SECONDS = 15.0
 _PAUSES = 12
-"""How many pauses a lease has room for, at least: one that fails to be renewed is asked for again after such a one."""
+"""Minimum number of pauses per lease time; a failed renewal is retried after a pause."""
 _LOOK_SECONDS = 1.0
-"""How soon a daemon that stands by notices that nobody leads any more."""
+"""How soon a waiting daemon notices that there is no leader."""
 
 
 class Lease(Protocol):
-    """The lease as the database keeps it. All raise Unreachable while the database cannot be asked."""
+    """The lease in the database. All methods raise Unreachable while the database cannot be reached."""
 
     async def take(self) -> int | Held:
-        """Lead; returns the token of this leadership. Or who leads. Raises StoreError for a database that is not
-        ours."""
+        """Take the lease; returns its token, or the current holder. Raises StoreError for an incompatible database."""
 
     async def renew(self, token: int) -> bool:
-        """Lead on; False when another one has taken over."""
+        """Renew the lease; False if another process has taken over."""
 
     async def release(self) -> None:
-        """Lead no more, if this one leads; also where it was not told that it does."""
+        """Release the lease if this process holds it, even if it was not notified."""
 
     def guard(self, token: int) -> Write:
-        """What each transaction of this leadership has to begin with."""
+        """The first write of each transaction of this leadership, which fails after a takeover."""
 
     async def close(self) -> None:
-        """Let go of the connection; the lease stays."""
+        """Close the connection; the lease remains."""
 
 
 class Lead(Protocol):
-    """Whether this process leads, as everybody asks who changes something outside the database."""
+    """Whether this process leads; checked before changes outside the database."""
 
     def holds(self) -> bool:
-        """Whether nobody else can lead at this moment."""
+        """Whether no other process can be the leader now."""
 
     async def sure(self) -> None:
-        """Return as soon as this process leads for certain. Raises StoreFenced when another one does."""
+        """Return when this process certainly leads. Raises StoreFenced if another one does."""
 
 
 class Leadership(Lead, Protocol):
-    """The same for whoever runs the process: from its beginning to its end."""
+    """Leadership over the lifetime of the process."""
 
     @property
     def guard(self) -> Write | None:
-        """For the writer of the store: what each of its transactions begins with. None where nothing has to."""
+        """The first write of each transaction of the store; None if none is needed."""
 
     async def try_to_begin(self) -> Held | None:
-        """Lead from now on, and return None; or return who leads. Raises StoreError."""
+        """Become the leader and return None, or return the current leader. Raises StoreError."""
 
     async def begin(self, stands_by: Callable[[Held], None]) -> None:
-        """Return when this process leads. `stands_by` is told whenever another one leads than before. Raises StoreError
-        when the database cannot be asked at the beginning, after a moment for one that starts together with this
-        process; later it is waited for."""
+        """Return when this process leads. `stands_by` is called for each new leader. Raises StoreError if the database
+        cannot be reached at the beginning, after a grace period for one that is starting too; later it retries."""
 
     async def end(self) -> None:
-        """Lead no more, so that another one can at once: call it when nothing is written any more."""
+        """Release the leadership at once for another process. Call it after the last write."""
 
 
 class Alone:
-    """The lead of a process that has the database for itself."""
+    """Leadership of a process with exclusive access to the database."""
 
     guard: Write | None = None
 
@@ -95,13 +93,13 @@ class Alone:
 
 
 class Leading:
-    """Takes the lease, keeps it, and gives it back."""
+    """Takes, renews and releases the lease."""
 
     def __init__(
         self, lease: Lease, clock: Clock, seconds: float, on_lost: Callable[[Exception], None] | None = None
     ) -> None:
-        """`seconds` is how long the lease lasts. `on_lost` is called once, in the loop, when another one leads (then
-        with StoreFenced), or with what keeps this one from renewing its lease although the database can be asked."""
+        """`seconds`: duration of the lease. `on_lost` is called once, on the event loop: with StoreFenced if another
+        process leads, or with an unexpected error of the renewal."""
         self._lease = lease
         self._clock = clock
         self._seconds = seconds
@@ -146,8 +144,8 @@ class Leading:
             await self._clock.sleep(self._pause_seconds)
 
     def holds(self) -> bool:
-        """Whether the lease cannot have run out: by the clock that never goes back, and by that on the wall, which goes
-        on while the machine is suspended."""
+        """Whether the lease cannot have expired, by the monotonic clock and by the wall clock, which runs while the
+        machine is suspended."""
         (at, at_ms), (now, now_ms) = self._since, self._now()
         return self._lost is None and max(now - at, (now_ms - at_ms) / 1000) < self._seconds
 
@@ -164,7 +162,7 @@ class Leading:
         try:
             await self._lease.release()
         except StoreError as problem:
-            # It does no harm: the lease runs out by itself.
+            # Harmless: the lease expires.
             _log.warning("lease_not_released", problem=str(problem))
         finally:
             await self._lease.close()
@@ -179,7 +177,7 @@ class Leading:
                 return
 
     def _kept(self, keeper: asyncio.Task[None]) -> None:
-        """Whoever leads without renewing would answer until the lease has run out, and then be silent for ever."""
+        """Report a crashed renewal: the process would answer until the lease expires, and then be silent forever."""
         error = None if keeper.cancelled() else keeper.exception()
         if not isinstance(error, Exception):
             return
@@ -188,7 +186,7 @@ class Leading:
             self._on_lost(error)
 
     async def _renew(self) -> None:
-        """Try until the database has answered. Raises StoreFenced."""
+        """Retry until the database has answered. Raises StoreFenced."""
         while True:
             if self._lost is not None:
                 raise StoreFenced(*self._lost.args)
@@ -214,7 +212,7 @@ class Leading:
 
 
 async def lead_or_refuse(lead: Leadership) -> None:
-    """Lead, for a command that does not stand by. Raises StoreInUse when another one leads, and StoreError."""
+    """Become the leader, for a command that does not wait. Raises StoreError; StoreInUse if another process leads."""
     held = await lead.try_to_begin()
     if held is not None:
         raise StoreInUse(f"the database is in use by {held.holder}, which leads; stop it first")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def lead_on_server(settings: StoreSettings, clock: Clock, on_lost: Callable[[Exception], None] | None) -> Leadership:
-    """Leading there, not begun; see Leading. Raises StoreError."""
+    """Leadership on a database server, not started. Raises StoreError."""
     with _driver():
         from services.store.postgres.lease import PostgresLease
 
@@ -40,8 +40,8 @@ async def open_on_server(
     on_broken: Callable[[StoreBroken], None] | None,
     guard: Write | None,
 ) -> Store:
-    """The store there, brought up to date. `guard` is what each transaction begins with; without one it is for this
-    process alone. Raises StoreError."""
+    """The migrated store on a server. `guard`: first write of each transaction; without it, access is exclusive to this
+    process. Raises StoreError."""
     with _driver():
         from services.store.postgres.connections import connect_writer
         from services.store.postgres.lease import connect_as_leader
@@ -58,7 +58,7 @@ async def open_on_server(
 
 
 def beside_on_server(settings: StoreSettings, *, writes: bool) -> SideConnection:
-    """A connection beside a daemon. Raises ReaderError."""
+    """A connection next to a running daemon. Raises ReaderError."""
     try:
         with _driver():
             from services.store.postgres.reader import PostgresSide
@@ -68,7 +68,7 @@ def beside_on_server(settings: StoreSettings, *, writes: bool) -> SideConnection
 
 
 def state_on_server(settings: StoreSettings) -> DatabaseState:
-    """How the database stands. Raises ReaderError."""
+    """State of the database. Raises ReaderError."""
     try:
         with _driver():
             from services.store.postgres.lease import state_of
@@ -78,7 +78,7 @@ def state_on_server(settings: StoreSettings) -> DatabaseState:
 
 
 def _prepare(url: str) -> None:
-    """Bring the schema up to date. Whoever does the same at once is waited for. Raises StoreError."""
+    """Migrate the schema, after any migration in progress. Raises StoreError."""
     from services.store.postgres.upgrade import upgrade as upgrade_server
 
     upgrade_server(url, tables=all_tables())
@@ -86,7 +86,7 @@ def _prepare(url: str) -> None:
 
 @contextmanager
 def _driver() -> Iterator[None]:
-    """Around the imports of what needs the driver. Raises StoreError where it is not installed."""
+    """Wraps imports that need the driver. Raises StoreError if it is not installed."""
     try:
         yield
     except ImportError as error:
@@ -99,8 +99,8 @@ DATABASE = "rollcall.sqlite"
 
 
 def lead_of(settings: Settings, clock: Clock, on_lost: Callable[[Exception], None] | None = None) -> Leadership:
-    """Leading on the database of the settings, not begun. `on_lost` is called in the loop when it is lost.
-    Raises StoreError."""
+    """Leadership on the database of the settings, not started. `on_lost` is called on the event loop. Raises
+    StoreError."""
     return lead_on_server(settings.store, clock, on_lost) if settings.store.is_on_a_server else Alone()
 
 
@@ -110,8 +110,8 @@ async def open_store(
     on_broken: Callable[[StoreBroken], None] | None = None,
     guard: Write | None = None,
 ) -> Store:
-    """The database of the settings, brought up to date. `guard` is what each transaction begins with where the database
-    is on a server; without one it is for this process alone. Raises StoreError."""
+    """The migrated database of the settings. `guard`: first write of each transaction on a server; without it, access
+    is exclusive to this process. Raises StoreError."""
     home = Path(settings.home)
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     if settings.store.is_on_a_server:
@@ -124,8 +124,8 @@ async def open_store(
 
 
 def remedy(settings: Settings, error: Exception) -> str:
-    """The next step of an operator after `error` of the store, with commands; empty where there is none to name. It may
-    take seconds, since backups are checked."""
+    """The next step for the operator after `error` of the store, with commands; empty if absent. May take
+    seconds, because backups are checked."""
     if settings.store.is_on_a_server:
         return ""
     if isinstance(error, StoreDamaged):
@@ -140,7 +140,7 @@ def remedy(settings: Settings, error: Exception) -> str:
 
 
 def restore_advice(settings: Settings) -> str:
-    """How to go on when the SQLite database is damaged: with the newest good backup, or with what can be recovered."""
+    """How to recover a damaged SQLite database: from the newest good backup, or from its readable part."""
     path = database_of(settings).resolve()
     backups = path.parent / "backups"
     backup = newest_good(path, backups)
@@ -154,17 +154,17 @@ def _bytes_in(folder: Path) -> int:
 
 
 def database_of(settings: Settings) -> Path:
-    """Where the database of these settings lies, unless it is on a server."""
+    """Path of the SQLite database."""
     return Path(settings.home) / DATABASE
 
 
 def reader_of(settings: Settings) -> Reader:
-    """For reports. Raises ReaderError."""
+    """Read access for reports. Raises ReaderError."""
     return Reader(_connection(settings, writes=False))
 
 
 def beside_of(settings: Settings) -> Beside:
-    """For a few writes. Raises ReaderError."""
+    """Access for a few writes next to a running daemon. Raises ReaderError."""
     return Beside(_connection(settings, writes=True))
 
 

@@ -1,5 +1,5 @@
 """Outbox to platform.
 
-Order within a chat, rates, retries, and messages in the form that a network takes. Used by wiring; platforms are
+Order within a chat, rates, retries, and messages in the form that a network accepts. Used by wiring; platforms are
 called through their port.
 """

@@ -1,5 +1,5 @@
-"""The only sender: what is in the outbox goes to the networks, in order within a chat, within their rates, until they
-have it or it is given up. On paced networks the order is that of each member, and what waits is limited."""
+"""Delivery of the outbox: the only sender. Keeps the order within a chat and the networks' rates, and retries until a
+message is sent or given up. On paced networks the order is per member, and the queue is limited."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ _log = structlog.get_logger("delivery")
 _WINDOW_SECONDS = 60.0
 _CHATS_PACED = 10_000
 Lane = ChatRef | tuple[ChatRef, MemberRef]
-"""What is sent one after the other: what is said in a chat; or, on networks where one member may be away while others
-are there, what is for that member alone."""
+"""A sequence of messages in order: those of a chat, or, on linked networks, where a member may be offline, those that
+are private to one member."""
 
 
 class OutboundMessage(NamedTuple):
@@ -50,39 +50,39 @@ class OutboundMessage(NamedTuple):
     row_id: int
     outgoing: Outgoing
     history_id: int | None
-    """The row of history that learns the network's id."""
+    """The history row that receives the native id."""
     claimed: bool
-    """It stands in the outbox as being sent by this process."""
+    """The outbox row is in state "sending", claimed by this process."""
     said_at_ms: int
-    """When it was put there."""
+    """When the row was written, in milliseconds since 1970."""
     due: Due | None = None
-    """Set where it is said by the clock, and has to say when it comes late."""
+    """Set for messages of timers, which are marked if they are late."""
     turn_id: int = 0
-    """The turn that says it; 0 for notices."""
+    """The turn that sends the message; 0 for notices."""
     asked_by: str = ""
-    """On a paced network, the key of the member whom it answers. Empty: nobody, and it is never dropped."""
+    """On a paced network, the key of the answered member. Empty: none, and the message is never dropped."""
 
 
 @dataclass(slots=True, eq=False)
 class _Waiting:
-    """A parcel in its queue."""
+    """A queued message."""
 
     parcel: OutboundMessage
     member: str = ""
-    """The key of the member with whose parcels it waits; empty where members take no turns."""
+    """Key of the member in whose queue it waits; empty if members do not take turns."""
     lines: int = 0
     """Lines charged to its member and its chat."""
     dropped: int = 0
-    """Lines for the member that are dropped and that it reports."""
+    """Dropped lines for the member that this message reports."""
 
 
 class _Queue:
-    """Parcels of one lane: members take turns, and the order for one member is kept."""
+    """Messages of one lane: round-robin over members, in order for each member."""
 
     def __init__(self) -> None:
         self._members: dict[str, deque[_Waiting]] = {}
         self.reports: dict[str, _Waiting] = {}
-        """By member: the parcel that reports what is dropped, while it waits."""
+        """By member: the queued message that reports what is dropped."""
 
     def __bool__(self) -> bool:
         return bool(self._members)
@@ -91,11 +91,11 @@ class _Queue:
         self._members.setdefault(waiting.member, deque()).append(waiting)
 
     def next(self) -> _Waiting:
-        """The parcel to send now; it stays in the queue until `done`."""
+        """The message to send now; it stays in the queue until `done`."""
         return next(iter(self._members.values()))[0]
 
     def done(self) -> None:
-        """Take out what `next` gave, and let the next member have a turn."""
+        """Remove the message that `next` returned, and continue with the next member."""
         member = next(iter(self._members))
         left = self._members.pop(member)
         left.popleft()
@@ -104,7 +104,7 @@ class _Queue:
 
 
 class Delivery:
-    """Sends parcels. Each lane has a queue of its own, so a slow network holds up nobody else's."""
+    """Sends outbound messages. Each lane has a queue, so a slow network blocks no other."""
 
     def __init__(
         self,
@@ -119,11 +119,10 @@ class Delivery:
         dropped: Callable[[ChatRef, int], str],
         lead: Lead,
     ) -> None:
-        """`resent` words, for a chat, that a message may have been there before; `late` that it comes later than it was
-        due, empty where nobody would mind; `dropped` that so many lines are not sent. `lead` says whether this process
-        may send."""
+        """`resent(chat)` is the note that a message may be a duplicate; `late(chat, due)` the note that it is late, or
+        empty; `dropped(chat, lines)` the note on dropped lines. `lead` says whether this process may send."""
         self._platforms = platforms
-        # Looked at once: to ask whether something has what a protocol names takes longer than to send.
+        # Checked once: isinstance with a runtime protocol is slower than a send.
         self._linked = {place: one for place, one in platforms.items() if isinstance(one, Linked)}
         self._store = store
         self._resent = resent
@@ -136,34 +135,34 @@ class Delivery:
         self._reach = faults.reach
         self._queues: dict[Lane, _Queue] = {}
         self._lines: Counter[ChatRef | str] = Counter()
-        """Lines that wait on paced networks, by chat and by member."""
+        """Queued lines on paced networks, by chat and by member."""
         self._tasks: dict[Lane, asyncio.Task[None]] = {}
         self._sent_at: dict[ChatRef, deque[float]] = {}
         self._is_closing = False
         self.failed = 0
         """Messages given up since the start."""
         self.on_given_up: list[Callable[[OutboundMessage, str], None]] = []
-        """Called for each of them, with the reason."""
+        """Called for each message that is given up, with the reason."""
         self.dropped_lines = 0
-        """Lines that were not sent since the start, because too many waited."""
+        """Lines dropped since the start because of full queues."""
 
     def platform(self, chat: ChatRef) -> ChatPlatform | None:
-        """The network that `chat` is on."""
+        """The platform of `chat`, or None if it is not configured."""
         return self._platforms.get((chat.platform, chat.account))
 
     def senders_retry(self, chat: ChatRef) -> bool:
-        """Whether those who write in `chat` send again what was not accepted."""
+        """Whether senders in `chat` retry messages that were rejected."""
         platform = self.platform(chat)
         return platform is not None and platform.limits.senders_retry
 
     def unmarked_bots_said_at(self, chat: ChatRef) -> float | None:
-        """When something was last said in `chat`, on the monotonic clock; None also where its network says which of its
-        members are bots."""
+        """When the bot last sent something in `chat`, on the monotonic clock; None if it has not, or if the network
+        marks bots."""
         times, platform = self._sent_at.get(chat), self.platform(chat)
         return times[-1] if times and platform is not None and not platform.limits.bots_are_marked else None
 
     def hand_over(self, parcels: Sequence[OutboundMessage]) -> None:
-        """Send these, after what is waiting for the same chats; on a paced network as much as may wait."""
+        """Queue these behind messages of the same chats; on a paced network, as much as the queue may hold."""
         for parcel in parcels:
             lane = self._lane(parcel.outgoing)
             queue = self._queues.setdefault(lane, _Queue())
@@ -176,8 +175,8 @@ class Delivery:
                 self._tasks[lane] = asyncio.get_running_loop().create_task(self._work_off(lane))
 
     def _append_within_limits(self, queue: _Queue, parcel: OutboundMessage, limits: Limits) -> None:
-        """Queue the lines of `parcel` for which there is room. The first parcel of a member that does not fit stays in
-        the queue to report how much is dropped; others are dropped until that report is sent."""
+        """Queue the lines of `parcel` that fit. The member's first message that does not fit stays in the queue to
+        report how much is dropped; later ones are dropped until that report is sent."""
         outgoing, member = parcel.outgoing, parcel.asked_by
         lines = line_count(outgoing.text, limits)
         room, setting = min(
@@ -188,7 +187,7 @@ class Delivery:
             self._charge(parcel, lines)
             queue.append(_Waiting(parcel, member, lines))
             return
-        # How the turn ended is on record already, so the reason is amended.
+        # The end of the turn is already stored, so its reason is amended.
         writes = [inbox.amend(parcel.turn_id, ReasonCode.REPLY_DROPPED.value, setting)]
         report = queue.reports.get(member)
         if report is not None:
@@ -206,19 +205,19 @@ class Delivery:
         _log.warning("reply_dropped", chat=outgoing.chat.key, member=member, because=setting)
 
     def _charge(self, parcel: OutboundMessage, lines: int) -> None:
-        """Count `lines` more, or fewer, that wait."""
+        """Add `lines` (may be negative) to the queued lines of the chat and the member."""
         for payer in (parcel.outgoing.chat, parcel.asked_by):
             self._lines[payer] += lines
             if not self._lines[payer]:
                 del self._lines[payer]
 
     def _reporting(self, queue: _Queue, waiting: _Waiting) -> OutboundMessage:
-        """The parcel of `waiting`, with a note of what is dropped where it reports that."""
+        """The message to send for `waiting`, with a note on dropped lines if it reports them."""
         parcel = waiting.parcel
         if not waiting.dropped:
             return parcel
         if queue.reports.get(waiting.member) is waiting:
-            # What is dropped from now on needs another report.
+            # Later drops need another report.
             del queue.reports[waiting.member]
         note = self._dropped(parcel.outgoing.chat, waiting.dropped)
         text = f"{parcel.outgoing.text}\n{note}".lstrip("\n")
@@ -231,7 +230,7 @@ class Delivery:
         return chat, outgoing.private_to
 
     async def recover(self) -> int:
-        """Take up what an earlier process left; returns how many parcels."""
+        """Queue the outbox rows that an earlier process left; returns their number."""
         parcels: list[OutboundMessage] = []
         for row in await self._store.read(outbox.unsent()):
             parcel = _parcel(row)
@@ -242,14 +241,14 @@ class Delivery:
         return len(parcels)
 
     async def take_up_retried(self) -> None:
-        """Send the messages that were given up and that an operator lets be sent again."""
+        """Send the given-up messages that an operator has released for a retry."""
         for row in await self._store.read(outbox.retried()):
             if (await self._store.commit([outbox.claim(row["id"], self._epoch)]))[0]:
                 self.hand_over([_parcel(row)._replace(claimed=True)])
 
     def _marked(self, outgoing: Outgoing) -> Outgoing:
-        """The network may have it already: where it would show it twice, the second says so, once. `pieces` has left
-        room for that."""
+        """`outgoing` with a note that it may be a duplicate, unless the network deduplicates sends or it has the note.
+        `pieces` has reserved the room."""
         platform = self.platform(outgoing.chat)
         if platform is None or platform.limits.sends_are_idempotent:
             return outgoing
@@ -260,7 +259,7 @@ class Delivery:
         return replace(outgoing, text=text) if len(text) <= platform.limits.text_chars else outgoing
 
     def _said_late(self, outgoing: Outgoing, due: Due | None) -> Outgoing:
-        """With a word in front of it when it comes late, as late as it is now. `pieces` has left room for that."""
+        """`outgoing`, behind a note if it is late now. `pieces` has reserved the room."""
         if due is None:
             return outgoing
         platform = self.platform(outgoing.chat)
@@ -271,13 +270,13 @@ class Delivery:
         return replace(outgoing, text=text) if len(text) <= platform.limits.text_chars else outgoing
 
     async def typing(self, chat: ChatRef, status: str) -> None:
-        """Show that an answer is on its way; best effort."""
+        """Show a progress status in `chat`; best effort."""
         platform = self.platform(chat)
         if platform is not None and self._lead.holds():
             await platform.typing(chat, status)
 
     async def delivered(self, chat: ChatRef) -> None:
-        """Return when what waits for `chat` now is sent or given up."""
+        """Return when the messages queued for `chat` now are sent or given up."""
         task = self._tasks.get(chat)
         if task is not None:
             await asyncio.wait([task])
@@ -288,21 +287,21 @@ class Delivery:
             await asyncio.wait(list(self._tasks.values()))
 
     async def close(self, seconds: float) -> None:
-        """Wait up to `seconds`, and as long again for what is being sent just then; what is left is sent after the next
+        """Wait up to `seconds` for the queues, and as long again for sends in progress. The rest is sent after the next
         start."""
         tasks = list(self._tasks.values())
         if not tasks:
             return
         _, unfinished = await asyncio.wait(tasks, timeout=seconds)
         if unfinished:
-            # A send that is cut off may have arrived, and would have to be said again.
+            # A send that is cancelled may have arrived, and would be repeated after the restart.
             self._is_closing = True
             _, unfinished = await asyncio.wait(unfinished, timeout=seconds)
         for task in unfinished:
             task.cancel()
         if unfinished:
             await asyncio.wait(unfinished)
-        # One that was cancelled before its first step has not said that it is gone.
+        # A task cancelled before its first step has not removed itself.
         self._tasks.clear()
 
     async def _work_off(self, lane: Lane) -> None:
@@ -314,15 +313,15 @@ class Delivery:
                 try:
                     await self._deliver(parcel)
                 except StoreFull as problem:
-                    # Nothing is lost: the row stays in the outbox until there is room to claim it.
+                    # Nothing is lost: the row stays in the outbox until there is disk space to claim it.
                     _log.error("outbox_cannot_be_claimed", chat=_chat(lane).key, problem=str(problem))
                     await self._clock.sleep(self._settings.longest_delay_seconds)
                     continue
                 except StoreError as problem:
-                    # The process is about to end; what waits is in the outbox.
+                    # The process is about to end; the queue is stored in the outbox.
                     _log.critical("delivery_failed", chat=_chat(lane).key, exc_info=problem)
                     return
-                except Exception as problem:  # noqa: BLE001 - a platform that breaks its promise must not mute the chat
+                except Exception as problem:  # noqa: BLE001 - a broken platform must not stop the chat
                     _log.critical("delivery_failed", chat=_chat(lane).key, exc_info=problem)
                     self._give_up(parcel, f"{type(problem).__name__} while sending")
                 if waiting.lines:
@@ -353,7 +352,7 @@ class Delivery:
                 await self._waits_for_place(chat, platform.limits.sends_per_minute)
             try:
                 self._reach("reply.during_send")
-                # What waited for its turn or for the network may have become late only there.
+                # Checked here, after the wait for rate and connection.
                 receipt = await platform.send(self._said_late(outgoing, parcel.due))
             except SendFailed as failure:
                 if not failure.retryable or attempt == policy.attempts:
@@ -361,7 +360,7 @@ class Delivery:
                     return
                 _log.info("send_failed", chat=chat.key, attempt=attempt, problem=str(failure))
                 if failure.unknown_outcome and outgoing is parcel.outgoing:
-                    # Shown twice is better than lost, where the second says that it may be the second.
+                    # A duplicate is better than a loss, if the second copy says that it may be one.
                     outgoing = self._marked(outgoing)
                 await self._clock.sleep(failure.retry_after_seconds or policy.wait_after(attempt))
                 continue
@@ -375,25 +374,25 @@ class Delivery:
             return
 
     async def _mark_sent(self, parcel: OutboundMessage, writes: Sequence[Write]) -> None:
-        """Durably: a crash soon after must not send it again, for the network would show it."""
+        """Mark the row as sent, durably: the network would show a repeated send after a crash."""
         try:
             await self._store.commit(writes)
         except StoreFull as problem:
-            # To try the whole delivery again would send it twice now; like this, at worst after a restart.
+            # Retrying the delivery would send a certain duplicate; without the mark, a restart may send one.
             _log.error("sent_but_not_marked", outbox=parcel.row_id, problem=str(problem))
 
     async def _make_ready(
         self, parcel: OutboundMessage, outgoing: Outgoing, linked: Linked | None, *, is_claimed: bool
     ) -> None:
-        """Wait until who it is for is there, and say in the outbox that it is being sent."""
+        """Wait until the recipient is reachable, and claim the row."""
         if linked is not None:
             await linked.until_reachable(outgoing, parcel.said_at_ms)
         if not is_claimed:
             await self._store.commit([outbox.claim(parcel.row_id, self._epoch)])
 
     def _takes_place(self, chat: ChatRef, sends_per_minute: int) -> bool:
-        """Count one more message of this minute. False, and nothing is counted, where the chat may not take it now, or
-        where another process may be leading."""
+        """Count one send in the chat's rate. Returns False without counting if the rate is used up or another process
+        may lead."""
         now, times = self._clock.monotonic(), self._sent_at.get(chat)
         if times is None:
             if len(self._sent_at) >= _CHATS_PACED:
@@ -407,16 +406,16 @@ class Delivery:
         return True
 
     async def _waits_for_place(self, chat: ChatRef, sends_per_minute: int) -> None:
-        """Wait until the chat may take it, and count it then. Raises StoreError where another process leads."""
+        """Wait until the chat's rate permits a send, and count it. Raises StoreError if another process leads."""
         times = self._sent_at[chat]
         while len(times) >= sends_per_minute:
-            # Other lanes of the chat may wait for the same moment: one of them takes the place.
+            # Other lanes of the chat may wait for the same slot: only one of them gets it.
             await self._clock.sleep(times[0] + _WINDOW_SECONDS - self._clock.monotonic())
             while times and times[0] <= self._clock.monotonic() - _WINDOW_SECONDS:
                 times.popleft()
         times.append(self._clock.monotonic())
         if not self._lead.holds():
-            # Whoever leads by now sends it: as a row of the outbox it is theirs.
+            # The leading process sends it from the outbox.
             await self._lead.sure()
 
     def _give_up(self, parcel: OutboundMessage, problem: str) -> None:
@@ -428,7 +427,7 @@ class Delivery:
 
 
 def _parcel(row: Row) -> OutboundMessage:
-    """The parcel of a row of the outbox that an earlier process left, or that is retried."""
+    """The message of an outbox row that an earlier process left, or that is retried."""
     body = orjson.loads(row["body"])
     outgoing, due = outgoing_from_json(row["key"], body), due_from_json(body)
     if due is not None:
@@ -446,7 +445,7 @@ def _parcel(row: Row) -> OutboundMessage:
 
 
 def _sent(parcel: OutboundMessage, native_id: str) -> list[Write]:
-    """What notes that the network has it."""
+    """Writes that mark the message as sent."""
     writes = [outbox.sent(parcel.row_id, native_id)]
     if parcel.history_id is not None:
         writes.append(history.sent(parcel.history_id, native_id))
@@ -459,35 +458,35 @@ def _chat(lane: Lane) -> ChatRef:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where one message goes."""
+    """Destination of one message."""
 
     chat: ChatRef
     private_to: MemberRef | None
-    """The member of that chat whom alone it is for."""
+    """The only member of the chat who may see the message; None if it is public."""
     platform: ChatPlatform
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What led to a message."""
+    """Source of a message."""
 
     turn_id: int
-    """Also the row of history that it answers, where the turn has one."""
+    """Also the id of the history row that the message answers, if the turn has one."""
     number: int
-    """Which message of the turn it is: with the turn it makes the key, the same on every attempt."""
+    """Number of the message in its turn. Turn and number form the key, which is the same on every attempt."""
     asked_by: MemberRef
     bot_name: str
     texts: Phrases
     outside: bool
-    """It may hold words of others."""
+    """The message may contain text of others."""
     due: Due | None = None
-    """Set where it is said by the clock."""
+    """Set for messages of timers."""
     closes: tuple[str, ...] = ()
-    """The native ids of earlier messages whose choices lead nowhere any more."""
+    """Native ids of earlier messages whose choices become invalid."""
 
 
 class OutboxRows:
-    """Makes the rows of one process, which has its `epoch`."""
+    """Builds outbox rows of this process, identified by `epoch`."""
 
     def __init__(self, ids: Ids, epoch: int) -> None:
         self._ids = ids
@@ -496,7 +495,7 @@ class OutboxRows:
     def of(
         self, message: Message, to: Address, origin: Origin, now_ms: int
     ) -> tuple[list[Write], list[OutboundMessage]]:
-        """What is to be committed, and then handed to the delivery."""
+        """The writes to commit, and the outbound messages to hand to the delivery afterwards."""
         writes: list[Write] = []
         parcels: list[OutboundMessage] = []
         chat, due, history_id = to.chat, origin.due, None

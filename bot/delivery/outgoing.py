@@ -1,4 +1,4 @@
-"""Messages in the form a network takes: parts within its limits, choices and files as text where needed."""
+"""Messages in the form that a network accepts: parts within its limits, choices and files as text where needed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FENCE = "```"
 
 
 def files_in_words(files: Sequence[Attachment], texts: Phrases) -> str:
-    """What is said of `files`, one below the other."""
+    """`files` as text, one below the other."""
     return "\n".join(_in_words(file, texts) for file in files)
 
 
@@ -47,29 +47,29 @@ def _text_of(content: bytes) -> str | None:
 
 LONGEST_REPLY = 20_000
 _ROOM_FOR_A_NOTE = 100
-"""Characters for the word that a piece may have been there before."""
+"""Characters reserved for the note that a piece may be a duplicate."""
 ROOM_FOR_LATENESS = 100
-"""Characters for the word that a message comes late."""
+"""Characters reserved for the note that a message is late."""
 _JOINER = "\u200d"
-# Beside combining marks: the joiner, skin tones, and the tags of a flag.
+# Combining marks are checked by category; these are the joiner, skin tones, and the tags of a flag.
 _GOES_ON = re.compile("[\u200d\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]")
-# Two of them are a flag.
+# Two regional indicators are a flag.
 _REGIONAL = re.compile("[\U0001f1e6-\U0001f1ff]")
 _REGIONALS_AT_END = re.compile("[\U0001f1e6-\U0001f1ff]+$")
 _BREAKS = (re.compile(r"\n\n"), re.compile(r"\n"), re.compile(r"[.!?。！？]\s*"), re.compile(r"\s"))
 
 
 class Due(NamedTuple):
-    """What is said by the clock keeps this until it is sent: only then it is known whether it comes late."""
+    """Due time of a message of a timer, kept until it is sent: only then is it known whether it is late."""
 
     at_ms: int
-    """When it was to be said."""
+    """When the message was due."""
     was_away: bool
-    """The bot was not there then."""
+    """The bot was not running then."""
 
 
 def addressed_to(message: Message, here: ChatRef) -> tuple[ChatRef, MemberRef | None]:
-    """The chat that `message` goes to, and the member when it is for one alone."""
+    """The chat that `message` goes to, and the member if it is private."""
     if isinstance(message.to, ChatRef):
         return message.to, None
     return here, message.to
@@ -85,8 +85,8 @@ def pieces(
     name: str,
     room: int = 0,
 ) -> list[Outgoing]:
-    """`message` as it goes over the wire. `key` and a number make each piece's idempotency key; `name` is the bot's.
-    Each leaves `room` characters free."""
+    """`message` in pieces for the platform. Each idempotency key is `key` with a number; `name` is the bot's. `room`
+    characters per piece are left free."""
     text = message.text
     if limits.max_lines:
         text, left = first_lines(text, limits.max_lines, limits)
@@ -122,7 +122,7 @@ def pieces(
 
 
 def _outgoing_in_words(choices: Sequence[Choice], limits: Limits, texts: Phrases, name: str) -> str:
-    """What is to be typed for one of `choices`, on one line."""
+    """Line of text that lists what to type for `choices`."""
     values = [choice.value for choice in choices]
     if not any(value.startswith("/") for value in values):
         return texts.say("delivery.choices", choices=" / ".join(values))
@@ -131,7 +131,7 @@ def _outgoing_in_words(choices: Sequence[Choice], limits: Limits, texts: Phrases
 
 
 def line_count(text: str, limits: Limits) -> int:
-    """How many lines `text` counts for on a network with `limits`."""
+    """Number of lines that `text` counts for on a network with `limits`."""
     return sum(_rows(line, limits) for line in text.split("\n")) if limits.line_bytes else 1
 
 
@@ -155,13 +155,13 @@ def first_lines(text: str, most: int, limits: Limits) -> tuple[str, int]:
 
 
 def _rows(line: str, limits: Limits) -> int:
-    """Lines on the wire for one line of text; none for a blank one."""
+    """Lines on the wire for one line of text; 0 for a blank line."""
     return -(-len(line.rstrip().encode("utf-8", "replace")) // limits.line_bytes)
 
 
 def split(text: str, longest: int) -> list[str]:
-    """`text` in pieces of at most `longest` characters, cut at paragraphs, lines, sentences or words where it can be,
-    never inside a character that is made of several; a code block that is cut is closed and opened again."""
+    """`text` in pieces of at most `longest` characters, cut at paragraphs, lines, sentences or words if possible, never
+    inside a grapheme. A code block that is cut is closed and opened again."""
     pieces: list[str] = []
     fence = ""
     while len(fence) + len(text) > longest:
@@ -176,7 +176,7 @@ def split(text: str, longest: int) -> list[str]:
 
 
 def _cut(text: str, room: int) -> int:
-    """Where to cut: after the last good break in the second half of the room, else between whole characters."""
+    """Where to cut: after the last break in the second half of the room, else between graphemes."""
     for pattern in _BREAKS:
         ends = [found.end() for found in pattern.finditer(text, 0, room)]
         if ends and ends[-1] > room // 2:
@@ -188,7 +188,7 @@ def _cut(text: str, room: int) -> int:
 
 
 def _is_within_a_character(text: str, cut: int) -> bool:
-    """Whether what stands before and after `cut` belongs to one character as people see it."""
+    """Whether the characters before and after `cut` belong to one grapheme."""
     before, after = text[cut - 1], text[cut : cut + 1]
     if not after:
         return False
@@ -199,7 +199,7 @@ def _is_within_a_character(text: str, cut: int) -> bool:
 
 
 def _open_fence(piece: str, longest: int) -> str:
-    """The opening line of a code block that `piece` leaves open, with its line end; empty when there is none."""
+    """The opening line of a code block that `piece` leaves open, with its line end; empty if none is open."""
     fences = [line for line in piece.split("\n") if line.lstrip().startswith(_FENCE)]
     if len(fences) % 2 == 0:
         return ""
@@ -208,8 +208,8 @@ def _open_fence(piece: str, longest: int) -> str:
 
 
 def outgoing_to_json(outgoing: Outgoing, due: Due | None = None, asked_by: str = "") -> JsonObject:
-    """`outgoing`, when it is `due`, and the key of the member who asked for it, as plain data, for the outbox; what is
-    usual is left out."""
+    """`outgoing` as JSON for the outbox, with its due time and the key of the member who asked for it. Default values
+    are omitted."""
     data: JsonObject = {"chat": outgoing.chat.key, "text": outgoing.text}
     if asked_by:
         data["asked_by"] = asked_by
@@ -231,12 +231,12 @@ def outgoing_to_json(outgoing: Outgoing, due: Due | None = None, asked_by: str =
 
 
 def due_from_json(data: JsonObject) -> Due | None:
-    """When it is due, as `outgoing_to_json` wrote it; None for what is not said by the clock."""
+    """The due time written by `outgoing_to_json`; None if the message is not from a timer."""
     return Due(*data["due"]) if "due" in data else None
 
 
 def outgoing_from_json(key: str, data: JsonObject) -> Outgoing:
-    """What `outgoing_to_json` wrote."""
+    """The message written by `outgoing_to_json`."""
     return Outgoing(
         chat=ChatRef.parse(data["chat"]),
         key=key,

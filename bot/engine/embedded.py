@@ -18,46 +18,44 @@ from services.refs import ChatRef, MemberRef, Role
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """A message that was accepted and waits for its answer."""
+    """An accepted message that waits for its turn."""
 
     turn_id: int
     """Also the id of its row in the inbox."""
     context: MessageContext
     addressed: bool
     question: OpenQuestion | None = None
-    """The question that it answers."""
+    """The question that the message answers."""
     attempts: int = 0
-    """How many of its runs an earlier process began, as far as that is known, and did not end."""
+    """Number of runs known to have been started and not ended by earlier processes."""
     recovered: bool = False
-    """An earlier process accepted it: something of it may be stored, and each of its runs is counted before it
-    begins."""
+    """Accepted by an earlier process: parts of it may be stored, and each run is counted before it starts."""
     suspect: bool = False
-    """An earlier process died during a counted run of it: it runs alone, so that what ends the process is known."""
+    """An earlier process died during a counted run of it. It runs alone, so that the cause of a crash is known."""
     immediate: bool = False
     begun: bool = False
     begun_ms: int = 0
-    """When the attempt that runs began."""
+    """Start of the current attempt."""
     stopped: bool = False
-    """Somebody ended it with /stop."""
+    """A member ended it with /stop."""
     answered: bool = False
-    """Its answer is being kept, or waits for room to be: it can be stopped no more."""
+    """Its reply is being stored, or waits for disk space: it cannot be stopped any more."""
     withdrawn: bool = False
     """Its message was deleted before it was queued."""
     edited: bool = False
-    """Its message was changed while it was being answered."""
+    """Its message was edited during the turn."""
     repeated: bool = False
-    """It was tried in this process before, so something of it may be stored."""
+    """It was tried before in this process: parts of it may be stored."""
     unfit: str = ""
-    """The id under which the log has why its end could not be kept as it was."""
+    """Id of the log entry on why its end could not be stored; empty normally."""
     ended: Callable[[], None] | None = None
-    """Called when the engine is done with it, however it ended."""
+    """Called when the engine is done with the job, whatever the outcome."""
     taken: tuple[OpenQuestion, float] | None = None
-    """The question, and when it expires, where nobody else can answer it meanwhile; forgotten by a restart."""
+    """The claimed question and its expiry, for reopening it. Lost on restart."""
 
     @property
     def runs_for(self) -> MessageContext:
-        """The message whose sender runs what this turn runs: of an approval the one who asked, not the one who
-        answers."""
+        """The message on whose sender's behalf the turn runs: for an approval the request, else the message itself."""
         terms = self.question.terms if self.question is not None else None
         return self.context if terms is None else terms.asker
 
@@ -70,7 +68,7 @@ _OWN = frozenset({Kind.TIMER, Kind.EXPIRY})
 
 
 class EmbeddedEngine:
-    """Runs turns: one at a time in a chat, at most `parallel_turns` at once."""
+    """Runs turns: one at a time per chat, at most `parallel_turns` at once."""
 
     def __init__(self, run: RunTurn, limits: LimitsSettings) -> None:
         self._run = run
@@ -90,23 +88,23 @@ class EmbeddedEngine:
         self._failed: asyncio.Future[None] | None = None
 
     def use(self, limits: LimitsSettings) -> None:
-        """From now on these limits hold; what waits and runs already goes on."""
+        """Apply new limits; waiting and running turns continue."""
         self._limits = limits
         self._start()
 
     @property
     def waiting(self) -> int:
-        """Turns that wait."""
+        """Number of waiting turns."""
         return self._waiting
 
     @property
     def running(self) -> int:
-        """Turns that run."""
+        """Number of running turns."""
         return len(self._running) + len(self._immediate)
 
     def keep_place(self, chat: ChatRef, immediate: bool) -> str:
-        """Keep a place for a message of `chat` while it is being accepted, until `free_place`. Empty when it has one;
-        else the settings key of the limit that is reached, and no place is kept."""
+        """Reserve a queue slot for a message of `chat` during its acceptance, until `free_place`. Returns an empty
+        string, or the settings key of the limit that is reached; then no slot is reserved."""
         limits = self._limits
         if immediate:
             taken = self._immediate_places.get(chat, 0)
@@ -124,14 +122,14 @@ class EmbeddedEngine:
         return ""
 
     def free_place(self, chat: ChatRef, immediate: bool) -> None:
-        """The message of that place was accepted, and is submitted without waiting for anything, or was not."""
+        """Release the slot. An accepted message must be submitted with no await in between."""
         if not immediate:
             self._places_total -= 1
         _give_back(self._immediate_places if immediate else self._places, chat)
 
     def submit(self, job: Job) -> None:
-        """Run `job` when its chat's turn comes; at once when it is immediate. Submit suspects before all others: until
-        the last of them has ended, one turn runs at a time."""
+        """Run `job` in its chat's order, or at once if it is immediate. Submit suspects first: until the last of them
+        has ended, one turn runs at a time."""
         self._idle.clear()
         chat = job.context.chat
         self._suspects += job.suspect
@@ -154,16 +152,16 @@ class EmbeddedEngine:
         self._start()
 
     def waiting_job(self, chat: ChatRef, native_id: str) -> Job | None:
-        """The message of that id while it waits and nobody has begun with it."""
+        """The job of the message with that id, if it has not started."""
         return next((job for job in self._queues.get(chat, ()) if _is_message(job, native_id)), None)
 
     def running_job(self, chat: ChatRef, native_id: str) -> Job | None:
-        """The message of that id while it is being answered."""
+        """The job of the message with that id, if it is running."""
         job = self._running[chat][0] if chat in self._running else None
         return job if job is not None and _is_message(job, native_id) else None
 
     def remove(self, job: Job) -> bool:
-        """Take a waiting job out; False when it runs already."""
+        """Remove a waiting job; False if it is not waiting any more."""
         queue = self._queues.get(job.context.chat)
         if queue is None or job not in queue:
             return False
@@ -176,7 +174,8 @@ class EmbeddedEngine:
         return True
 
     def stop(self, chat: ChatRef, by: MemberRef, role: Role) -> bool:
-        """End the running turn of `chat`, when `by` asked for it, wrote what it answers, or is a moderator or above."""
+        """Stop the running turn of `chat`, if `by` is its requester, the sender of its message, or a moderator or
+        above. Returns whether it is being stopped."""
         running = self._running.get(chat)
         if running is None:
             return False
@@ -186,11 +185,11 @@ class EmbeddedEngine:
         if by not in (job.context.sender.ref, job.runs_for.sender.ref) and role.rank < Role.MODERATOR.rank:
             return False
         job.stopped = True
-        # A task that is cancelled before its first step never runs, and then nobody would end the turn.
+        # Cancelling a task before its first step would skip its body, and nothing would end the turn.
         return task.cancel() if job.begun else True
 
     async def drain(self, seconds: float) -> None:
-        """Start nothing new, and wait up to `seconds` for what runs; what is left is taken up at the next start."""
+        """Start no more turns, and wait up to `seconds` for the running ones. The rest resume at the next start."""
         self._accepts = False
         tasks = [task for _, task in self._running.values()] + list(self._immediate)
         if not tasks:
@@ -206,7 +205,7 @@ class EmbeddedEngine:
         await self._idle.wait()
 
     async def failed(self) -> None:
-        """Return never, or raise what ended a turn although nothing may: the process has to end then."""
+        """Wait forever, or raise the exception that broke a turn's error handling: the process has to end then."""
         self._failed = asyncio.get_running_loop().create_future()
         await self._failed
 
@@ -228,7 +227,7 @@ class EmbeddedEngine:
         self._running[chat] = (job, asyncio.get_running_loop().create_task(self._guarded(job)))
 
     def _over(self, chat: ChatRef) -> None:
-        """The turn of `chat` that ran has ended: the next one begins."""
+        """Remove the ended turn of `chat` and start the next one."""
         del self._running[chat]
         if self._queues.get(chat):
             self._ready.append(chat)
@@ -252,7 +251,7 @@ class EmbeddedEngine:
             await self._run(job)
         except asyncio.CancelledError:
             raise
-        except Exception as error:  # noqa: BLE001 - what a turn could not turn into a value ends the process, loudly
+        except Exception as error:  # noqa: BLE001 - an exception that escapes a turn ends the process
             _log.critical("turn_broke_the_engine", turn=job.turn_id, exc_info=error)
             if self._failed is not None and not self._failed.done():
                 self._failed.set_exception(error)
@@ -265,8 +264,8 @@ class EmbeddedEngine:
 
 
 def _is_message(job: Job, native_id: str) -> bool:
-    """Whether it answers the network's message of that id: the ids of timers and of questions that nobody answered are
-    the bot's own, and no network has a say in them."""
+    """Whether the job is for the platform message with that id. Ids of timers and expired questions are assigned by the
+    bot, and no platform event refers to them."""
     return job.context.kind not in _OWN and job.context.key.native_id == native_id
 
 

@@ -1,5 +1,5 @@
 """Inbound events.
 
-Normalise, deduplicate, decide with a reason code, commit, acknowledge. `Intake.deliver` is called by platforms
-through their port.
+Normalise, deduplicate, decide with a reason code, commit, acknowledge. Platforms call `Intake.deliver` through their
+port.
 """

@@ -23,34 +23,34 @@ from services.store.port import Row, Store
 from services.store.turns import pending
 
 _OF_THE_QUOTED = frozenset({"questions.closed", "approvals.closed"})
-"""What is said of the question that a message points to."""
+"""Texts that are about the question to which the message replies."""
 _RECORDED_ONLY = frozenset({Kind.JOIN, Kind.LEAVE})
 
 
 @dataclass(frozen=True, slots=True)
 class GateDecision:
-    """What the gate says of one message."""
+    """Decision on whether a message starts a turn, with its reason code."""
 
     reason: ReasonCode = ReasonCode.WAITING
-    """Why it is not for us; WAITING: it is, and a turn answers it."""
+    """Reason for not starting a turn; WAITING if a turn answers the message."""
     detail: str = ""
     """The settings key that decided."""
     addressed: bool = False
     question: OpenQuestion | None = None
-    """The open question that it answers."""
+    """The open question that the message answers."""
     told: str = ""
-    """The key of the sentence that is said although no turn answers it."""
+    """Text key of a notice that is sent although no turn starts."""
     says: str = ""
-    """The sentence itself, where more is known than its key says."""
+    """The notice itself, if it has more detail than the text of its key."""
     closes: tuple[str, ...] = ()
-    """The message of the bot's whose choices lead nowhere any more."""
+    """Native ids of bot messages whose choices become invalid."""
     immediate: bool = False
-    """It controls the queue, so it does not wait in it."""
+    """It controls the queue, so it bypasses it."""
     is_command: bool = False
 
     @property
     def is_for_us(self) -> bool:
-        """Whether a turn answers it."""
+        """Whether a turn answers the message."""
         return self.reason is ReasonCode.WAITING
 
 
@@ -61,9 +61,9 @@ def judge(
     question: OpenQuestion | None,
     closed: str = "",
 ) -> GateDecision:
-    """The decision on one message. `question` is what the sender was asked in this chat and has not answered, or what
-    waits for somebody's yes and is meant here. `closed`: what is said to it where it answers none that is open."""
-    # A run that waits is told also where nobody is served any more, so that it can put things away.
+    """The decision on one message. `question`: the open question to the sender, or the approval question that the
+    message is about. `closed`: text key of the notice to send if the message answers no open question."""
+    # A waiting run is resumed with its expiry even if its chat is no longer served, so that it can clean up.
     refused = None if context.kind is Kind.EXPIRY else _not_served(context, chat)
     if refused is not None or context.timer is not None or context.kind is Kind.EXPIRY:
         return refused or GateDecision(addressed=True)
@@ -81,7 +81,7 @@ def judge(
         spec = line.spec
         return GateDecision(addressed=True, is_command=True, immediate=spec.command.immediate)
     if context.kind is Kind.CHOICE:
-        # A button under a question to somebody else, or to nobody any more.
+        # A button of a question that is closed or belongs to another member.
         return GateDecision(ReasonCode.NOT_ADDRESSED, context.kind.value)
     if is_called:
         return GateDecision(addressed=True)
@@ -94,7 +94,7 @@ def judge(
 def _answering(
     context: MessageContext, chat: ServedChat, question: OpenQuestion | None, closed: str
 ) -> GateDecision | None:
-    """The decision on what answers a question; None where it answers none."""
+    """The decision on a message that answers a question; None if it answers none."""
     if (question is None and not closed) or not _may_answer(context):
         return None
     if question is not None:
@@ -109,7 +109,7 @@ def _answering(
 
 
 def _may_answer(context: MessageContext) -> bool:
-    """Whether it can be the answer to a question of the bot's: no command, no timer, and not said to another member or
+    """Whether the message may be the answer to a question: no command or timer, and not addressed to another member or
     to a function."""
     if context.text.startswith("/") or context.kind is Kind.TIMER or context.takes:
         return False
@@ -135,15 +135,15 @@ def _not_served(context: MessageContext, chat: ServedChat) -> GateDecision | Non
 
 
 def pointed_out(context: MessageContext, waiting: Sequence[OpenQuestion], asked_by_quoted: int) -> OpenQuestion | None:
-    """The one that the message names by its code, else that the message asked which it quotes or reacts to."""
+    """The approval question that the message names by code, else the question whose message it quotes or reacts to."""
     named = codes_in(context.text)
     by_code = next((one for one in waiting if _terms(one).code in named), None)
     return by_code or next((one for one in waiting if one.id == asked_by_quoted), None)
 
 
 def meant(context: MessageContext, waiting: Sequence[OpenQuestion], role: Role, texts: Phrases) -> OpenQuestion | None:
-    """The one that a bare yes or no is about: the sender's own, where they may answer it; or the only one there is,
-    where it is said to the bot. `role` is the sender's as the message has it."""
+    """The approval question that a bare yes or no is about: the sender's own if they may answer it, else the only open
+    question if the message is addressed to the bot. `role`: the sender's role in the message."""
     if context.kind is not Kind.MESSAGE or context.reply_to is not None or not waiting:
         return None
     member = context.sender.ref
@@ -157,7 +157,7 @@ def meant(context: MessageContext, waiting: Sequence[OpenQuestion], role: Role, 
 
 
 def quoted_id(context: MessageContext) -> str:
-    """The id of the message that it reacts to, or of the bot's that it quotes; empty where there is none."""
+    """Native id of the message that the reaction belongs to, or of the quoted bot message; empty if absent."""
     if context.kind is Kind.REACTION:
         return context.key.native_id
     return context.reply_to.native_id if context.reply_to is not None and context.reply_to.from_bot else ""
@@ -175,7 +175,7 @@ _BY_CODE, _BY_MESSAGE = "approvals.no_such_code", "approvals.closed"
 
 
 class Decisions:
-    """Reads them from the store."""
+    """Reads the outcomes of approval questions from the store."""
 
     def __init__(self, store: Store, questions: OpenQuestions, chats: Chats) -> None:
         self._store = store
@@ -183,12 +183,12 @@ class Decisions:
         self._chats = chats
 
     async def of(self, id_: int) -> Became:
-        """What became of that question. Raises StoreError."""
+        """How the question was closed. Raises StoreError."""
         rows = await self._store.read(pending.became(id_))
         return self._became(rows[0]) if rows else Became()
 
     async def told(self, context: MessageContext, decision: GateDecision) -> GateDecision:
-        """`decision` on an answer that comes too late, with who decided and how in place of that it is so. Raises
+        """`decision`, with a text on who decided and how if it is about an answer that came too late. Raises
         StoreError."""
         if decision.told == _BY_CODE:
             row, question = await self._with_a_code_of(context)
@@ -204,7 +204,7 @@ class Decisions:
         return replace(decision, says=said, closes=closes)
 
     async def _with_a_code_of(self, context: MessageContext) -> tuple[Row | None, OpenQuestion | None]:
-        """The newest question whose code the message names and that its sender was shown."""
+        """The newest question with a code in the message, if its sender could see that question."""
         for code in codes_in(context.text):
             if not code.isalnum():
                 continue
@@ -228,5 +228,5 @@ class Decisions:
 
 
 def _was_shown(terms: ApprovalTerms, context: MessageContext) -> bool:
-    """What waits in private is not spoken of to anybody else."""
+    """A private question is visible to its asker in private only."""
     return not terms.asker.private or (context.private and terms.asker.sender.ref == context.sender.ref)

@@ -43,17 +43,17 @@ _ADDRESSEE = re.compile(r"\s*[^\s@＠:,，：]+[:,，：]")
 
 
 class Taking:
-    """Reads messages for the functions of their bot."""
+    """Extracts the functions on request that a message mentions."""
 
     def __init__(self) -> None:
         self._finds: WeakKeyDictionary[BotFunctions, Callable[[str], Found | None]] = WeakKeyDictionary()
 
     def read(self, context: MessageContext, functions: BotFunctions) -> MessageContext:
-        """`context` with what it takes to hand, and without the words that say so: by them it is addressed to the
-        bot. The same where it names nothing."""
+        """`context` with the mentioned functions in `takes` and without the mentions in its text, addressed to the bot;
+        unchanged if it mentions none."""
         names, text = functions.on_request.takeable, context.text
         if not names or context.kind not in _SAID or ("@" not in text and "＠" not in text) or text.startswith("/"):
-            # What a command is given stays as it was written.
+            # Arguments of a command stay as they were written.
             return context
         find = self._finds.get(functions)
         if find is None:
@@ -67,8 +67,8 @@ class Taking:
 
 
 def _are_members(context: MessageContext, found: Found) -> bool:
-    """Whether members are meant by what is written so, as the network says: those that bear such a name, or as many
-    as are mentioned and written nowhere else."""
+    """Whether the matches are member mentions according to the platform: members with such a native name, or as many
+    mentioned members as there are mentions left to explain."""
     natives = {member.native.casefold() for member in context.mentions}
     if not natives.isdisjoint(found.names):
         return True
@@ -82,15 +82,15 @@ _POINTING_SAID = (Kind.MESSAGE, Kind.CHOICE)
 
 
 class Pointing:
-    """Knows what waits, and who may speak of what."""
+    """Finds the open question that a message may answer."""
 
     def __init__(self, questions: OpenQuestions, chats: Chats) -> None:
         self._questions = questions
         self._chats = chats
 
     def question(self, context: MessageContext, pointed: Pointed | None) -> OpenQuestion | None:
-        """What the message may answer: what it points to, and then nothing else; what its sender was asked; or what is
-        plainly meant. `pointed`: the question whose message it quotes."""
+        """The open question that the message may answer: the one it points to, exclusively; else the sender's own; else
+        an unambiguous approval question. `pointed`: the question whose message it quotes."""
         if not self._questions.any_waiting:
             return None
         chat = context.chat
@@ -102,7 +102,7 @@ class Pointing:
         if pointed is not None:
             return own if own is not None and own.id == pointed.question.id else None
         if context.kind is Kind.REACTION:
-            # It speaks of its message alone.
+            # A reaction answers only the question of its message.
             return None
         if own is None and not waiting:
             return None
@@ -115,8 +115,8 @@ class Pointing:
         return meant(context, waiting, role, self._chats.profile(chat).texts)
 
     def closed(self, context: MessageContext, pointed: Pointed | None, question: OpenQuestion | None) -> str:
-        """The key of what is said to a message that answers a question which is open no longer; empty for all else.
-        `question`: what it may answer."""
+        """Text key of the notice on a message that answers a closed question; empty if there is nothing to say.
+        `question`: the open question that it may answer."""
         if context.kind not in _POINTING_SAID:
             return ""
         if question is None and pointed is not None and self._answers(context, pointed):
@@ -125,55 +125,55 @@ class Pointing:
         return "approvals.no_such_code" if not is_taken and self._names_a_code(context, question) else ""
 
     def _answers(self, context: MessageContext, pointed: Pointed) -> bool:
-        """Whether the message would answer the question that it points to, were it open."""
+        """Whether the message would answer the question that it points to, if that were still open."""
         question, member = pointed.question, context.sender.ref.key
         if question.terms is None and pointed.member != member:
             return False
         if context.kind is Kind.CHOICE:
             return not context.text.startswith("/")
         if pointed.is_answered and not is_decision(question.question):
-            # What is said to it now may be anything.
+            # Later replies to an answered question may be about anything.
             return False
         answer = read_answer(question.question, context.text, self._chats.profile(context.chat).texts)
         return answer.kind is not Answered.UNRELATED
 
     def _names_a_code(self, context: MessageContext, question: OpenQuestion | None = None) -> bool:
-        """Whether it decides about what has a code, which is not that of `question`."""
+        """Whether the message decides on a code that does not belong to `question`."""
         if question is not None and question.terms is not None:
             return False
         if context.text.startswith("/"):
-            # A command answers nothing.
+            # A command is never an answer.
             return False
         return is_about_a_code(context.text, self._chats.profile(context.chat).texts, clearly=not context.calls_bot)
 
 
 MessageId = tuple[str, str]
-"""The chat's key, and the network's id of the message."""
+"""The chat's key and the native id of the message."""
 _CHANGES_KEPT = 1000
 
 
 class Arrivals:
-    """Between the first sight of a message and its place in the queue, for both orders of a message and its change."""
+    """Coordinates messages in acceptance with their edits and deletions, in whichever order they arrive."""
 
     def __init__(self) -> None:
         self.accepting: dict[MessageId, Job] = {}
-        """Messages that are being made durable and are submitted next."""
+        """Messages that are being committed and will be queued next."""
         self._early: OrderedDict[MessageId, str | None] = OrderedDict()
         self._changing: dict[MessageId, asyncio.Event] = {}
 
     @property
     def any_changing(self) -> bool:
-        """Whether a change of any message is being made."""
+        """Whether a change of any message is in progress."""
         return bool(self._changing)
 
     async def unchanging(self, message: MessageId) -> None:
-        """Return when no change of `message` is being made: at once where none is."""
+        """Wait until no change of `message` is in progress."""
         while message in self._changing:
             await self._changing[message].wait()
 
     @asynccontextmanager
     async def change(self, message: MessageId) -> AsyncIterator[None]:
-        """While one change of `message` is made, others wait, and the message itself is neither accepted nor queued."""
+        """Serialise changes of `message`, which is neither accepted nor queued during a change."""
         await self.unchanging(message)
         done = self._changing[message] = asyncio.Event()
         try:
@@ -183,31 +183,31 @@ class Arrivals:
             done.set()
 
     def remember_early(self, message: MessageId, text: str | None) -> None:
-        """A change came before its message: the new text, or None for a deletion. Kept until that arrives."""
+        """Keep a change that came before its message: the new text, or None for a deletion."""
         self._early[message] = text
         while len(self._early) > _CHANGES_KEPT:
             self._early.popitem(last=False)
 
     def is_deleted(self, message: MessageId) -> bool:
-        """Whether its deletion came before it."""
+        """Whether its deletion came before the message."""
         return self._early.get(message, "") is None
 
     def edited(self, message: MessageId) -> str | None:
-        """Its text, where an edit came before it."""
+        """The new text, if an edit came before the message."""
         return self._early.get(message)
 
     def forget_early(self, message: MessageId) -> None:
-        """The message has arrived."""
+        """Drop the early change after its message has arrived."""
         self._early.pop(message, None)
 
 
-# Replaced rather than dropped: dropping one could turn harmless text into a command.
+# Replaced rather than dropped: dropping a character could turn harmless text into a command.
 _UNFIT = re.compile("[\x00-\x08\x0b-\x1f\x7f\x80-\x9f\ud800-\udfff]")
 _LONGEST_NAME = 128
 
 
 def fit_text(text: str, longest: int) -> str:
-    """`text` in NFC, each unfit character replaced by U+FFFD, cut at `longest` characters; CRLF becomes LF."""
+    """`text` in NFC with LF line ends, each unsafe character replaced by U+FFFD, cut at `longest` characters."""
     text = text[: longest * 2]
     if text.isascii() and text.isprintable():
         return text[:longest]
@@ -215,15 +215,15 @@ def fit_text(text: str, longest: int) -> str:
 
 
 def fit_name(name: str) -> str:
-    """A display name on one line, of at most 128 characters."""
+    """A display name on one line, of at most 128 characters; "?" if it is blank."""
     if name.isascii() and name.isalnum() and len(name) <= _LONGEST_NAME:
         return name
     return " ".join(fit_text(name, _LONGEST_NAME).split()) or "?"
 
 
 def fit(context: MessageContext, longest: int, texts: Phrases) -> MessageContext:
-    """`context` with every text in it made fit; the same object where all was fit already. A text that had to be cut
-    says so at its end."""
+    """`context` with all its texts normalised; the same object if nothing changed. A text that was cut says so at its
+    end."""
     given, name, quoted = context.text, fit_name(context.sender.name), context.reply_to
     text = fit_text(given, longest + 1)
     if len(text) > longest or len(given) > 2 * longest:
@@ -245,11 +245,11 @@ _log = structlog.get_logger("intake")
 _PRUNE_EVERY = 100
 _CHATS_COUNTED = 10_000
 _NOT_SAID = frozenset({ReasonCode.CHAT_NOT_ALLOWED, ReasonCode.NOT_A_MESSAGE, ReasonCode.DELETED})
-"""What ends so is no part of the conversation."""
+"""Reasons of messages that are not part of the conversation."""
 _CHANGES = frozenset({Kind.EDIT, Kind.DELETE})
 _NEVER_SAID = frozenset({Kind.REACTION, Kind.TIMER, Kind.EXPIRY})
 Claim = Callable[[GateDecision, int], Sequence[Write]]
-"""What is written with the decision on something that is due and the id that its turn would have."""
+"""Returns the writes to commit with the decision on a due event. Called with the decision and the turn id."""
 
 
 class Intake:
@@ -295,12 +295,12 @@ class Intake:
         self._heard: dict[str, int] = {}
 
     def use(self, limits: LimitsSettings) -> None:
-        """From the next message on these limits hold."""
+        """Apply new limits from the next message on."""
         self._limits = limits
         self._alternations.use(limits.bot_alternations)
 
     async def deliver(self, context: MessageContext, also: Sequence[Write] = ()) -> Accepted:
-        """Take one event in, durably, together with `also`. Raises StoreError and QueueFull when nothing was taken."""
+        """Accept one event durably, together with `also`. Raises StoreError or QueueFull if nothing was stored."""
         served = self._chats.of(context.chat)
         context = self._prepared(context, served)
         if context.kind in _CHANGES and served.allowed_by is not None:
@@ -315,9 +315,9 @@ class Intake:
         ended: Callable[[], None] | None = None,
         question: OpenQuestion | None = None,
     ) -> GateDecision:
-        """Take in what is due, or that nobody answered `question`, in one unit with what `claim` gives for its decision
-        and its id, and return the decision. If the queue is full, nothing is kept and nothing ends. `ended` is called
-        when a turn is over with it. Raises Conflict, and StoreError, when nothing was taken."""
+        """Accept a due timer, or the expiry of `question`, in one unit with the writes of `claim`; returns the
+        decision. If the queue is full, nothing is stored. `ended` is called when the turn ends. Raises Conflict or
+        StoreError if nothing was stored."""
         context = self._prepared(context, self._chats.of(context.chat))
         decision = self._decide(context, None)
         if question is not None:
@@ -341,7 +341,7 @@ class Intake:
         return decision
 
     async def recover(self) -> int:
-        """Take up the turns that an earlier process did not finish; returns how many."""
+        """Queue the turns that an earlier process did not finish; returns their number."""
         jobs: list[Job] = []
         chats: set[ChatRef] = set()
         for row in await self._store.read(inbox.waiting()):
@@ -349,25 +349,26 @@ class Intake:
             job.attempts = row["attempts"]
             job.suspect = job.attempts > 0
             if job.context.chat not in chats and not job.suspect:
-                # Its first run is counted nowhere, but turns of a chat begin in order: this one may have begun.
+                # First runs are not counted in the store. A chat's turns start in order, so only this one may have
+                # started.
                 job.attempts = 1
             chats.add(job.context.chat)
             jobs.append(job)
         suspicious = {job.context.chat for job in jobs if job.suspect}
-        # The order within a chat stays.
+        # The sort is stable, so the order within a chat is kept.
         for job in sorted(jobs, key=lambda one: one.context.chat not in suspicious):
             self._engine.submit(job)
         return len(jobs)
 
     async def take_up_retried(self) -> None:
-        """Run the turns that were given up and that an operator lets run again."""
+        """Run the given-up turns that an operator has released for a retry."""
         for row in await self._store.read(inbox.retried()):
             job = await self._again(row)
             if (await self._store.commit([inbox.take_up(job.turn_id, self._epoch, 0)]))[0]:
                 self._engine.submit(job)
 
     async def _again(self, row: Row) -> Job:
-        """The job of a turn that is in the store."""
+        """The job of a stored turn."""
         question = None
         if row["question_id"] is not None:
             question = await self._questions.find(self._store, row["question_id"])
@@ -394,7 +395,7 @@ class Intake:
         if decision.told:
             decision = await self._decisions.told(context, decision)
         job = Job(self._ids.next(), context, decision.addressed, decision.question, immediate=decision.immediate)
-        # Until the first await nobody else is judged: the question and the place in the queue are this message's.
+        # No await between the decision and the first write: claiming the question and the queue slot is atomic.
         return await self._queued(job, decision, also)
 
     async def _refused(self, context: MessageContext, decision: GateDecision, also: Sequence[Write]) -> Accepted:
@@ -406,7 +407,7 @@ class Intake:
         raise QueueFull(decision.detail)
 
     async def _queued(self, job: Job, decision: GateDecision, also: Sequence[Write]) -> Accepted:
-        """Take in a message, and then let its turn wait for those before it, where one answers it."""
+        """Commit a message and, if it starts a turn, queue it."""
         context = job.context
         message = (context.chat.key, context.key.native_id)
         if decision.is_for_us:
@@ -432,8 +433,8 @@ class Intake:
         return Accepted.NEW
 
     async def _keep(self, job: Job, decision: GateDecision, also: Sequence[Write]) -> bool:
-        """Make it durable; whether it was new. Its question is taken before the first await, so that two answers
-        cannot both have it."""
+        """Commit the message; returns whether it was new. The question is taken before the first await, so that two
+        answers cannot both claim it."""
         context = job.context
         chat, member = context.chat.key, context.sender.ref.key
         writes = self._writes(context, decision, job.turn_id)
@@ -447,19 +448,19 @@ class Intake:
                 writes += also
             touched = await self._store.commit(writes)
         except StoreError:
-            # The platform delivers the answer again, and then it has to find its question.
+            # The platform will redeliver the answer, which must find its question open.
             self._questions.put_back(chat, member, taken)
             raise
         self._reach("recv.after_persist_before_ack")
         self._arrivals.forget_early((chat, context.key.native_id))
         if touched[0] == 0:
-            # It answered its question before: the one that is open now waits for another answer.
+            # A duplicate: the open question is a newer one and waits for another answer.
             self._questions.put_back(chat, member, taken)
             return False
         return True
 
     async def _pointed(self, context: MessageContext, quoted: str) -> Pointed | None:
-        """The question whose message this one quotes, answers by a button or reacts to; None when it is no question."""
+        """The question whose message this one quotes, answers by button or reacts to; None if that is no question."""
         chat = context.chat.key
         if self._chats.of(context.chat).allowed_by is None:
             return None
@@ -468,7 +469,7 @@ class Intake:
         return await self._questions.asked_by(self._store, chat, quoted)
 
     def _decide(self, context: MessageContext, pointed: Pointed | None) -> GateDecision:
-        """What the gate says, and a place in the queue when it is for us; without one it is not."""
+        """The decision of the gate. A message that starts a turn reserves a queue slot, or is dropped as QUEUE_FULL."""
         chat = context.chat
         if self._arrivals.is_deleted((chat.key, context.key.native_id)):
             return GateDecision(ReasonCode.DELETED)
@@ -510,12 +511,12 @@ class Intake:
         return writes
 
     async def _change(self, context: MessageContext, also: Sequence[Write]) -> Accepted:
-        """An edit or a deletion: of a message that waits, its text or its turn; later ones, history alone."""
+        """Apply an edit or deletion: to a waiting message's text or turn; later, to the history only."""
         chat, native_id = context.chat.key, context.key.native_id
         deletes = context.kind is Kind.DELETE
         now_ms = self._clock.now_ms()
         if await self._store.read(inbox.known(context.key.text)):
-            # Done before. Meanwhile there may have been a newer change, which an older one must not undo.
+            # A duplicate. It must not undo a newer change that has come since.
             await self._store.commit(also)
             return Accepted.DUPLICATE
         arriving = self._arrivals.accepting.get((chat, native_id))
@@ -532,19 +533,19 @@ class Intake:
                 calls_bot = job.context.mentions_bot or context.mentions_bot
                 job.context = replace(job.context, text=context.text, mentions_bot=calls_bot, takes=context.takes)
                 writes.append(inbox.replace(job.turn_id, orjson.dumps(context_to_json(job.context)).decode()))
-        # What nobody has allowed yet goes with the message that asked for it.
+        # Open approval questions are withdrawn with the message that requested them.
         withdrawn = self._questions.asked_for_by(chat, native_id) if deletes else []
         writes += self._questions.withdrawing(chat, withdrawn)
         if job is None:
             writes.append(inbox.changed(MessageKey(context.chat, native_id).text))
-        # A summary may hold what is taken back here.
+        # A summary may contain the text that is changed.
         writes.append(summaries.forget(chat, native_id))
         writes.append(history.deleted(chat, native_id) if deletes else history.edited(chat, native_id, context.text))
         try:
             noted = inbox.note(self._ids.next(), _event(context), received_ms=now_ms, reason=reason.value)
             touched = await self._store.commit([noted, *writes, *also])
         except StoreError:
-            # Nothing was taken back: the message is still to be answered, until the platform delivers this again.
+            # Nothing was stored: the message is still to be answered until the platform redelivers the change.
             if job is not None and deletes:
                 job.withdrawn = False
                 if job is not arriving:
@@ -559,7 +560,7 @@ class Intake:
         return Accepted.NEW if touched[0] else Accepted.DUPLICATE
 
     def _prune(self, chat: str) -> None:
-        """Now and then, and with the first message since the start, which does not know what there was before."""
+        """Prune the history of `chat` every 100 messages, and on its first message since the start."""
         count = self._heard.get(chat, _PRUNE_EVERY)
         if count >= _PRUNE_EVERY:
             count = 0
@@ -582,5 +583,5 @@ def _event(context: MessageContext) -> inbox.Event:
 
 
 def _is_history(context: MessageContext, decision: GateDecision) -> bool:
-    """Whether it is part of what the chat has said."""
+    """Whether the message is part of the chat's history."""
     return not context.private and context.kind not in _NEVER_SAID and decision.reason not in _NOT_SAID

@@ -1,4 +1,4 @@
-"""Notices about messages that are not answered, once per chat and reason, and a brake for two bots."""
+"""Notices about messages that start no turn, once per chat and reason, and a limit on loops between two bots."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from services.store.turns import outbox
 _log = structlog.get_logger("gate")
 _QUIET_SECONDS = 60.0
 _CHATS_KEPT = 10_000
-# What is usual in a group is no warning.
+# Normal in a group, so not worth a warning.
 _USUAL = frozenset({ReasonCode.NOT_ADDRESSED, ReasonCode.NOT_A_MESSAGE, ReasonCode.EMPTY, ReasonCode.QUESTION_CLOSED})
 
 
 class Notices:
-    """Speaks up about drops without flooding anybody."""
+    """Logs and counts dropped messages, and sends rate-limited notices about them."""
 
     def __init__(self, store: Store, delivery: Delivery, chats: Chats, clock: Clock, ids: Ids, epoch: int) -> None:
         self._store = store
@@ -41,17 +41,17 @@ class Notices:
         self._seen: set[tuple[str, ReasonCode]] = set()
         self._told_at: dict[str, float] = {}
         self.dropped: Counter[str] = Counter()
-        """How many messages ended without a turn, by reason code."""
+        """Number of messages that ended without a turn, by reason code."""
 
     def count(self, context: MessageContext, decision: GateDecision) -> None:
-        """A message ended without a turn, or was not accepted, and whoever sent it knows."""
+        """Count a message that ended without a turn, or that was rejected with an error to its sender."""
         reason, chat = decision.reason, context.chat.key
         self.dropped[reason.value] += 1
         if reason not in _USUAL and (chat, reason) not in self._seen:
             self._warn(chat, decision)
 
     def note(self, context: MessageContext, decision: GateDecision) -> None:
-        """A message ended without a turn."""
+        """Count a message that ended without a turn, and send its notice if it has one."""
         self.count(context, decision)
         if decision.reason is ReasonCode.QUEUE_FULL:
             self._tell(context)
@@ -59,7 +59,7 @@ class Notices:
             self._answer(context, decision)
 
     def _answer(self, context: MessageContext, decision: GateDecision) -> None:
-        """One sentence to whoever wrote, where they wrote it."""
+        """Send the notice to the chat of the message, in private if the message was private."""
         chat = context.chat
         if not self.reaches(chat):
             return
@@ -75,11 +75,11 @@ class Notices:
         self.send([parcel])
 
     def _warn(self, chat: str, decision: GateDecision) -> None:
-        """Once for each chat and reason. Beyond as many as are kept apart, drops are counted and no more."""
+        """Log once per chat and reason, up to `_CHATS_KEPT` pairs; further drops are only counted."""
         if len(self._seen) >= _CHATS_KEPT:
             return
         self._seen.add((chat, decision.reason))
-        # The detail of an unknown command is a word of the message, and those stay out of logs.
+        # The detail of an unknown command is a word of the message, and those stay out of the log.
         because = "" if decision.reason is ReasonCode.UNKNOWN_COMMAND else decision.detail
         facts = {"because": because} if because else {}
         _log.warning("message_not_answered", chat=chat, reason=decision.reason.value, **facts)
@@ -87,7 +87,7 @@ class Notices:
             _log.warning("further_drops_are_only_counted", kept=_CHATS_KEPT)
 
     def _tell(self, context: MessageContext) -> None:
-        """One sentence to the chat, at most once a minute."""
+        """Send the queue-full notice to the chat, at most once a minute."""
         chat, now = context.chat, self._clock.monotonic()
         platform = self._delivery.platform(chat)
         if platform is None or now - self._told_at.get(chat.key, -_QUIET_SECONDS) < _QUIET_SECONDS:
@@ -109,8 +109,8 @@ class Notices:
         closes: tuple[str, ...] = (),
         asked_by: str = "",
     ) -> tuple[Write, OutboundMessage]:
-        """Something to say outside of all turns, perhaps to the member `asked_by`. `send` it once the write is on its
-        way."""
+        """A message outside of a turn, perhaps to the member `asked_by`, and the write of its outbox row. Call `send`
+        after the write is posted."""
         row_id, now_ms = self._ids.next(), self._clock.now_ms()
         outgoing = Outgoing(
             chat=chat, key=f"notice:{row_id}", text=text, reply_to=reply_to, private_to=private_to, closes=closes
@@ -129,24 +129,24 @@ class Notices:
         return write, OutboundMessage(row_id, outgoing, None, claimed=True, said_at_ms=now_ms, asked_by=asked_by)
 
     def reaches(self, chat: ChatRef) -> bool:
-        """Whether the bot is on the network of that chat."""
+        """Whether the bot has a platform for that chat."""
         return self._delivery.platform(chat) is not None
 
     def send(self, parcels: Sequence[OutboundMessage]) -> None:
-        """Hand notices to delivery."""
+        """Hand notices to the delivery."""
         self._delivery.hand_over(parcels)
 
 
 SETTING = "limits.bot_alternations"
 QUICK_SECONDS = 2.0
-"""Nobody reads an answer and types the next message in less, again and again."""
+"""People do not repeatedly read a reply and type the next message faster than this."""
 PAUSE_SECONDS = 600.0
 _KEPT = 10_000
 
 
 @dataclass(slots=True)
 class _Streak:
-    """How often one member has answered the bot at once, with no word of others to the bot between."""
+    """Number of consecutive quick replies by one member to the bot."""
 
     member: MemberRef
     count: int
@@ -154,12 +154,12 @@ class _Streak:
 
 
 class Alternations:
-    """Counts, in groups, messages to the bot that come within two seconds of its own. Commands, buttons and answers to
-    its questions are quick with people too, and are not counted. A restart forgets what was counted."""
+    """Counts group messages to the bot that come within two seconds of its last message. Commands, buttons and answers
+    to questions are not counted: people are quick with those too. Counts are lost on restart."""
 
     def __init__(self, last_sent: Callable[[ChatRef], float | None], clock: Clock, most: int) -> None:
-        """`last_sent` gives when the bot last said something in a chat, on the monotonic clock. `most`: so many quick
-        answers in a row are a bot's; 0: none are."""
+        """`last_sent` returns the time of the bot's last message in a chat, on the monotonic clock. `most`: number of
+        consecutive quick replies that mark a bot; 0 disables the check."""
         self._last_sent = last_sent
         self._clock = clock
         self._streaks: dict[ChatRef, _Streak] = {}
@@ -167,15 +167,15 @@ class Alternations:
         self.use(most)
 
     def use(self, most: int) -> None:
-        """From the next message on this holds."""
+        """Apply the limit from the next message on."""
         self._most = most
         if not most:
             self._streaks.clear()
             self._paused.clear()
 
     def judge(self, context: MessageContext, decision: GateDecision) -> GateDecision | None:
-        """Why a message that `decision` says is for us gets no answer; None where it does. The first of a pause says
-        so."""
+        """The decision that drops a message that `decision` accepts; None to leave it. The first drop of a pause sends
+        a notice."""
         if not self._most or not context.is_group or not decision.is_for_us:
             return None
         if decision.is_command or decision.question is not None or context.kind is not Kind.MESSAGE:
@@ -205,7 +205,7 @@ class Alternations:
         return until is not None and until > now
 
     def _continues(self, chat: ChatRef, member: MemberRef, now: float) -> bool:
-        """Whether the member answers at once what the bot has said since it last heard them."""
+        """Whether the member replies quickly to a bot message that is newer than their last message."""
         streak, sent_at = self._streaks.get(chat), self._last_sent(chat)
         if streak is None or streak.member != member or sent_at is None:
             return False

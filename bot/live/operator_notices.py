@@ -1,5 +1,5 @@
-"""What the operators' chat hears of the bot itself: once what an edit broke, and once that all is well again. What
-breaks again and again is told once an hour. Dead letters are told once each."""
+"""Notices in the operators' chat: problems after an edit and their resolution, at most once an hour for a recurring
+problem, and each dead letter once."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ from services.store.port import Store, StoreError
 from services.timers.timetable import Timetable
 
 _GATHER_SECONDS = 1.0
-"""Who edits saves more than one file, and some editors save twice."""
+"""An edit may save several files, and some editors save twice."""
 _QUIET_SECONDS = 60.0
-"""Between two messages."""
+"""Minimum between two messages."""
 _AGAIN_SECONDS = 3600.0
-"""What is told is told again no sooner, however often it is mended and breaks again."""
+"""Minimum before the same problem is reported again, even if it was resolved meanwhile."""
 _MOST_AT_A_PLACE = 3
-"""So often in that time one place is told of, whatever is wrong there."""
+"""Maximum of reports on one place in that time, whatever the problem."""
 _MOST_LINES = 5
 _LINE_CHARS = 200
 _log = structlog.get_logger("operators")
 
 
 class _Problem(NamedTuple):
-    """What makes a fault the same one when it is found again."""
+    """Identity of a problem."""
 
     what: str
     file: str
@@ -53,18 +53,18 @@ class _Problem(NamedTuple):
 
     @classmethod
     def of(cls, what: str, found: Diagnostic) -> _Problem:
-        # Of a server that cannot be reached the reason is another one from attempt to attempt.
+        # The reason why a server is unreachable varies between attempts.
         words = "" if found.code == Code.UNREACHABLE else found.message
         return cls(what, found.file, found.line, found.code, words)
 
     @property
     def place(self) -> tuple[str, ...]:
-        """Where it is, and of which kind."""
+        """Location and kind of the problem."""
         return self.what, self.file, str(self.line), self.code
 
 
 class OperatorNews:
-    """Compares what is broken with what the chat was told last."""
+    """Compares the current problems with those reported last."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class OperatorNews:
         redact: Redactor,
         still_serves: Callable[[str], bool],
     ) -> None:
-        """`still_serves` says whether functions of a file serve at this moment."""
+        """`still_serves` says whether functions of a file are still in use."""
         self._still_serves = still_serves
         self._settings = settings
         self._notices = notices
@@ -95,32 +95,32 @@ class OperatorNews:
         self._later: asyncio.Task[None] | None = None
 
     def watch(self, what: str, faults: Callable[[], Sequence[Diagnostic]]) -> None:
-        """`faults` gives what is wrong at that moment with the functions or the settings, as `what` says."""
+        """Register a source of problems; `what` names it in the texts."""
         self._watched[what] = faults
 
     def use(self, settings: OperatorsSettings) -> None:
-        """From now on this chat is told; another one is told what is wrong already."""
+        """Apply new settings. A new chat gets the current problems."""
         if settings.chat != self._settings.chat:
             self._known, self._tellings, self._is_well = frozenset(), [], True
         self._settings = settings
         self.changed()
 
     def died(self, kind: str, id_: int, chat: str) -> None:
-        """A dead letter of that kind was added: each is told once."""
+        """Report a new dead letter of that kind once."""
         if self._settings.chat is None or (chat == self._settings.chat and kind == DeadKind.MESSAGE):
-            # What the operators' own chat does not take cannot be told there either.
+            # A message that the operators' chat did not accept cannot be reported there.
             return
         self._dead.append((kind, id_, chat))
         self.changed()
 
     def changed(self) -> None:
-        """What is wrong may be other than it was."""
+        """Report changed problems in the background."""
         self._is_news = True
         if self._settings.chat is not None and self._telling is None:
             self._telling = asyncio.get_running_loop().create_task(self._tell())
 
     async def close(self) -> None:
-        """Say no more."""
+        """Stop reporting."""
         for task in (self._telling, self._later):
             if task is not None:
                 task.cancel()
@@ -161,7 +161,7 @@ class OperatorNews:
             self._look_later(min(seconds for seconds in held.values() if seconds > 0))
 
     def _held_seconds(self, fault: _Problem) -> float:
-        """How long it has to wait, for what was told of it or its place already."""
+        """Seconds until the problem may be reported, given earlier reports on it and its place."""
         since = [at for at, told in self._tellings if told == fault]
         there = sorted({at for at, told in self._tellings if told.place == fault.place})
         if len(there) >= _MOST_AT_A_PLACE:
@@ -219,7 +219,7 @@ class OperatorNews:
 
 
 class DeadLetters:
-    """Hears of everything that is given up."""
+    """Counts and reports everything that is given up."""
 
     def __init__(
         self,
@@ -237,18 +237,18 @@ class DeadLetters:
         self._news = news
         self._clock = clock
         self.counts: Counter[str] = Counter()
-        """How many there are of each kind."""
+        """Number of dead letters by kind."""
 
     def turn(self, job: Job) -> None:
-        """A turn was given up."""
+        """Record a turn that was given up."""
         self._died(DeadKind.TURN, job.turn_id, job.context.chat.key)
 
     def message(self, parcel: OutboundMessage, problem: str) -> None:
-        """No network took a message."""
+        """Record a message that was given up."""
         self._died(DeadKind.MESSAGE, parcel.row_id, parcel.outgoing.chat.key)
 
     def moment(self, chat: str, occurrence_id: int) -> None:
-        """A moment of a timer was refused."""
+        """Record a rejected occurrence of a timer."""
         self._died(DeadKind.TIMER, occurrence_id, chat)
 
     def _died(self, kind: DeadKind, id_: int, chat: str) -> None:
@@ -256,13 +256,13 @@ class DeadLetters:
         self._news.died(kind.value, id_, chat)
 
     async def start(self) -> None:
-        """Take up what is to be retried, and count the rest. Raises StoreError."""
+        """Start the retries that operators requested, and count the rest. Raises StoreError."""
         await self._intake.take_up_retried()
         await self._delivery.take_up_retried()
         counted = await self._store.read(outcomes.counts())
         self.counts = Counter({row["kind"]: row["count"] for row in counted})
 
     async def look(self) -> None:
-        """The same for what a command has changed. Raises StoreError."""
+        """The same after a change by a command. Raises StoreError."""
         self._timetable.expect(self._clock.now_ms())
         await self.start()

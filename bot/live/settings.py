@@ -1,4 +1,4 @@
-"""Settings in force, and their reload: all of a valid file takes effect, or none."""
+"""Current settings and their reload: a valid file is applied as a whole."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from services.fault_points import FaultPoints
 from services.redaction import names_a_secret
 
 Use = Callable[[], None]
-"""Puts what was prepared in the place of what there is. Does not fail, and takes no time."""
+"""Applies a prepared change. Does not fail or block."""
 _Read = TypeVar("_Read", bound=BaseModel)
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """What takes new settings as one."""
+    """A part of the daemon that applies its settings as a unit."""
 
     paths: tuple[str, ...]
     prepare: Callable[[Settings], Use]
@@ -35,23 +35,23 @@ class _Part:
     hears_of: Callable[[Settings], object] | None
 
     def made_of(self, settings: Settings) -> object:
-        """What decides whether it takes them anew."""
+        """The values that decide whether the part has to apply new settings."""
         read = [_at(settings, path) for path in self.paths] if self.hears_of is None else self.hears_of(settings)
         return read, [etag_of(file) for file in self.files(settings)]
 
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """Settings that were read again, and all that is needed to put them in force."""
+    """Prepared settings from a reload."""
 
     settings: Settings
-    """Those that will be in force: what waits for the next start is as it was."""
+    """The settings to apply; those that wait for the next start have their old values."""
     uses: Sequence[Use]
     made_of: Sequence[object]
     changed: Sequence[str]
-    """The settings that will be other than they are, as `section.key`."""
+    """The settings that will change, as `section.key`."""
     waiting: Sequence[str]
-    """Those that are other in the file, and wait for the next start."""
+    """Settings that have changed in the file and wait for the next start."""
 
 
 def _no_files(_settings: Settings) -> Sequence[Path]:
@@ -59,12 +59,12 @@ def _no_files(_settings: Settings) -> Sequence[Path]:
 
 
 class LiveSettings:
-    """Who takes which settings. New ones are prepared by all of them before any takes them, so they hold as a whole or
-    not at all."""
+    """The parts that apply settings at run time. All prepare new settings before any applies them, so that a reload is
+    atomic."""
 
     def __init__(self, settings: Settings) -> None:
         self.now = settings
-        """In force."""
+        """The current settings."""
         self._parts: list[_Part] = []
         self._waiting: set[str] = set()
         self._made_of: list[object] = []
@@ -77,37 +77,37 @@ class LiveSettings:
         files: Callable[[Settings], Sequence[Path]] = _no_files,
         hears_of: Callable[[Settings], object] | None = None,
     ) -> None:
-        """What `paths` (a section, or `section.key`) say is taken by what `prepare` gives. It is called in a thread,
-        when something there has changed, or what `hears_of` gives instead, or one of the `files` that these settings
-        name; it raises DefinitionError for what cannot be used."""
+        """Register a part for `paths` (a section, or `section.key`). `prepare` is called in a thread when the settings
+        at `paths`, the value of `hears_of` (if set, instead of `paths`), or one of the `files` has changed. It returns
+        the callback that applies the settings, or raises DefinitionError."""
         part = _Part(paths, prepare, files, hears_of)
         self._parts.append(part)
         self._made_of.append(part.made_of(self.now))
 
     def leave(self, *paths: str) -> None:
-        """These wait for the next start, although they are within what is taken."""
+        """Mark paths that wait for the next start although their section is registered."""
         self._waiting.update(paths)
 
     @property
     def paths(self) -> Collection[str]:
-        """What is taken while the daemon runs."""
+        """The paths that are applied at run time."""
         return {path for part in self._parts for path in part.paths}
 
     @property
     def left(self) -> Collection[str]:
-        """What of it waits all the same."""
+        """The paths within them that wait for the next start."""
         return frozenset(self._waiting)
 
     def files(self) -> list[Path]:
-        """The files that settings in force are made of, beside their own."""
+        """The other files that the current settings refer to."""
         return [file for part in self._parts for file in part.files(self.now)]
 
     def replacement(self, fresh: Settings) -> Replacement:
-        """What `fresh` changes. Takes its time; raises DefinitionError for what cannot be used."""
+        """The prepared change to `fresh`. May block; raises DefinitionError for settings that cannot be used."""
         settings = _merged(self.now, fresh, "", self.paths, self._waiting)
         waiting = list(_differences(settings, fresh, ""))
         if _names(fresh) != self._names:
-            # The platforms know them from the start on.
+            # Platforms get the names at the start only.
             waiting += ["bots.*.aliases", "bots.*.name"]
         made_of = [part.made_of(settings) for part in self._parts]
         uses = [
@@ -118,7 +118,7 @@ class LiveSettings:
         return Replacement(settings, uses, made_of, sorted(_differences(self.now, settings, "")), sorted(waiting))
 
     def put(self, replacement: Replacement, reach: Callable[[], object]) -> None:
-        """From now on the new settings hold. `reach` is called in the midst."""
+        """Apply the new settings. `reach` is called midway, for tests of interruptions."""
         self.now, self._made_of = replacement.settings, list(replacement.made_of)
         for number, use in enumerate(replacement.uses):
             if number == 1 or len(replacement.uses) == 1:
@@ -127,7 +127,7 @@ class LiveSettings:
 
 
 def etag_of(file: Path) -> tuple[int, ...]:
-    """Another one whenever the content of `file` is another; empty when there is none."""
+    """Identifies the content of `file`: changes whenever the file does; empty if it does not exist."""
     try:
         found = file.stat()
     except OSError:
@@ -143,7 +143,7 @@ def _at(settings: Settings, path: str) -> object:
 
 
 def _merged(before: _Read, fresh: _Read, at: str, live: Collection[str], waiting: Collection[str]) -> _Read:
-    """`fresh` where it is live, else `before`."""
+    """The values of `fresh` at live paths, else those of `before`."""
     update: dict[str, object] = {}
     for name in type(before).model_fields:
         path = f"{at}{name}"
@@ -160,7 +160,7 @@ def _merged(before: _Read, fresh: _Read, at: str, live: Collection[str], waiting
 
 
 def _differences(one: BaseModel, other: BaseModel, at: str) -> Iterator[str]:
-    """The paths of what is not the same in both."""
+    """The paths of values that differ."""
     for name in type(one).model_fields:
         left, right = getattr(one, name), getattr(other, name)
         if left == right:
@@ -172,7 +172,7 @@ def _differences(one: BaseModel, other: BaseModel, at: str) -> Iterator[str]:
 
 
 def _names(settings: Settings) -> set[str]:
-    """The words that address a bot."""
+    """The names that address a bot."""
     return {name for bot in settings.bots.values() for name in (bot.name, *bot.aliases)}
 
 
@@ -180,13 +180,12 @@ _log = structlog.get_logger("reload")
 
 
 class Reload:
-    """Puts new settings in the place of the old ones."""
+    """Reloads the settings."""
 
     def __init__(
         self, live: LiveSettings, read: Callable[[], Settings] | None = None, faults: FaultPoints | None = None
     ) -> None:
-        """`read` gives the settings as they are in the file now, and raises SettingsInvalid. None: they stay as they
-        are."""
+        """`read` reads the settings from the file and raises SettingsInvalid. None: they never change."""
         self._live = live
         self._read = read or (lambda: live.now)
         self._reach = (faults or FaultPoints()).reach
@@ -194,15 +193,15 @@ class Reload:
         self._waiting: Sequence[str] = []
         self._on_change: list[Callable[[], None]] = []
         self.faults: tuple[Diagnostic, ...] = ()
-        """Why the file as it is now cannot be used; empty: it is in force."""
+        """Problems of the current file; empty if it is applied."""
 
     def on_change(self, told: Callable[[], None]) -> None:
-        """Call `told` after `faults` have changed."""
+        """Register a callback for changes of `faults`."""
         self._on_change.append(told)
 
     async def follow(self, file: Path, changes: Changes) -> None:
-        """Read the settings again whenever `file`, or a file that they name, has changed; until cancelled, or until
-        nobody tells of changes any more."""
+        """Reload whenever `file`, or a file that the settings refer to, changes; until cancelled or until `changes`
+        ends."""
         while True:
             files = [file, *self._live.files()]
             async with aclosing(changes.of(*files)) as told:
@@ -214,8 +213,8 @@ class Reload:
                     return
 
     async def now(self, *, is_asked_for: bool = True) -> bool:
-        """Read the settings and use them; whether they could be used. What needs a new start is named in the log.
-        Where somebody asked for it the log has a line even if nothing is other than it was."""
+        """Reload the settings; returns whether they are valid. Changes that wait for a restart are logged.
+        `is_asked_for`: log the result even if nothing has changed."""
         async with self._one_at_a_time:
             try:
                 replacement = await asyncio.to_thread(self._prepared)
@@ -239,7 +238,7 @@ class Reload:
         return self._live.replacement(self._read())
 
     def _kept(self, faults: Sequence[Diagnostic], *, is_asked_for: bool) -> bool:
-        """What was in force stays so."""
+        """Log and keep the problems; the current settings stay."""
         if is_asked_for or tuple(faults) != self.faults:
             _log.error("settings_invalid", faults=[str(one) for one in faults])
             _log.error("settings_not_reloaded", kept="the settings that were in force")
@@ -255,7 +254,7 @@ class Reload:
 
 
 def secrets_of(settings: Settings) -> list[str]:
-    """Every secret value of the settings, to be kept out of logs."""
+    """All secret values of the settings, for redaction in logs."""
     keys = [model.api_key.get_secret_value() for model in settings.models]
     keys.append(settings.search.api_key.get_secret_value())
     irc = [secret for network in settings.platforms.irc for secret in network.secrets]

@@ -19,29 +19,29 @@ if TYPE_CHECKING:
 
 
 _MOST_FOLDERS = 2000
-"""Of one path: more of them is not a folder of functions, but somebody's whole disk."""
+"""Limit per path: more folders are not a folder of functions, but a whole disk."""
 _MOST_LINKS = 40
-"""So many links on the way to a file are a circle, as they are to the system."""
+"""Limit of links on the way to a file, as in the operating system; more are a cycle."""
 
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """What there is at some paths at one moment, and where it would show that something changes."""
+    """State of some paths at one time, and where their changes are visible."""
 
     folders: Mapping[str, tuple[int, int]]
-    """The folders to watch, none of them a link, each with its device and inode: one that was deleted and made again is
-    another one."""
+    """The folders to watch, none of them links, with device and inode: a folder that is deleted and created again
+    counts as new."""
     names: frozenset[str]
-    """Paths right in those folders that matter, whether they exist or not."""
+    """Relevant paths directly in those folders, existing or not."""
     whole: frozenset[str]
-    """Those of the folders in which everything matters that is not hidden."""
+    """The folders where everything that is not hidden is relevant."""
     state: frozenset[tuple[str, tuple[int, ...]]]
-    """All that matters and exists. It differs whenever any of it was changed, added or taken away."""
+    """Everything relevant that exists, with its state. Differs after any change."""
     is_cut: bool = False
     """Whether there are more folders than are watched."""
 
     def concerns(self, path: str) -> bool:
-        """Whether a change of `path`, below one of the folders, may matter."""
+        """Whether a change of `path`, below one of the folders, may be relevant."""
         if path in self.names or path in self.folders:
             return True
         folder, _, name = path.rpartition("/")
@@ -49,8 +49,8 @@ class Places:
 
 
 def places_of(paths: Iterable[Path]) -> Places:
-    """Where changes of `paths` show. Of a path that does not exist, the nearest folder that does; of a folder, all
-    below it and the folder around it; of a link, every step to what it leads to."""
+    """Where changes of `paths` are visible: for a missing path, the nearest existing folder; for a folder, everything
+    below it and its parent; for a link, every step to its target."""
     found = _Found()
     for path in paths:
         found.follow(os.path.abspath(path))
@@ -64,7 +64,7 @@ def places_of(paths: Iterable[Path]) -> Places:
 
 
 class _Found:
-    """What has been found so far."""
+    """Accumulator for `places_of`."""
 
     def __init__(self) -> None:
         self.folders: set[str] = set()
@@ -74,8 +74,7 @@ class _Found:
         self.is_cut = False
 
     def follow(self, path: str) -> None:
-        """Go to `path` step by step. Where it stands after each is no link, because links were replaced by what they
-        lead to."""
+        """Follow `path` step by step. `at` is never a link, because links are replaced by their targets."""
         at, steps, links = "/", deque(path.split("/")), 0
         while steps:
             step = steps.popleft()
@@ -109,7 +108,7 @@ class _Found:
 
     def _note(self, folder: str, path: str, found: os.stat_result | None = None) -> None:
         if not os.path.isdir(folder):
-            # A file stands where a folder is to be: it has to go first.
+            # A file is in the place of a folder and has to be removed first.
             folder, path = os.path.dirname(folder), folder
         self.folders.add(folder)
         self.names.add(path)
@@ -141,7 +140,7 @@ class _Found:
 
 
 def _is_hidden(name: str) -> bool:
-    """What no source reads: hidden files, what Python compiled, and what editors leave beside a file."""
+    """Whether no source reads the name: hidden files, compiled Python, and backups by editors."""
     return name.startswith(".") or name == "__pycache__" or name.endswith("~")
 
 
@@ -158,35 +157,36 @@ def _identity(folder: str) -> tuple[int, int] | None:
 
 
 def _state(found: os.stat_result) -> tuple[int, ...]:
-    """Of a folder only that it is this one: what is in it has a state of its own, and hidden files come and go."""
+    """State that changes with the content. For a folder only its identity: its entries have states, and hidden files
+    come and go."""
     if stat.S_ISDIR(found.st_mode):
         return (found.st_dev, found.st_ino)
     return (found.st_dev, found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size)
 
 
 LOOK_SECONDS = 30.0
-"""So often everything is looked at: some file systems tell of no change, and some changes are told of to nobody."""
+"""Interval of full checks: some file systems send no events, and some events get lost."""
 _STEP_MS = 50
-"""Changes that follow each other as fast are one."""
+"""Changes that follow each other this fast are one."""
 _LONGEST_MS = 400
-"""A file that is written all the time is looked at this often."""
+"""A file that is written continuously is checked this often."""
 _log = structlog.get_logger("watching")
 
 
 class _Asked:
-    """Somebody who wants to hear of some paths."""
+    """One subscription to changes of paths."""
 
     def __init__(self, paths: Sequence[Path]) -> None:
         self.paths = paths
         self.places: Places | None = None
-        """As they were last seen; None: not yet."""
+        """State at the last check; None before the first."""
         self.is_watched = asyncio.Event()
         self.is_touched = asyncio.Event()
 
 
 class Watcher:
-    """The port `Changes` on the file system. An event only makes it look; what is other than it was is told. So nobody
-    hears of what does not matter to them, and what was missed is found by the next look."""
+    """The port `Changes` on the file system. An event only triggers a check, and only subscriptions whose state has
+    changed are notified. The next check finds changes whose events were lost."""
 
     def __init__(self) -> None:
         self._asked: list[_Asked] = []
@@ -199,7 +199,7 @@ class Watcher:
         self._is_closed = False
 
     def start(self) -> None:
-        """Begin to watch."""
+        """Start watching."""
         self._watching = asyncio.create_task(self._watch(), name="watcher")
         self._watching.add_done_callback(self._ended)
 
@@ -210,7 +210,7 @@ class Watcher:
         try:
             if self._watching is not None:
                 self._look.set()
-                # What changes after the first item is noticed, so it has to be watched before.
+                # Changes after the first item must be noticed, so watching has to start before it.
                 await asked.is_watched.wait()
             while not self._is_closed:
                 asked.is_touched.clear()
@@ -221,17 +221,17 @@ class Watcher:
             self._look.set()
 
     def tell_all(self) -> None:
-        """Anything may have changed: everybody looks again."""
+        """Notify all subscriptions, whether or not anything has changed."""
         for asked in self._asked:
             asked.is_touched.set()
         self._look.set()
 
     async def look(self) -> None:
-        """Find what was told of to nobody."""
+        """Check for changes whose events were lost."""
         self._look.set()
 
     async def close(self) -> None:
-        """Watch nothing any more; whoever waits for changes comes to an end."""
+        """Stop watching and end all subscriptions."""
         self._is_closed = True
         if self._watching is not None:
             self._watching.cancel()
@@ -243,7 +243,7 @@ class Watcher:
             asked.is_touched.set()
 
     def _ended(self, watching: asyncio.Task[None]) -> None:
-        """Nobody waits for a watcher that broke down."""
+        """Release the subscriptions that wait for a crashed watcher."""
         error = None if watching.cancelled() else watching.exception()
         if error is not None:
             _log.critical("files_are_not_watched", because="the watcher broke down", instead="SIGHUP", exc_info=error)
@@ -263,13 +263,13 @@ class Watcher:
             if is_other or self._listening is None or self._listening.done():
                 await self._listen_in(folders)
                 if is_other:
-                    # What happened before the new folders were watched was told of to nobody.
+                    # Changes before the new folders were watched sent no events.
                     self._look.set()
             for one in asked:
                 one.is_watched.set()
 
     def _take(self, asked: Sequence[_Asked], seen: Sequence[Places]) -> None:
-        """Tell those for whom something is other than it was."""
+        """Notify the subscriptions whose state has changed."""
         for one, places in zip(asked, seen, strict=True):
             if one.places is not None and one.places.state != places.state:
                 one.is_touched.set()
@@ -283,7 +283,7 @@ class Watcher:
         self._folders, self._stop = folders, asyncio.Event()
         if folders:
             self._listening = asyncio.create_task(self._listen(list(folders), self._stop), name="listener")
-            # Its first step is to watch.
+            # Its first step starts the watching.
             await asyncio.sleep(0)
 
     async def _end_listening(self) -> None:
@@ -308,7 +308,7 @@ class Watcher:
             async for _ in events:
                 self._look.set()
         except (OSError, RuntimeError) as error:
-            # A folder that went away meanwhile, or more folders than the system watches: the looks go on.
+            # A folder was removed, or there are more folders than the system can watch: periodic checks continue.
             if str(error) != self._problem:
                 _log.warning("folders_cannot_be_watched", problem=str(error), looked_at_every_seconds=LOOK_SECONDS)
             self._problem = str(error)

@@ -1,4 +1,4 @@
-"""Callers over MCP and their rights; and whether the SDK is installed, with its log output."""
+"""Callers over MCP and their rights; check for the SDK and redirection of its log."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from services.refs import ChatRef, MemberRef, Role
 
 
 class Unserved(NamedTuple):
-    """The chat of a program is none of the bot's."""
+    """The chat of a program is not served by the bot."""
 
     chat: str
     setting: str
@@ -27,32 +27,32 @@ class Unserved(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class McpCaller:
-    """One program, and what it may name."""
+    """A program that calls over MCP, and its rights."""
 
     caller: Caller
     functions: Collection[str] = ()
-    """The names and tags of what it may call; empty: all that its role may."""
+    """Names and tags of the functions that it may call; empty: all that its role permits."""
     has_own_chat: bool = True
-    """Its chat is there for it alone, so nobody had to allow it."""
+    """The chat belongs to the program, so it does not have to be in `chats.allow`."""
     may_be_asked: bool = True
-    """Its user is asked what a function asks, where it can do that."""
+    """Whether questions of functions may go to its user, if its client supports elicitation."""
     may_lend: bool = False
-    """Its model is asked for the words that a function wants, where it can do that."""
+    """Whether its model may write text for functions, if its client supports sampling."""
     role_now: Callable[[MemberRef, Role], Role] = lambda _member, role: role
-    """What the settings make of its role at this moment."""
+    """Returns the current role from the settings."""
 
     @property
     def now(self) -> Caller:
-        """The caller with the rights of this moment."""
+        """The caller with its current role."""
         caller = self.caller
         return replace(caller, role=self.role_now(caller.member, caller.role))
 
     def may_name(self, spec: FunctionSpec) -> bool:
-        """Whether the function is among those that are open to this program at all."""
+        """Whether the program may call the function at all."""
         return not self.functions or spec.name in self.functions or not spec.origin.tags.isdisjoint(self.functions)
 
     def unserved(self, chats: Chats) -> Unserved | None:
-        """Why nothing may be called in its chat; None when it is served."""
+        """Why the program's chat is not served; None if it is."""
         chat = self.caller.chat
         served = chats.of(chat)
         if not self.has_own_chat and served.allowed_by is None:
@@ -61,7 +61,7 @@ class McpCaller:
 
 
 def program(client: McpClientSettings, chats: Chats) -> McpCaller:
-    """The caller that an entry of the settings describes."""
+    """The caller described by an entry of the settings."""
     caller = Caller(
         member=MemberRef(PLATFORM, ACCOUNT, client.name),
         name=client.name,
@@ -87,12 +87,12 @@ class _IntoOurLog(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         log = structlog.get_logger("mcp")
         error = record.exc_info[1] if record.exc_info else None
-        # Requests of others: nothing there is a failure of ours that `bot.mcp.server` has not told.
+        # Errors of requests; our own failures are already logged by `bot.mcp.server`.
         log.warning("mcp_library", said=record.getMessage()[:300], exc_info=error)
 
 
 def into_our_log() -> None:
-    """Lead warnings of the library into the log; a second call does nothing."""
+    """Send warnings of the SDK to the log. Idempotent."""
     logger = logging.getLogger(_NAME)
     if not any(isinstance(handler, _IntoOurLog) for handler in logger.handlers):
         logger.addHandler(_IntoOurLog(logging.WARNING))
@@ -103,5 +103,5 @@ MISSING = "this installation lacks the package `mcp`: install Rollcall with its 
 
 
 def is_installed() -> bool:
-    """Without loading it, which takes half a second."""
+    """Whether the SDK is installed. It is not imported, which takes half a second."""
     return importlib.util.find_spec("mcp") is not None

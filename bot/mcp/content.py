@@ -33,8 +33,8 @@ from services.web.content import data_in
 
 
 def mcp_listed_tool(spec: FunctionSpec) -> JsonObject:
-    """What an MCP server lists: `mcp_tool`, a title for people, and hints. What the spec's metadata say of them counts
-    more."""
+    """Entry for an MCP server's list: `mcp_tool`, with a title for people and hints. Hints in the spec's metadata take
+    precedence."""
     title = plain_name(spec.name)
     listed = mcp_tool(spec)
     given = listed.get("annotations")
@@ -43,16 +43,16 @@ def mcp_listed_tool(spec: FunctionSpec) -> JsonObject:
 
 
 def mcp_annotations(spec: FunctionSpec) -> JsonObject:
-    """The hints of MCP, from effect and touches, all of them: what is left out counts as the graver one there. Where a
-    spec does not say what an effect touches, the graver hint is given, as `reaches_out` takes it: clients may ask their
-    user by it, and let what only reads run unasked."""
+    """MCP hints derived from effect and touches. All are set, because a missing hint has the more dangerous meaning. If
+    a spec does not declare what its effect touches, the more dangerous value is used, as in `reaches_out`: clients may
+    run read-only tools without asking their user."""
     changes = spec.execution.effect is not Effect.READ or bool(
         spec.execution.touches & {Touch.REACHES_OUT, Touch.SENDS_OUT}
     )
     outside = bool(spec.execution.touches & {Touch.READS_OUTSIDE, Touch.SENDS_OUT})
     return {
         "readOnlyHint": not changes,
-        # What may be repeated sets and deletes; what acts only once adds, but it may be to others' things.
+        # An idempotent effect may overwrite or delete. A `once` effect only adds, but possibly to others' data.
         "destructiveHint": spec.execution.effect is Effect.IDEMPOTENT or (changes and reaches_out(spec)),
         "idempotentHint": spec.execution.effect is not Effect.ONCE,
         "openWorldHint": outside or reaches_out(spec),
@@ -61,14 +61,13 @@ def mcp_annotations(spec: FunctionSpec) -> JsonObject:
 
 _log = structlog.get_logger("mcp")
 ERROR_KEY = "rollcall/error"
-"""In the `_meta` of a failure: its code and the arguments that are wrong or missing."""
+"""Key in the `_meta` of an error: its code and the invalid or missing arguments."""
 _ASKED = "asked"
 _DEFINES = ("name", "title", "description", "inputSchema", "annotations")
 
 
 def tool_error(code: str, text: str, fields: Sequence[str] = ()) -> CallToolResult:
-    """A failure that the caller's model may read and do something about: in words, then the code and the arguments that
-    it is about, by the names that a program knows them by."""
+    """An error that the caller's model can read: the text, then the code and the arguments that it is about."""
     named = [name for name in fields if name]
     told = f"{text}\n[{code}: {', '.join(named)}]" if named else f"{text}\n[{code}]"
     error: JsonObject = {"code": code, "fields": named} if named else {"code": code}
@@ -76,7 +75,7 @@ def tool_error(code: str, text: str, fields: Sequence[str] = ()) -> CallToolResu
 
 
 def tool_result(called: Called, spec: FunctionSpec, chat: ChatRef, texts: Phrases) -> CallToolResult:
-    """What the caller of `spec` is given. Questions are failures here: nobody can answer them."""
+    """The result of `spec` for its caller. A question is an error here, since it cannot be answered."""
     result = called.result
     if result.error is not None:
         failed = tool_error(result.error.code.value, result.error.text, result.error.fields)
@@ -94,8 +93,7 @@ def tool_result(called: Called, spec: FunctionSpec, chat: ChatRef, texts: Phrase
 
 
 def tool_definition(spec: FunctionSpec, name: str) -> Tool:
-    """The definition of `spec` under the `name` that it is offered by. Of an author's metadata only what the protocol
-    knows, and nothing that it forbids."""
+    """The definition of `spec` under `name`. Author metadata is used only if the protocol defines and permits it."""
     encoded = mcp_listed_tool(spec)
     defined = {key: encoded[key] for key in _DEFINES if key in encoded}
     schema = _output_schema(spec)
@@ -109,7 +107,7 @@ def tool_definition(spec: FunctionSpec, name: str) -> Tool:
 
 
 def _output_schema(spec: FunctionSpec) -> JsonObject | None:
-    """The schema of the structured data of `spec`; None where it gives none. The protocol wants an object."""
+    """The schema of the structured data of `spec`; None if it is not an object schema, which the protocol requires."""
     schema = spec.prompt.result_schema
     return schema if schema is not None and schema.get("type") == "object" else None
 
@@ -127,7 +125,7 @@ def _said(messages: Iterable[Message], texts: Phrases) -> list[ContentBlock]:
 
 
 def _is_said(data: JsonValue, messages: Iterable[Message]) -> bool:
-    """Whether `data` is no more than a text that is there already."""
+    """Whether `data` only repeats the text of a message."""
     return isinstance(data, str) and any(message.text == data for message in messages)
 
 
@@ -136,7 +134,7 @@ def _choices(choices: Sequence[Choice], texts: Phrases) -> str:
 
 
 def _notes(called: Called, chat: ChatRef, texts: Phrases) -> list[ContentBlock]:
-    """What did not reach others."""
+    """Notes on messages that did not reach others."""
     notes = [
         texts.say("mcp.unsent", to=(message.to or chat).key, text=message.text or message.attachments[0].name)
         for message in called.unsent
@@ -147,7 +145,7 @@ def _notes(called: Called, chat: ChatRef, texts: Phrases) -> list[ContentBlock]:
 
 
 def _file(file: Attachment) -> ContentBlock:
-    """A link, or the file itself where its address holds it."""
+    """A link, or the file itself if its URL contains the data."""
     if not file.url:
         return TextContent(text=file.name)
     if not file.url.startswith("data:"):
@@ -170,12 +168,12 @@ def _file(file: Attachment) -> ContentBlock:
 
 
 def _structured(data: JsonValue, spec: FunctionSpec) -> JsonValue:
-    """`data` where it is what the function says that it gives; else None, so nobody relies on what does not hold."""
+    """`data`, if it matches the declared schema; else None, because clients rely on the schema."""
     schema = _output_schema(spec)
     if schema is None:
         return None
     plain = orjson.loads(_as_json(data))
-    # Imported here: it takes a while, and most functions give no typed data.
+    # Imported here: the import is slow, and most functions return no typed data.
     import jsonschema_rs
 
     try:

@@ -32,7 +32,7 @@ _log = structlog.get_logger("mcp")
 
 
 class McpHttp:
-    """Serves the programs of the settings on one path of the web app, which guards it against strangers' pages."""
+    """Serves the configured programs on one path of the web application, which protects it against foreign origins."""
 
     def __init__(
         self,
@@ -59,19 +59,19 @@ class McpHttp:
 
     @property
     def routes(self) -> Sequence[Route]:
-        """For the web app."""
+        """The routes for the web application."""
         return [Route(self._path, endpoint=_Door(self))]
 
     async def start(self) -> None:
-        """Return when requests can be answered."""
+        """Start, and return when requests can be answered."""
         into_our_log()
         ready = asyncio.Event()
         self._serving = asyncio.create_task(self._serve(ready), name="mcp over http")
         await ready.wait()
 
     def use(self, clients: Sequence[McpClientSettings]) -> None:
-        """From the next request on these programs are known, with these rights. Who came by a token that is no longer
-        theirs is not answered any more, and their sessions end. To be called in the event loop."""
+        """Replace the programs from the next request on. Requests and sessions with withdrawn tokens are ended. Call it
+        on the event loop."""
         before = {one.credential for one in self._programs}
         self._programs = _programs(clients, self._chats)
         sessions = self._open.withdraw(before - {one.credential for one in self._programs})
@@ -81,15 +81,15 @@ class McpHttp:
             task = asyncio.create_task(self._end_sessions(sessions), name="sessions of withdrawn programs")
             self._withdrawing.add(task)
             task.add_done_callback(self._withdrawing.discard)
-        # What is open to each of them may be other now.
+        # The functions that a program may call may have changed.
         self.server.functions_changed()
 
     def end(self) -> None:
-        """Take nothing more, let what runs come to its end within three seconds, and then end every stream."""
+        """Reject new requests, wait up to three seconds for running calls, then end every stream."""
         self._ending.set()
 
     async def closed(self) -> None:
-        """Return when that is done."""
+        """Return when the shutdown is complete."""
         if self._serving is not None:
             await self._serving
 
@@ -100,7 +100,7 @@ class McpHttp:
             await asyncio.gather(self.server.drain(_DRAIN_SECONDS), *self._withdrawing)
 
     async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request. Who is not known is told so before anything of it is read."""
+        """Answer one request. An unauthenticated one is rejected before its body is read."""
         headers = Headers(scope=scope)
         known = self._known(headers.getlist("authorization"))
         if known is None:
@@ -115,7 +115,7 @@ class McpHttp:
             self._forget(headers.get(SESSION, ""))
 
     async def _end_sessions(self, begun: Sequence[tuple[str, Credential]]) -> None:
-        """As if their programs had ended them."""
+        """End the sessions as if their programs had done it."""
         for session, by in begun:
             headers = [(SESSION.encode(), session.encode()), (b"accept", b"application/json")]
             request = {"type": "http", "method": "DELETE", "path": self._path, "query_string": b"", "headers": headers}
@@ -127,7 +127,7 @@ class McpHttp:
         self.server.forget(session)
 
     def _known(self, given: Sequence[str]) -> _Program | None:
-        """The program with that token. All are compared, so that the time tells nothing."""
+        """The program with that token. All tokens are compared in constant time."""
         scheme, _, token = (given[0] if len(given) == 1 else "").partition(" ")
         offered = token.strip().encode()
         found = None
@@ -151,7 +151,7 @@ def _programs(clients: Sequence[McpClientSettings], chats: Chats) -> list[_Progr
 
 
 class _Door:
-    """An ASGI app: the route takes every method, and the library refuses those that it does not know."""
+    """ASGI app: the route accepts every method, and the SDK rejects unknown ones."""
 
     def __init__(self, http: McpHttp) -> None:
         self._http = http
@@ -169,7 +169,7 @@ def _caller_of(context: Context) -> McpCaller:
 
 
 def _user(credential: Credential) -> AuthenticatedUser:
-    """For the library, which gives a session to nobody but the one who began it."""
+    """The user object for the SDK, which restricts a session to the user who created it."""
     return AuthenticatedUser(AccessToken(token="", client_id=credential.name, scopes=[]))
 
 
@@ -179,12 +179,12 @@ def _stranger() -> JSONResponse:
 
 
 async def _nothing() -> Message:
-    """The body of a request that has none."""
+    """Receive function with an empty body."""
     return {"type": "http.request", "body": b"", "more_body": False}
 
 
 async def _unheard(_message: Message) -> None:
-    """Nobody waits for the answer."""
+    """Send function that discards the response."""
 
 
 def _refusal(status: int, code: str, message: str, headers: dict[str, str]) -> JSONResponse:

@@ -40,7 +40,7 @@ from services.llm.model import ModelMessage, Unwritten, WordsWanted, Written
 from services.refs import JsonObject, MemberRef
 
 ANSWER = "answer"
-"""The field of the form, and the key of the request where requests have one."""
+"""The field of the form, and the key of the request in protocols with request keys."""
 _OTHER = "other"
 _PRIMITIVES = {"boolean", "integer", "number"}
 _KEPT = ("title", "description", "minimum", "maximum")
@@ -57,7 +57,7 @@ _MOST_OF_ONE = 16
 
 
 class Waiting:
-    """How many calls wait for answers, of whom: no program keeps all others from asking."""
+    """Counts the calls that wait for an answer, with a limit per program so that none blocks the others."""
 
     def __init__(self) -> None:
         self._of: Counter[MemberRef] = Counter()
@@ -67,7 +67,7 @@ class Waiting:
 
     @contextmanager
     def one_more(self, whose: McpCaller) -> Iterator[bool]:
-        """One call waits meanwhile; false where it may not."""
+        """Count one waiting call; yields False if the limit is reached."""
         member = whose.caller.member
         if len(self) >= MOST_WAITING or self._of[member] >= _MOST_OF_ONE:
             _log.warning("too_many_questions_wait", member=member.key, waiting=len(self))
@@ -78,11 +78,11 @@ class Waiting:
             yield True
         finally:
             self._of[member] -= 1
-            self._of += Counter()  # forgets who has none
+            self._of += Counter()  # forgets members with a count of zero
 
 
 def can_be_asked(context: Context) -> bool:
-    """Whether the client says that it puts forms to its user. One that names no mode means forms."""
+    """Whether the client supports forms for its user. A client that declares no mode supports forms."""
     capabilities = context.session.client_capabilities
     declared = capabilities.elicitation if capabilities is not None else None
     if declared is None or (declared.form is None and declared.url is not None):
@@ -91,14 +91,14 @@ def can_be_asked(context: Context) -> bool:
 
 
 def comes_in_rounds(context: Context) -> bool:
-    """Whether a question is given as the result of a request, and its answer with the next one."""
+    """Whether a question is the result of a request, and its answer comes with the next request."""
     return context.protocol_version in MODERN_PROTOCOL_VERSIONS
 
 
 def form_of(asked: Asked, version: str, texts: Phrases) -> ElicitRequest:
-    """The form for `asked`. Where something else than its choices may be said, there is a field for it."""
+    """The form for `asked`. If answers other than its choices are permitted, it has a field for them."""
     question = asked.question
-    # Whatever waits for the yes of whoever called is allowed for this one time.
+    # A caller's approval is always for this call only.
     choices = question.choices[:2] if isinstance(question, ApprovalQuestion) else question.choices
     properties: JsonObject = {ANSWER: _field(asked, choices, version, texts)}
     is_free = bool(choices) and not is_decision(question) and "enum" not in asked.parameter
@@ -111,7 +111,7 @@ def form_of(asked: Asked, version: str, texts: Phrases) -> ElicitRequest:
 
 
 def reply_of(result: object, whose: McpCaller) -> Reply:
-    """What the user made of the form. What is no answer is an empty one."""
+    """The user's reply in the form. An invalid reply counts as an empty answer."""
     role = whose.now.role
     if not isinstance(result, ElicitResult):
         return Reply("answered", "", role)
@@ -122,7 +122,7 @@ def reply_of(result: object, whose: McpCaller) -> Reply:
 
 
 async def unless_gone(asking: Coroutine[Any, Any, T], gone: Sequence[asyncio.Event]) -> T | None:
-    """What `asking` gives; None where one of `gone` is set first."""
+    """The result of `asking`; None if one of `gone` is set first."""
     task = asyncio.create_task(asking, name="a question to a client")
     either: list[asyncio.Task[Any]] = [task, *(asyncio.create_task(one.wait()) for one in gone)]
     try:
@@ -134,7 +134,7 @@ async def unless_gone(asking: Coroutine[Any, Any, T], gone: Sequence[asyncio.Eve
 
 
 class OverTheStream:
-    """The user of a client that is asked while its call waits: by a request on the stream of the call."""
+    """Asks the client's user during the call, by a request on the call's stream."""
 
     def __init__(
         self, context: Context, whose: McpCaller, texts: Phrases, waiting: Waiting, gone: Sequence[asyncio.Event]
@@ -172,7 +172,7 @@ def _field(asked: Asked, choices: tuple[Choice, ...], version: str, texts: Phras
     question = asked.question
     title = question.field if isinstance(question, ArgumentQuestion) else texts.say("mcp.answer")
     named.setdefault("title", title)
-    # Of many values only the first are choices in a chat, and here all of them are.
+    # A chat shows only the first of many values as choices; a form has all of them.
     values = [str(value) for value in parameter.get("enum", ())] or [choice.value for choice in choices]
     labels = {choice.value: choice.label for choice in choices}
     if values:
@@ -192,23 +192,23 @@ def _field(asked: Asked, choices: tuple[Choice, ...], version: str, texts: Phras
 
 
 def _text(value: object) -> str:
-    """A value of a form as people would write it; empty for what is none."""
+    """A form value as text; empty if it is not a primitive."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value) if isinstance(value, str | int | float) else ""
 
 
 WORDS = "words"
-"""The key of the request where requests have one."""
+"""The key of the request in protocols with request keys."""
 MOST_REQUESTS = 10
-"""Of one call, with all that runs within it: many clients give up then."""
+"""Limit per call, including nested runs: many clients give up then."""
 _LONGEST_ANSWER = 32_768
 _DECLINED = -1
-"""By which a client says that its user did not want it."""
+"""Error code of clients for a request that the user declined."""
 
 
 def lends_its_model(context: Context) -> bool:
-    """Whether the client says that it asks its model for servers."""
+    """Whether the client supports sampling."""
     capabilities = context.session.client_capabilities
     if capabilities is None or capabilities.sampling is None:
         return False
@@ -216,7 +216,7 @@ def lends_its_model(context: Context) -> bool:
 
 
 def request_for(wanted: WordsWanted) -> CreateMessageRequest:
-    """The request for `wanted`. Nothing of the client's conversation is to be told beside it."""
+    """The sampling request for `wanted`, without the client's conversation as context."""
     instructions = "\n\n".join(one.content for one in wanted.messages if one.role == "system")
     return CreateMessageRequest(
         params=CreateMessageRequestParams(
@@ -229,7 +229,7 @@ def request_for(wanted: WordsWanted) -> CreateMessageRequest:
 
 
 def written_of(result: object) -> Written | Unwritten:
-    """What the client's model wrote. What is no text is nothing."""
+    """The text of the client's model; DOWN if it is empty."""
     if not isinstance(result, CreateMessageResult | CreateMessageResultWithTools):
         return Unwritten.DOWN
     blocks = result.content if isinstance(result.content, list) else [result.content]
@@ -238,7 +238,7 @@ def written_of(result: object) -> Written | Unwritten:
 
 
 class ModelOverTheStream:
-    """The model of a client that is asked while its call waits: by a request on the stream of the call."""
+    """Asks the client's model during the call, by a request on the call's stream."""
 
     def __init__(self, context: Context, whose: McpCaller, waiting: Waiting, gone: Sequence[asyncio.Event]) -> None:
         """One of `gone` is set when no answer can come any more."""
@@ -249,7 +249,7 @@ class ModelOverTheStream:
         self._left = MOST_REQUESTS
 
     async def write(self, wanted: WordsWanted) -> Written | Unwritten:
-        """Its words, or why there are none."""
+        """The text, or why it is missing (Unwritten)."""
         if self._left <= 0:
             return Unwritten.OVER_BUDGET
         self._left -= 1
@@ -278,18 +278,18 @@ def _message(one: ModelMessage) -> SamplingMessage:
 
 
 _NOBODY = object()
-"""Comes in the place of an answer where none will."""
+"""Used as the answer when none will come."""
 
 
 class _Put(NamedTuple):
-    """What the client is to ask."""
+    """A request to the client."""
 
     key: str
     request: InputRequest
 
 
 class CallInRounds:
-    """One call; the user and the model of its client. `context`: of the request that waits for it now, or did last."""
+    """One call over several requests, with the user and the model of its client. `context`: the latest request."""
 
     def __init__(
         self, rounds: Rounds, context: Context, whose: McpCaller, texts: Phrases, asked: CallToolRequestParams
@@ -307,24 +307,24 @@ class CallInRounds:
         self._running: asyncio.Task[Called] | None = None
 
     def begin(self, call: Coroutine[Any, Any, Called]) -> asyncio.Task[Called]:
-        """Let `call` run, whatever becomes of the request that it came with."""
+        """Start `call` in a task that is independent of its request."""
         self._running = asyncio.create_task(call, name="a call in rounds")
         return self._running
 
     async def answer(self, asked: Asked) -> Reply:
-        """As the user of a client."""
+        """Ask the client's user."""
         came = await self._ask(_Put(ANSWER, form_of(asked, self.context.protocol_version, self._texts)))
         return Reply("expired") if came is _NOBODY else reply_of(came, self.whose)
 
     async def write(self, wanted: WordsWanted) -> Written | Unwritten:
-        """As the model of a client. Who did not want it to be asked does not come back with an answer."""
+        """Ask the client's model. A client that declines does not return with an answer."""
         if self._left <= 0:
             return Unwritten.OVER_BUDGET
         self._left -= 1
         return written_of(await self._ask(_Put(WORDS, request_for(wanted))))
 
     async def _ask(self, put: _Put) -> object:
-        """What comes back from the client, one thing after another."""
+        """The client's response; one request at a time."""
         with self._rounds.waiting.one_more(self.whose) as may_wait:
             if not may_wait:
                 return _NOBODY
@@ -343,8 +343,8 @@ class CallInRounds:
                 self._question = asyncio.get_running_loop().create_future()
 
     async def next(self) -> InputRequiredResult | None:
-        """What the client has to ask its user or its model before it goes on; None when the call has ended. Cancelled,
-        the call ends too."""
+        """The request that the client has to answer before the call continues; None when the call has ended.
+        Cancellation ends the call too."""
         assert self._running is not None
         question = self._question
         either: list[asyncio.Future[Any]] = [self._running, question]
@@ -360,20 +360,20 @@ class CallInRounds:
 
     @property
     def called(self) -> Called | None:
-        """What came of it; None where it was stopped. Raises what it raised."""
+        """The result of the call; None if it was cancelled. Raises the exception of the call."""
         assert self._running is not None
         with suppress(asyncio.CancelledError):
             return self._running.result()
         return None
 
     def go_on(self, context: Context, whose: McpCaller, params: CallToolRequestParams) -> None:
-        """The answer has come with another request."""
+        """Resume the call with the answer in another request."""
         self.context, self.whose = context, whose
         self._question = asyncio.get_running_loop().create_future()
         self._take((params.input_responses or {}).get(self._key))
 
     def expire(self) -> None:
-        """No answer will come."""
+        """End the wait without an answer."""
         self._take(_NOBODY)
 
     def _take(self, came: object) -> None:
@@ -381,26 +381,26 @@ class CallInRounds:
             self._came.set_result(came)
 
     def is_of(self, whose: McpCaller, params: CallToolRequestParams) -> bool:
-        """Whether a request is the same call, of the same program."""
+        """Whether a request repeats this call, by the same program."""
         same = whose.caller.member == self.whose.caller.member and whose.caller.chat == self.whose.caller.chat
         return same and (params.name, params.arguments or {}) == (self._function, self._arguments or {})
 
 
 class Rounds:
-    """The calls of all clients that wait for answers, by secrets that each holds for one answer alone."""
+    """The calls of all clients that wait for answers, by single-use secrets."""
 
     def __init__(self, waiting: Waiting) -> None:
         self.waiting = waiting
         self._waiting: dict[str, CallInRounds] = {}
 
     def put(self, call: CallInRounds) -> str:
-        """`call` waits for its answer. Returns the secret that goes with it."""
+        """Register a waiting call; returns its secret."""
         token = secrets.token_urlsafe(32)
         self._waiting[token] = call
         return token
 
     def take(self, token: str, whose: McpCaller, params: CallToolRequestParams) -> CallInRounds | None:
-        """The call that waits for the answer which bears `token`; None where there is none, or it is another's."""
+        """The call that waits for the answer with `token`; None if it is unknown or belongs to another caller."""
         call = self._waiting.get(token)
         if call is None or not call.is_of(whose, params):
             return None
@@ -408,10 +408,10 @@ class Rounds:
         return call
 
     def forget(self, token: str) -> None:
-        """It waits no more."""
+        """Remove the call with that secret."""
         self._waiting.pop(token, None)
 
     def expire(self) -> None:
-        """Nobody will answer what waits."""
+        """End the wait of all calls."""
         for call in list(self._waiting.values()):
             call.expire()

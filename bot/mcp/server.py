@@ -1,4 +1,4 @@
-"""Our functions as an MCP server: listing, calls and progress."""
+"""MCP server for the bot's functions: listing, calls and progress."""
 
 from __future__ import annotations
 
@@ -58,19 +58,19 @@ from services.store.port import StoreError
 Context = ServerRequestContext[Any, Any]
 _LEVEL: LoggingLevel = "info"
 _LEVELS: tuple[str, ...] = get_args(LoggingLevel)
-"""The least first."""
+"""In ascending order."""
 _SESSIONS_KEPT = 1024
 
 
 class Statuses:
-    """Knows which session wants how much. As the protocol is now each request says so itself, and one that does not is
-    sent nothing; before, a session that has not said so is sent all there is."""
+    """Log levels of sessions. In current protocol versions each request has its level, by default none; in older ones a
+    session without a level gets everything."""
 
     def __init__(self) -> None:
         self._wanted: OrderedDict[str, str] = OrderedDict()
 
     async def set_level(self, context: Context, params: SetLevelRequestParams) -> EmptyResult:
-        """From now on the session is sent what is of that level or above."""
+        """Set the level of the session."""
         session_id = session_of(context)
         self._wanted[session_id] = params.level
         self._wanted.move_to_end(session_id)
@@ -79,11 +79,11 @@ class Statuses:
         return EmptyResult()
 
     def forget(self, session_id: str) -> None:
-        """That session has ended."""
+        """Forget the session."""
         self._wanted.pop(session_id, None)
 
     async def tell(self, context: Context, function: str, step: int, text: str) -> None:
-        """Tell whoever waits for `function` that it has come to `step`, the how manieth that is told."""
+        """Send progress on `function` to its caller; `step` counts from 1."""
         await context.session.report_progress(step, None, text)
         if not self._wants(context):
             return
@@ -98,24 +98,24 @@ class Statuses:
 
 
 def session_of(context: Context) -> str:
-    """The session of a request; empty where there is one alone, or none."""
+    """The session id of a request; empty over a pipe."""
     return context.request.headers.get("mcp-session-id", "") if context.request is not None else ""
 
 
 SESSION = "mcp-session-id"
 _GONE = "rollcall.mcp_gone"
-"""Many times as many as are open at once: nobody tells of those that were idle for too long."""
+"""Several times the limit of open sessions, because sessions that expire when idle are not reported."""
 
 
 class Credential(NamedTuple):
-    """What a request proves."""
+    """Authenticated identity of a request."""
 
     name: str
     token: bytes
 
 
 class OpenSessions:
-    """Of all programs."""
+    """Active requests and sessions of all programs."""
 
     def __init__(self) -> None:
         self._exchanges: dict[int, _Exchange] = {}
@@ -124,8 +124,8 @@ class OpenSessions:
     async def serve(
         self, by: Credential, app: ASGIApp, refusal: ASGIApp, scope: Scope, receive: Receive, send: Send
     ) -> None:
-        """Let `app` answer. Where what proves the request is withdrawn meanwhile, the answer ends where it is; had it
-        not begun, it is `refusal`."""
+        """Let `app` answer. If the credential is withdrawn meanwhile, the response is cut off, or is `refusal` if it
+        has not started."""
         exchange = _Exchange(by, send)
         self._exchanges[id(exchange)] = exchange
         try:
@@ -142,11 +142,11 @@ class OpenSessions:
             await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     def forget(self, session: str) -> None:
-        """It has ended."""
+        """Remove a session that has ended."""
         self._sessions.pop(session, None)
 
     def withdraw(self, those: Collection[Credential]) -> list[tuple[str, Credential]]:
-        """End what is being answered to them. Returns the sessions that they began, which are to be ended too."""
+        """End the active requests of these credentials. Returns their sessions, which the caller has to end too."""
         for exchange in self._exchanges.values():
             if exchange.by in those:
                 exchange.running.cancel()
@@ -174,7 +174,7 @@ class OpenSessions:
 
 @dataclass(slots=True)
 class _Exchange:
-    """A request that is being answered."""
+    """An active request."""
 
     by: Credential
     send: Send
@@ -182,11 +182,11 @@ class _Exchange:
     has_begun: bool = False
     has_ended: bool = False
     gone: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when the answer is at its end, or nobody reads it any more."""
+    """Set when the response has ended or the client has disconnected."""
 
 
 def gone_from(context: ServerRequestContext[Any, Any]) -> asyncio.Event | None:
-    """What is set when nobody reads the answer to a request any more; None where no such thing is known."""
+    """Event that is set when the client of a request has disconnected; None over a pipe."""
     scope = context.request.scope if context.request is not None else {}
     gone: asyncio.Event | None = scope.get(_GONE)
     return gone
@@ -194,7 +194,7 @@ def gone_from(context: ServerRequestContext[Any, Any]) -> asyncio.Event | None:
 
 NAME = "rollcall"
 MOST_SESSIONS = 64
-"""Conversations and open streams of programs at a time."""
+"""Limit of sessions and open streams."""
 _MOST_CALLS = 64
 _TOOLS_ON_A_PAGE = 100
 _LONGEST_NAME_SHOWN = 100
@@ -202,7 +202,7 @@ _EXPIRED = "expired"
 _log = structlog.get_logger("mcp")
 
 Whose = Callable[[Context], McpCaller]
-"""Who sent a request."""
+"""Returns the caller of a request."""
 _Stops = anyio.CancelScope | asyncio.Task[Called]
 
 
@@ -210,13 +210,13 @@ class McpServer:
     """Serves one kind of callers, over any transport."""
 
     def __init__(self, calls: DirectCalls, whose: Whose, texts: Phrases, bot_name: str) -> None:
-        """`texts` and `bot_name` are for what is said of the server before anybody has called."""
+        """`texts` and `bot_name` are for the server's description in the handshake."""
         self._calls = calls
         self._whose = whose
         self._bus = InMemorySubscriptionBus()
         self._listening = ListenHandler(self._bus, max_subscriptions=MOST_SESSIONS)
         self._told: OrderedDict[str, ServerSession] = OrderedDict()
-        """Whom to tell of changes, by their sessions: those that have asked what there is."""
+        """Sessions to notify of changes, by id: those that have listed functions."""
         self._telling: asyncio.Task[None] | None = None
         self._untold = False
         self._running: set[_Stops] = set()
@@ -241,28 +241,28 @@ class McpServer:
 
     @property
     def options(self) -> Any:
-        """How a conversation over a pipe begins."""
+        """Options of a session over a pipe."""
         return self.server.create_initialization_options(NotificationOptions(tools_changed=True))
 
     def functions_changed(self) -> None:
-        """Tell programs that there are other functions now. To be called in the event loop, after each publish."""
+        """Notify clients that the functions have changed. Call it on the event loop, after each publish."""
         self._untold = True
         if self._telling is None or self._telling.done():
             self._telling = asyncio.create_task(self._tell())
 
     def forget(self, session_id: str) -> None:
-        """That session has ended."""
+        """Remove a session that has ended."""
         self._told.pop(session_id, None)
         self._statuses.forget(session_id)
 
     def hang_up(self) -> None:
-        """Nobody answers any more what functions ask; who is at the other end of a pipe still hears what comes."""
+        """End all waits for answers, since none will come. Results are still sent."""
         self._gone.set()
         self._rounds.expire()
 
     async def drain(self, seconds: float) -> None:
-        """End the streams that wait for changes, and return when no call runs any more; what still does after `seconds`
-        is stopped, and its caller told."""
+        """End the streams that wait for changes, and wait for running calls; after `seconds` the rest is cancelled,
+        with a result for its caller."""
         self._listening.close()
         self.hang_up()
         with suppress(TimeoutError):
@@ -276,7 +276,7 @@ class McpServer:
 
     async def _tell(self) -> None:
         while self._untold:
-            # What is published in one go is told once.
+            # Several changes in the same iteration are sent as one notification.
             await asyncio.sleep(0)
             self._untold = False
             await self._bus.publish(ToolsListChanged())
@@ -335,7 +335,7 @@ class McpServer:
     async def _call_in_rounds(
         self, context: Context, params: CallToolRequestParams, whose: McpCaller, spec: FunctionSpec, texts: Phrases
     ) -> CallToolResult | InputRequiredResult:
-        """What a call gave, or what its client has to ask first: it comes back with the answer."""
+        """The result of a call, or the request that its client has to answer first."""
         caller = whose.now
         if params.request_state is None:
             one = CallInRounds(self._rounds, context, whose, texts, params)
@@ -368,7 +368,7 @@ class McpServer:
         return tool_result(called, spec, caller.chat, texts)
 
     def _status(self, spec: FunctionSpec, context: Callable[[], Context]) -> Status:
-        """Tells whoever waits what goes on. `context`: of the request that waits now."""
+        """Returns a callback that sends progress to the caller. `context` returns the latest request."""
         steps = 0
 
         async def tell(text: str) -> None:
@@ -395,7 +395,7 @@ class McpServer:
             self._told.popitem(last=False)
 
     def _input_schema(self, name: str) -> JsonObject | None:
-        """What the library compares a call's headers with."""
+        """The schema with which the SDK compares a call's headers."""
         for bot in self._calls.chats.bots:
             spec = self._calls.functions_of(bot).find(name)
             if spec is not None:
@@ -403,23 +403,23 @@ class McpServer:
         return None
 
     async def _guarded(self, ctx: Context, call_next: CallNext) -> HandlerResult:
-        """A failure of ours reaches nobody in its own words. And a conversation that begins is told of changes."""
+        """Middleware: replaces unexpected exceptions by an error id; declares change notifications in the handshake."""
         try:
             result = await call_next(ctx)
         except (MCPError, ValidationError):
             raise
-        except Exception as error:  # noqa: BLE001 - the border of the protocol: the library would pass its text on
+        except Exception as error:  # noqa: BLE001 - boundary: the SDK would send the exception's text
             short_id = uuid.uuid4().hex[:8]
             _log.error("mcp_request_failed", method=ctx.method, id=short_id, exc_info=error)
             raise MCPError(INTERNAL_ERROR, f"Internal error {short_id}") from None
         if ctx.method == "initialize" and isinstance(result, dict):
-            # The HTTP transport makes its own options, without this.
+            # The HTTP transport builds its options without this capability.
             result["capabilities"]["tools"]["listChanged"] = True
         return result
 
 
 def _opens(context: Context, whose: McpCaller) -> tuple[bool, bool]:
-    """Whether the client's user may be asked, and its model."""
+    """Whether the client's user may be asked, and whether its model may be."""
     return whose.may_be_asked and can_be_asked(context), whose.may_lend and lends_its_model(context)
 
 
@@ -429,7 +429,7 @@ def _not_kept(spec: FunctionSpec, error: StoreError, texts: Phrases) -> CallTool
 
 
 def _place(specs: Sequence[FunctionSpec], cursor: str | None) -> int:
-    """Where the page begins that `cursor`, the name of its first function, asks for."""
+    """Index of the page that starts with the function `cursor`."""
     if cursor is None:
         return 0
     for place, spec in enumerate(specs):

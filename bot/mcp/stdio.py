@@ -1,7 +1,8 @@
-"""The pipe to the program that started this process: one message a line, and nothing else on it.
+"""Transport over standard input and output: one message per line.
 
-The library's own transport reads in threads that cannot be given up, so it would outlive SIGTERM until the next line;
-and it ends with its input while the last calls still run."""
+The SDK's transport reads in threads that cannot be cancelled, so it would survive SIGTERM until the next line; and it
+ends with its input while the last calls are still running.
+"""
 
 from __future__ import annotations
 
@@ -40,20 +41,19 @@ _NEVER_ANSWERED = "subscriptions/listen"
 
 
 class TooLong:
-    """A line that is not read, for its length."""
+    """A line that was skipped because it is too long."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pipe:
-    """Where messages come from and go to: descriptors of our own."""
+    """Descriptors of the pipe, duplicated for exclusive use."""
 
     incoming: int
     outgoing: int
 
     @classmethod
     def of_this_process(cls) -> Pipe:
-        """Standard input and output, taken away from everybody else: what a function prints goes to standard error,
-        and what it reads is empty."""
+        """Take over standard input and output: functions then print to standard error and read an empty input."""
         sys.stdout.flush()
         pipe = cls(os.dup(0), os.dup(1))
         nothing = os.open(os.devnull, os.O_RDWR)
@@ -67,7 +67,7 @@ class Pipe:
 
 
 async def serve(server: McpServer, pipe: Pipe) -> None:
-    """Return when the other side has ended its input and is answered, or reads no more. Cancelled, end what runs."""
+    """Serve until the client closes its input and has all responses, or stops reading. Cancellation ends calls."""
     conversation = _Conversation(pipe)
     try:
         async with anyio.create_task_group() as tasks:
@@ -91,7 +91,7 @@ class _Conversation:
         self._all_answered = asyncio.Event()
 
     async def receive(self, server: McpServer) -> None:
-        """Hand over every line. At the end of the input wait for the answers that are due, and for none of theirs."""
+        """Pass on every line. At the end of the input, wait for pending responses, without further input."""
         with self._receiving:
             async with self._arriving:
                 while (line := await self._lines.next()) is not None:
@@ -106,7 +106,7 @@ class _Conversation:
         self._receiving.cancel()
 
     async def send(self, all_of_it: anyio.CancelScope) -> None:
-        """Write every message; when nobody reads any more, end everything."""
+        """Write every message; cancel everything when the client has closed the pipe."""
         async with self._leaving:
             async for item in self._leaving:
                 message = item.message
@@ -140,7 +140,7 @@ class _Conversation:
         if isinstance(message, JSONRPCRequest) and message.method != _NEVER_ANSWERED:
             self._unanswered.add(str(message.id))
         if isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled":
-            # What is cancelled is not answered.
+            # A cancelled request gets no response.
             self._is_answered((message.params or {}).get("requestId"))
 
     def _is_answered(self, request_id: object) -> None:
@@ -169,7 +169,7 @@ def _stream_out() -> tuple[MemoryObjectSendStream[SessionMessage], MemoryObjectR
 
 
 def _fault_of(line: bytes) -> tuple[int, str, str | int | None]:
-    """What is wrong with a line that is no message, and the id of the request that it was to be."""
+    """The error for an invalid line, and the id of its request if there is one."""
     try:
         value = json.loads(line)
     except (ValueError, RecursionError):
@@ -180,7 +180,7 @@ def _fault_of(line: bytes) -> tuple[int, str, str | int | None]:
 
 
 class _Lines:
-    """Reads lines in a thread that the end of the process does not wait for."""
+    """Reads lines in a daemon thread, so that process exit does not wait for it."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -189,12 +189,12 @@ class _Lines:
         threading.Thread(target=self._read, name="mcp input", daemon=True).start()
 
     async def next(self) -> bytes | TooLong | None:
-        """The next line without its end; None when there are no more."""
+        """The next line without its line end; None at the end of the input."""
         return await self._queue.get()
 
     def _read(self) -> None:
         with suppress(RuntimeError):  # the loop has ended
-            with suppress(OSError):  # the other side is gone, which is an end as well
+            with suppress(OSError):  # the client is gone, which counts as the end of the input
                 self._read_all()
             self._hand_over(None)
 
@@ -220,7 +220,7 @@ class _Lines:
 
 
 class _Writer:
-    """Writes in a thread that the end of the process does not wait for."""
+    """Writes in a daemon thread, so that process exit does not wait for it."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -229,7 +229,7 @@ class _Writer:
         threading.Thread(target=self._write, name="mcp output", daemon=True).start()
 
     async def write(self, data: bytes) -> None:
-        """Return when the pipe has taken all of it. Raises OSError when nobody reads."""
+        """Return when everything is written. Raises OSError if the client has closed the pipe."""
         done: asyncio.Future[None] = self._loop.create_future()
         self._queue.put((data, done))
         await done

@@ -1,4 +1,4 @@
-"""What a chat network is to the daemon. One file each beside this one; tests/contracts runs all of them."""
+"""The port that each chat network implements. tests/contracts runs against all adapters."""
 
 from __future__ import annotations
 
@@ -14,85 +14,84 @@ from services.store.port import Write
 
 
 class Accepted(StrEnum):
-    """What became of a delivered event. Every value means: durable, so the platform may be told it has arrived."""
+    """Outcome of a delivered event. Both values mean that it is durable, so the platform may acknowledge it."""
 
     NEW = "new"
     DUPLICATE = "duplicate"
 
 
 class QueueFull(Exception):
-    """A limit of what may wait is reached, and nothing was accepted. Raised only for platforms with `senders_retry`."""
+    """A queue limit is reached, and nothing was accepted. Raised only for platforms with `senders_retry`."""
 
     def __init__(self, limit: str) -> None:
-        """`limit`: its settings key."""
+        """`limit`: the settings key of the limit."""
         super().__init__(f"{limit} is reached")
         self.limit = limit
 
 
 Deliver = Callable[[MessageContext, Sequence[Write]], Awaitable[Accepted]]
-"""Hand one event to the daemon. The writes (a cursor, an event row) are in the same transaction as the accept, and
-are executed for a duplicate too, so they have to be idempotent. Raises StoreError or QueueFull when nothing was
-accepted: then the platform must not be told that it arrived."""
+"""Hand one event to the daemon. The writes (a cursor, an event row) are committed with it, for a duplicate too, so they
+have to be idempotent. Raises StoreError or QueueFull if nothing was accepted; then the platform must not acknowledge
+the event."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one network can do."""
+    """Capabilities of a network."""
 
     text_chars: int
-    """Longest text of one message."""
+    """Maximum length of a message."""
     sends_are_idempotent: bool
-    """The network drops a second send with the same key, so an unknown outcome may be sent again."""
+    """The network deduplicates sends by key, so after an unknown outcome the send may be repeated."""
     sends_per_minute: int
-    """For one chat; delivery waits, it never drops."""
+    """Per chat; the delivery waits instead of dropping messages."""
     choices: bool
-    """Has buttons. Elsewhere choices are words in the text."""
+    """The network has buttons. Otherwise choices become text."""
     attachments: bool = False
     bots_are_marked: bool = True
-    """Whoever answers as fast as a program is a person all the same, or a script that may. Elsewhere it may be a bot
-    that nothing marks as one, and is not answered for ever."""
+    """The network marks bots. Otherwise a member that replies as fast as a program may be an unmarked bot, and is not
+    answered indefinitely."""
     senders_retry: bool = False
-    """Senders hear that a message was not accepted and send it again. Elsewhere one that no queue takes is accepted,
-    ends at once, and the chat is told."""
+    """Senders notice a rejection and retry. Otherwise a message that fits in no queue is accepted and dropped with
+    a notice."""
     clients_keep_slashes: bool = False
-    """A line that begins with a slash never leaves a member's client: a command stands behind the bot's name."""
+    """Clients do not send lines that begin with a slash, so commands follow the bot's name."""
     is_paced: bool = False
-    """Sends to all chats share one slow rate: delivery takes turns between the members of a chat, and limits what waits
-    for each of them."""
+    """All chats share one slow rate: the delivery alternates between the members of a chat and limits their queues."""
     line_bytes: int = 0
-    """Where lines count towards the rate: bytes of text that fit on one. 0: a message counts as one line."""
+    """Bytes of text per line, if lines count towards the rate. 0: a message counts as one line."""
     max_lines: int = 0
-    """The longest reply in lines; the rest is cut, with a note, and a brief text is preferred where a message has one.
-    0: no limit."""
+    """Maximum number of lines of a reply; the rest is cut, with a note, and a message's brief text is preferred. 0: no
+    limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """One message on the wire: already split and within the limits."""
+    """One message for the network, already split and within its limits."""
 
     chat: ChatRef
     key: str
-    """The idempotency key: the same for every attempt."""
+    """The idempotency key, the same for every attempt."""
     text: str
     reply_to: str | None = None
     mentions: tuple[MemberRef, ...] = ()
     attachments: tuple[Attachment, ...] = ()
     choices: tuple[Choice, ...] = ()
     private_to: MemberRef | None = None
-    """Set when it is for one member alone; the platform finds the private chat."""
+    """The only recipient; the platform finds the private chat. None for a public message."""
     closes: tuple[str, ...] = ()
-    """The native ids of earlier messages whose choices lead nowhere any more."""
+    """Native ids of earlier messages whose choices become invalid."""
 
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """The network has it."""
+    """The network has accepted the message."""
 
     native_id: str
 
 
 class SendFailed(Exception):
-    """One attempt failed. `retryable` says whether another may help; `unknown_outcome` that it may have arrived."""
+    """One send failed. `retryable`: another attempt may succeed; `unknown_outcome`: it may have arrived."""
 
     def __init__(
         self,
@@ -116,40 +115,40 @@ class ChatPlatform(Protocol):
     limits: Limits
 
     async def run(self, deliver: Deliver) -> None:
-        """Receive until cancelled, reconnecting by itself."""
+        """Receive until cancelled, reconnecting as needed."""
 
     async def send(self, outgoing: Outgoing) -> Receipt:
-        """Send one message. Raises SendFailed, and nothing else that the network can cause."""
+        """Send one message. Raises only SendFailed for problems of the network."""
 
     async def typing(self, chat: ChatRef, status: str) -> None:
-        """Show that an answer is on its way, with a few words where the network can; empty ends it. Best effort."""
+        """Show a typing indicator, with a few words if the network can; empty clears it. Best effort."""
 
     async def role(self, chat: ChatRef, member: MemberRef) -> Role | None:
-        """The member's role now; None when the network cannot tell."""
+        """The member's current role; None if the network does not provide it."""
 
     async def close(self) -> None:
-        """Free what `run` did not."""
+        """Release what `run` did not."""
 
 
 @dataclass(frozen=True, slots=True)
 class LinkState:
-    """The connection of a platform that holds one."""
+    """State of a platform's connection."""
 
     is_up: bool
     words: str
-    """What an operator has to know, on one line."""
+    """Status for operators, on one line."""
     losses: int
     """Connections lost since the start."""
 
 
 @runtime_checkable
 class Linked(Protocol):
-    """What a platform has beside ChatPlatform that reaches its network over a connection it has to keep up."""
+    """Additional port of a platform that keeps a connection to its network."""
 
     async def until_reachable(self, outgoing: Outgoing, said_at_ms: int) -> None:
-        """Return when whoever `outgoing` is for can be written to, or it is plain that they cannot: `send` then says
-        why. A message that waits here has not been sent, so nobody has to ask later whether it arrived. `said_at_ms`
-        is when it was put into the outbox: how long it is kept counts from there, across starts."""
+        """Wait until the recipient of `outgoing` is reachable, or is known not to be; then `send` raises the reason. A
+        message that waits here has not been sent, so its outcome is never unknown. `said_at_ms`: when it was put into
+        the outbox; its expiry counts from there, across restarts."""
 
     def link(self) -> LinkState:
-        """How the connection is now."""
+        """The current state of the connection."""

@@ -13,13 +13,13 @@ from services.clock import Clock
 from services.refs import ChatRef, MemberRef, Role
 
 TERMINAL = ChatRef("console", "main", "terminal")
-"""The one chat of this platform."""
+"""The only chat of this platform."""
 
 _PROMPT = "› "
 
 
 class Console:
-    """Reads lines from one stream and writes answers to another. Whoever sits there runs the daemon: its owner."""
+    """Reads lines from one stream and writes replies to another. The user is the operator, and so the owner."""
 
     name = "console"
     account = "main"
@@ -31,15 +31,15 @@ class Console:
         self._write_to = write_to
         self._chat = TERMINAL
         self._sender = Sender(MemberRef(self.name, self.account, "operator"), member_name, Role.OWNER)
-        # Ids of this process differ from those of every other one.
+        # Unique per process, so that ids never repeat.
         self._session = uuid.uuid4().hex[:12]
         self._count = 0
 
     async def run(self, deliver: Deliver) -> None:
-        """Take lines until the stream ends or the daemon does."""
+        """Receive lines until the stream or the daemon ends."""
         lines: asyncio.Queue[str | None] = asyncio.Queue()
         loop = asyncio.get_running_loop()
-        # A daemon thread: a terminal that waits for a line must not keep the process alive.
+        # A daemon thread: a blocked read must not keep the process alive.
         threading.Thread(target=self._read_lines, args=(loop, lines), daemon=True).start()
         self._write(_PROMPT)
         while (line := await lines.get()) is not None:
@@ -76,7 +76,7 @@ class Console:
 
     def _read_lines(self, loop: asyncio.AbstractEventLoop, lines: asyncio.Queue[str | None]) -> None:
         def hand_over(line: str | None) -> None:
-            # The loop may have ended while the terminal waited.
+            # The loop may have ended during the read.
             if not loop.is_closed():
                 loop.call_soon_threadsafe(lines.put_nowait, line)
 

@@ -1,4 +1,4 @@
-"""Whether a text speaks to the bot by name, for networks that have mentions only as words."""
+"""Detection of the bot's name in a text, for networks without structured mentions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
-# Scripts that set no spaces between words: a name may stand right beside other letters.
+# Scripts without spaces between words: a name may be adjacent to other letters.
 _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
     "\U00020000-\U0003134f"
@@ -20,19 +20,19 @@ _ENDS_A_CLAUSE = ",，.。;；:：!！?？、)）…"
 
 
 class Heard(NamedTuple):
-    """How a text speaks to the bot."""
+    """A text with its mention of the bot removed."""
 
     mentions_bot: bool
     text: str
-    """NFC, without the bot's name where it was spoken to."""
+    """NFC, without the bot's name if it was mentioned."""
 
 
 Hear = Callable[[str], Heard]
 
 
 def hearing(names: Sequence[str]) -> Hear:
-    """A pure function that finds `names` (the bot's name and aliases, any case) in a text: as `@name` anywhere, or
-    as the first word before a comma or the like. Raises ValueError without a single name."""
+    """A pure function that finds `names` (the bot's name and aliases, any case) in a text: as `@name` anywhere, or as
+    the first word before a comma or similar. Raises ValueError without names."""
     known = sorted({unicodedata.normalize("NFC", name).strip() for name in names} - {""}, key=len, reverse=True)
     if not known:
         raise ValueError("a bot needs at least one name")
@@ -60,17 +60,17 @@ def hearing(names: Sequence[str]) -> Hear:
 
 
 class Found(NamedTuple):
-    """Which names a text speaks of."""
+    """The names that a text mentions."""
 
     names: tuple[str, ...]
-    """In lower case, in the order of their first places."""
+    """In lower case, in order of first occurrence."""
     text: str
-    """Without them."""
+    """The text without the mentions."""
 
 
 def finding(names: Collection[str]) -> Callable[[str], Found | None]:
-    """A pure function that finds `names` as `@name` in a text, in any case, on the borders of words; None where there
-    are none. What belongs to an address, as in `me@name.org`, `@name:server` and `/@name`, is no such place."""
+    """A pure function that finds `names` as `@name` in a text, in any case, at word boundaries; None without a match.
+    Addresses such as `me@name.org`, `@name:server` and `/@name` do not count."""
     any_name = "|".join(_whole(name) for name in sorted(names, key=len, reverse=True))
     at = re.compile(
         rf"(?<!{_LETTER})(?<![/.+\-])(?P<command>)[@＠](?P<name>{any_name})(?![@/:]{_LETTER})", re.IGNORECASE
@@ -92,7 +92,7 @@ def _whole(name: str) -> str:
 
 
 def _without_each(mention: re.Pattern[str], text: str) -> str | None:
-    """`text` without the mentions and the gaps they leave; None when there are none."""
+    """`text` without the mentions and the gaps they leave; None if nothing was found."""
     found = mention.search(text)
     if found is None:
         return None

@@ -68,15 +68,15 @@ _DOTTED = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 
 def built_in_keyword_modules() -> list[ModuleType]:
-    """Every module of function_calls.basic.keyword_modules, in the order of their names."""
+    """Every module of function_calls.basic.keyword_modules, sorted by name."""
     package = importlib.import_module("function_calls.basic.keyword_modules")
     names = sorted(found.name for found in pkgutil.iter_modules(package.__path__) if not is_private(found.name))
     return [importlib.import_module(f"{package.__name__}.{name}") for name in names]
 
 
 def own_keyword_modules(named: Sequence[str]) -> list[ModuleType]:
-    """The modules that the settings name: a file or package by its path, or an installed module by its dotted name.
-    They are imported as they are now and stay. Raises DefinitionError, which names all that cannot be."""
+    """The modules listed in the settings: a file or package by its path, or an installed module by its dotted name.
+    They are imported once and not reloaded. Raises DefinitionError with all problems."""
     modules: list[ModuleType] = []
     problems: list[str] = []
     for place, one in enumerate(named):
@@ -95,7 +95,7 @@ def _imported(named: str) -> Iterable[ModuleType]:
         return _of_path(path)
     try:
         return [importlib.import_module(named)]
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - an author's code may raise anything; it becomes a value
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - an author's code may raise anything
         place = last_place(error, __file__)
         raise DefinitionError(
             named, [f"{named} cannot be imported: {told(error)}{f' ({place})' if place else ''}"]
@@ -125,12 +125,12 @@ def _of_path(path: Path) -> list[ModuleType]:
 
 
 WORK = Path("work")
-"""Below `home`: what was compiled, bot by bot."""
+"""Below `home`: compiled scripts, by bot."""
 
 
 def scripts_of(settings: Settings, services: Services, changes: Changes) -> Sequence[WantedSource]:
-    """The source of the settings' scripts; none where they name none. Raises DefinitionError for keywords that cannot
-    be used."""
+    """The source of BASIC scripts; empty if none are configured. Raises DefinitionError for keywords that cannot be
+    used."""
     if not settings.sources.basic:
         return ()
     modules = keyword_modules(settings)
@@ -150,7 +150,7 @@ def scripts_of(settings: Settings, services: Services, changes: Changes) -> Sequ
 
 
 class ScriptRuns:
-    """How the scripts of these settings are run."""
+    """Runs the scripts of these settings."""
 
     def __init__(self, settings: Settings, table: KeywordTable, services: Services) -> None:
         self._settings = settings.basic
@@ -186,19 +186,18 @@ class ScriptRuns:
 
 
 def made_of_scripts(settings: Settings) -> object:
-    """What the source of scripts is made of."""
+    """The settings that decide whether the script source has to be rebuilt."""
     parameters = {name: bot.parameters for name, bot in settings.bots.items()}
     return settings.sources.basic, settings.sources.basic_keywords, settings.basic, parameters
 
 
 def keyword_modules(settings: Settings) -> Sequence[ModuleType]:
-    """Those of the program, and the operator's own. Raises DefinitionError."""
+    """The built-in keyword modules and those of the settings. Raises DefinitionError."""
     return [*built_in_keyword_modules(), *own_keyword_modules(settings.sources.basic_keywords)]
 
 
 def spellings_of(modules: Sequence[ModuleType]) -> Mapping[str, Mapping[str, LiteralCheck]]:
-    """The forms of the keywords of these modules, as they are declared, each with the checks of what is written out in
-    it: all that is needed to read a script."""
+    """The forms of the keywords of these modules, each with the checks of its literals; enough to parse a script."""
     return {
         form: declaration.checks
         for module in modules
@@ -217,7 +216,7 @@ def compiler_of(settings: BasicSettings, spellings: Mapping[str, Mapping[str, Li
 def script_services_of(
     settings: Settings, services: Mapping[type, object], store: Store, ids: Ids
 ) -> dict[type, object]:
-    """Each under its type, made of `services`."""
+    """The services of scripts by type, built from `services`."""
     clock = cast(Clock, services[Clock])
     web = WebOfScripts(cast(WebClient, services[WebClient]), settings.basic.web, clock)
     model = ModelOfScripts(cast(ChatWriter, services[ChatWriter]), clock)
@@ -234,7 +233,7 @@ def script_services_of(
 
 
 def script_services_live(live: LiveSettings, services: Mapping[type, object]) -> None:
-    """Where scripts may reach, which files lie beside them, and how their mail goes."""
+    """Register web access, files and mail of scripts for new settings."""
     files = cast(LocalScriptFiles, services[ScriptFiles])
     web, mailer = cast(WebOfScripts, services[WebOfScripts]), cast(Mailer, services[Mailer])
 
@@ -247,14 +246,14 @@ def script_services_live(live: LiveSettings, services: Mapping[type, object]) ->
     def prepare_files(fresh: Settings) -> Use:
         return partial(files.use, folders_of(fresh.sources.basic))
 
-    # `basic` and `sources` are taken by the source of scripts; these are parts of them.
+    # The source of scripts is registered for `basic` and `sources` as a whole; these are parts of them.
     live.take(prepare=prepare_web, hears_of=lambda settings: settings.basic.web)
     live.take("mail", prepare=prepare_mail)
     live.take(prepare=prepare_files, hears_of=lambda settings: settings.sources.basic)
 
 
 def folders_of(sources: Iterable[BasicSource]) -> list[ScriptFolder]:
-    """Where the files lie that scripts may read: beside the scripts."""
+    """The folders of files that scripts may read: those of the scripts."""
     return [
         ScriptFolder(source.path if source.path.is_dir() else source.path.parent, bot_of(source)) for source in sources
     ]

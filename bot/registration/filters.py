@@ -1,4 +1,4 @@
-"""From the settings' filters to the layers themselves."""
+"""Filters built from the settings."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ from services.store.port import Store
 _Settings = TypeVar("_Settings", TurnFilterSettings, RoundFilterSettings, CallFilterSettings)
 _Filter = TypeVar("_Filter")
 _Made = tuple[object, Any]
-"""What a filter was made of, and the filter."""
+"""The settings and file versions of a filter, and the filter."""
 
 
 def files_of(settings: FiltersSettings) -> list[Path]:
-    """The Python files that filters are in."""
+    """The Python files of the filters."""
     every = (*settings.turn, *settings.round, *settings.call, *settings.named.values())
     return [file for one in every for file in _files(one)]
 
@@ -57,7 +57,7 @@ def _files(settings: OneFilter) -> list[Path]:
 
 
 class FilterFactory:
-    """Makes filters of their settings; `build` makes all."""
+    """Builds filters from settings and caches them."""
 
     def __init__(self, store: Store, clock: Clock, deadlines: Deadlines, redact: Redactor) -> None:
         self._store = store
@@ -67,8 +67,8 @@ class FilterFactory:
         self._made: dict[str, _Made] = {}
 
     def build(self, settings: FiltersSettings) -> Filters:
-        """Every filter that `settings` name, in their order. One that was built before of the same settings and file is
-        given again, with what it has counted. Raises DefinitionError for a Python file that cannot be used."""
+        """All filters of `settings`, in order. A filter with unchanged settings and file is reused with its counters.
+        Raises DefinitionError for a Python file that cannot be used."""
         before, self._made = self._made, {}
         try:
             return self._built(settings, before)
@@ -135,7 +135,7 @@ class FilterFactory:
 
 
 def _from_file(file: Path, name: str, setting: str, *, takes: int) -> Callable[..., Any]:
-    """The asynchronous function `name` of `file`. Raises DefinitionError."""
+    """The async function `name` of `file`. Raises DefinitionError."""
     found = getattr(imported(file), name, None)
     if not inspect.iscoroutinefunction(found):
         raise DefinitionError(str(file), [f"it has no `async def {name}`, which {setting} names"])

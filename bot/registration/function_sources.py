@@ -1,4 +1,4 @@
-"""Runs all sources of functions and keeps the registry as they say: what is good serves, what is not is told."""
+"""Function sources: runs them and publishes their functions to the registry, with diagnostics for unusable ones."""
 
 from __future__ import annotations
 
@@ -16,22 +16,21 @@ from function_calls.schema.definition import problem_at
 from function_calls.spec import FunctionSpec
 
 _FIRST_SECONDS = 10.0
-"""So long a start waits for the first word of a source; what comes later serves from then on."""
+"""Timeout of the start for the first snapshot of a source; later ones are applied when they come."""
 _log = structlog.get_logger("functions")
 
 
 class WantedSource(NamedTuple):
-    """A source that is to run."""
+    """A source to run."""
 
     source: FunctionSource
     made_of: object
-    """What it was made of, such as its settings. The source of the same name that runs goes on as long as this is
-    equal."""
+    """The inputs of the source, such as its settings. A running source of the same name is kept while this is equal."""
 
 
 @dataclass(slots=True, eq=False)
 class _Running:
-    """A source at work."""
+    """A source in operation."""
 
     wanted: WantedSource
     task: asyncio.Task[None] | None = None
@@ -39,7 +38,7 @@ class _Running:
 
 
 class FunctionSources:
-    """All sources, each in a task of its own. Their order decides who has a name that two want."""
+    """All sources, each in its own task. Their order decides which one gets a name that two define."""
 
     def __init__(
         self,
@@ -49,8 +48,8 @@ class FunctionSources:
         *,
         logs_faults: bool = True,
     ) -> None:
-        """`problems_of` says why a well-defined function cannot run in this daemon; empty when it can. `logs_faults`:
-        nobody else says what cannot be used."""
+        """`problems_of` returns why a valid function cannot run in this daemon; empty if it can. `logs_faults`: log
+        unusable functions."""
         self._logs_faults = logs_faults
         self._registry = registry
         self._problems_of = problems_of
@@ -66,7 +65,7 @@ class FunctionSources:
 
     @property
     def faults(self) -> tuple[Diagnostic, ...]:
-        """What cannot be used at this moment, source after source."""
+        """Current problems, source by source."""
         found: list[Diagnostic] = []
         for name in self._running:
             found += self._unusable.get(name, ())
@@ -76,24 +75,24 @@ class FunctionSources:
 
     @property
     def have_spoken(self) -> bool:
-        """Whether every source that runs has said what it has."""
+        """Whether every running source has published a snapshot or ended."""
         return all(one.spoken.is_set() or (one.task is not None and one.task.done()) for one in self._running.values())
 
     def on_change(self, told: Callable[[], None]) -> None:
-        """Call `told` after the registry or the faults have changed."""
+        """Register a callback for changes of the registry or of `faults`."""
         self._on_change.append(told)
 
     async def start(self) -> None:
-        """Return when every source has said what it has, or has not for ten seconds. Raises DefinitionError for
-        functions that are given in code and cannot be used."""
+        """Start all sources, and wait up to ten seconds for their first snapshots. Raises DefinitionError for functions
+        given in code that cannot be used."""
         self._is_started = True
         for running in self._running.values():
             self._begin(running)
         await self.spoken()
 
     def use(self, sources: Sequence[WantedSource]) -> None:
-        """From now on these sources, in this order. One that is gone takes its functions along; what a changed one had
-        serves until it has spoken again."""
+        """Replace the sources, in this order. A removed source loses its functions; those of a changed one stay until
+        its next snapshot."""
         before, faults = self._running, self.faults
         self._running = {}
         for wanted in sources:
@@ -116,20 +115,20 @@ class FunctionSources:
         self._note(faults)
 
     def judge_again(self) -> None:
-        """What can run in this daemon may be other than it was."""
+        """Check again which functions can run in this daemon."""
         faults = self.faults
         for name in self._running:
             self._publish(name)
         self._note(faults)
 
     def revive(self) -> None:
-        """Begin anew with the sources that broke down."""
+        """Restart the sources that crashed."""
         for name in list(self._broken):
             running = self._running[name] = _Running(self._running[name].wanted)
             self._begin(running)
 
     async def close(self) -> None:
-        """End all of them."""
+        """Stop all sources."""
         for running in self._running.values():
             self._end(running)
         if self._ended:
@@ -150,7 +149,7 @@ class FunctionSources:
         name = running.wanted.source.name
 
         def publish(snapshot: Snapshot) -> None:
-            # What was being read when its place was taken is of no use any more.
+            # A source that was replaced meanwhile may no longer publish.
             if self._running.get(name) is running:
                 faults = self.faults
                 self._snapshots[name] = snapshot
@@ -162,8 +161,7 @@ class FunctionSources:
         await running.wanted.source.run(publish)
 
     async def spoken(self) -> None:
-        """Return when every source has said what it has, or has not for ten seconds. Raises DefinitionError like
-        `start`."""
+        """Wait up to ten seconds for the first snapshot of every source. Raises DefinitionError like `start`."""
         waits = [asyncio.create_task(self._first_word(running)) for running in self._running.values()]
         try:
             _, late = await asyncio.wait(waits, timeout=_FIRST_SECONDS) if waits else (set(), set())
@@ -178,7 +176,7 @@ class FunctionSources:
             _log.warning("sources_slow", sources=silent, waited_seconds=_FIRST_SECONDS)
 
     async def _first_word(self, running: _Running) -> None:
-        """Return when the source has spoken; raise what ended it before."""
+        """Return after the source's first snapshot; raises the exception that ended it before."""
         assert running.task is not None
         heard = asyncio.create_task(running.spoken.wait())
         try:
@@ -189,7 +187,7 @@ class FunctionSources:
             running.task.result()
 
     def _is_over(self, running: _Running, task: asyncio.Task[None]) -> None:
-        """A source that broke down stays as it was last; whoever waits for its first word is told by `start`."""
+        """Record the crash of a source. Its functions stay as they are; before the first snapshot, `start` raises."""
         error = None if task.cancelled() else task.exception()
         name = task.get_name()
         if error is None or self._running.get(name) is not running:
@@ -203,7 +201,7 @@ class FunctionSources:
         self._tell()
 
     def _publish(self, name: str) -> None:
-        """Give the registry what of the source's last snapshot can run here."""
+        """Publish the functions of the source's last snapshot that can run here."""
         snapshot = self._snapshots.get(name)
         if snapshot is None:
             return
@@ -218,7 +216,7 @@ class FunctionSources:
         self._unusable[name] = tuple(faults)
 
     def _note(self, before: Sequence[Diagnostic]) -> None:
-        """Log what is other than it was, each fault once, and tell those who want to know."""
+        """Log new and resolved problems, and call the callbacks."""
         known, now = set(before), self.faults
         if self._logs_faults:
             for one in now:

@@ -38,19 +38,19 @@ from services.sandbox.sandbox import Sandbox
 from services.sandbox.workspace import Workspaces
 
 ALWAYS_ON = frozenset({"todo"})
-"""What is a built-in function of every bot; naming it as a plugin changes nothing."""
+"""Built-in functions of every bot; naming them as plugins has no effect."""
 _SETTING = re.compile(r"(?P<section>sources|bots\.(?P<bot>[a-z0-9_-]+)|)\.?(?P<key>plugins|modules)\[(?P<index>\d+)\]")
 
 
 def built_in_plugins() -> Mapping[str, str]:
-    """The modules that come with the program, by the names that settings have for them."""
+    """The included plugin modules by their names in the settings."""
     package = function_calls.tool_modules
     names = sorted(found.name for found in pkgutil.iter_modules(package.__path__))
     return {name: f"{package.__name__}.{name}" for name in names}
 
 
 def plugins_of(settings: Settings, built_in: Mapping[str, str]) -> Sequence[Named]:
-    """The modules to load, each once; for a bot only what not all bots have."""
+    """The plugin modules to load, each once; for a bot only those that are not for all bots."""
     found = [_named(name, f"plugins[{place}]", None, built_in) for place, name in enumerate(settings.plugins)]
     of_all = {one.module for one in found}
     for key, bot in settings.bots.items():
@@ -61,14 +61,14 @@ def plugins_of(settings: Settings, built_in: Mapping[str, str]) -> Sequence[Name
 
 
 def modules_of(settings: Settings, plugins: Iterable[Named]) -> Sequence[Named]:
-    """The installed modules to load that are not plugins of all bots already, each once."""
+    """The installed modules to load, each once, without those that are plugins of all bots."""
     known = {one.module for one in plugins if one.bot is None}
     named = [Named(f"sources.modules[{place}]", name) for place, name in enumerate(settings.sources.modules)]
     return _each_once([one for one in named if one.module not in known])
 
 
 def at_their_places(faults: Iterable[Diagnostic], document: YamlDocument) -> list[Diagnostic]:
-    """The same, those of modules and servers that the settings name at the name in the file of the settings."""
+    """`faults`, with those about configured modules and servers moved to their places in the settings file."""
     placed: list[Diagnostic] = []
     for one in faults:
         found = _SETTING.match(one.message) or _SETTING.fullmatch(one.file)
@@ -84,7 +84,7 @@ def at_their_places(faults: Iterable[Diagnostic], document: YamlDocument) -> lis
 
 
 def _server_of(one: Diagnostic, document: YamlDocument) -> int | None:
-    """The place in the list of servers of the one that the fault is of; None where it is of none."""
+    """Index of the configured server that the problem belongs to; None if it belongs to none."""
     settings = document.value
     mcp = settings.get("mcp") if one.file.startswith(SERVERS) and isinstance(settings, dict) else None
     servers = mcp.get("servers") if isinstance(mcp, dict) else None
@@ -119,27 +119,27 @@ def _named(name: str, setting: str, bot: str | None, built_in: Mapping[str, str]
 
 
 def built_in_modules() -> list[ModuleType]:
-    """Every module of function_calls.handlers, in the order of their names."""
+    """Every module of function_calls.handlers, sorted by name."""
     package = function_calls.handlers
     names = sorted(found.name for found in pkgutil.iter_modules(package.__path__))
     return [importlib.import_module(f"{package.__name__}.{name}") for name in names]
 
 
 SECTIONS = ("sources", "plugins", "basic", "mcp.servers")
-"""The settings of where functions come from."""
+"""The settings of function sources."""
 
 
 def made_of(settings: Settings) -> object:
-    """All that `sources_of` makes sources of and that may change while the daemon runs."""
+    """The settings that `sources_of` depends on and that may change at run time."""
     own = {name: bot.plugins for name, bot in settings.bots.items()}
     return settings.sources, settings.plugins, settings.mcp.servers, own, made_of_scripts(settings)
 
 
 def sources_of(settings: Settings, services: Services, changes: Changes) -> Sequence[FunctionSource | WantedSource]:
-    """Where functions come from, as the settings say. One that comes with what it was made of starts anew only when
-    that has changed; any other, when anything of `made_of` has. `changes` tells of edits."""
+    """The function sources of the settings. A WantedSource restarts only when its inputs change, any other source when
+    any value of `made_of` does. `changes` reports edited files."""
     built_in = PythonFunctions("built in", built_in_modules(), services)
-    # A model would call it for every fact that it does not know, each time in vain. Its command says what to set.
+    # A model would call it for every unknown fact, always in vain. The command explains which setting is missing.
     withheld = {"search"} if settings.search.kind == "none" else set()
     commands = settings.sources.commands
     return [
@@ -165,14 +165,14 @@ def _python_sources(settings: Settings, services: Services, changes: Changes) ->
 
 
 def _machine(services: Services) -> Machine:
-    """What the commands of tools run with."""
+    """The services of YAML commands that start programs."""
     clock = cast(Clock, services[Clock])
     workspaces = cast(Workspaces, services[Workspaces])
     return Machine(cast(Sandbox, services[Sandbox]), clock, workspaces, Deadlines(clock))
 
 
 class Withholding:
-    """A source some of whose functions no model is offered."""
+    """A source with some functions not offered to models."""
 
     def __init__(self, source: FunctionSource, withheld: Collection[str]) -> None:
         self.name = source.name
@@ -180,7 +180,7 @@ class Withholding:
         self._withheld = withheld
 
     async def run(self, publish: Publish) -> None:
-        """Publish what the source does, with those functions kept from models. Raises DefinitionError."""
+        """Publish the snapshots of the source with the withheld functions changed. Raises DefinitionError."""
 
         def publish_kept(snapshot: Snapshot) -> None:
             publish(replace(snapshot, specs=tuple(map(self._kept, snapshot.specs))))
@@ -196,8 +196,8 @@ class Withholding:
 def mcp_sources(
     servers: Sequence[McpServerSettings], pins: Pins, clock: Clock, start: Start, *, asks_first: bool
 ) -> Sequence[WantedSource]:
-    """One for each of `servers`. `start` says how their programs are started. `asks_first`: a server of which nothing
-    is known is asked for its tools."""
+    """One source per server. `start` starts their programs. `asks_first`: query a server whose tools are not known
+    yet."""
 
     def functions_of(one: McpServerSettings) -> McpFunctions:
         server = McpServer(one, pins, clock, Opening(one, clock, start), asks_first=asks_first)

@@ -1,4 +1,4 @@
-"""Language models of the settings, each with retries and failover, and the one in use."""
+"""Language models of the settings, each with retries and failover, and the current one."""
 
 from __future__ import annotations
 
@@ -31,27 +31,27 @@ _PATIENCE_BESIDE_OTHERS_SECONDS = 5.0
 
 
 def model_of(settings: Settings, texts: Texts, clock: Clock, deadlines: Deadlines) -> ChatModel:
-    """The model that the daemon asks. Raises DefinitionError for a function of one's own that cannot be found."""
+    """The chat model of the daemon. Raises DefinitionError for a custom model function that cannot be found."""
     models = online_models(settings, clock)
     return Failover(models, settings.failover, clock, deadlines) if models else OfflineModel(texts)
 
 
 def online_models(settings: Settings, clock: Clock) -> Sequence[ChatModel]:
-    """Every usable model of the settings that answers chats, in their order, each by itself."""
+    """The usable chat models of the settings, in order, without failover."""
     usable = [one for one in settings.answering_models if one.usable]
-    # A wait that a provider asks for is not sat out where another one can be asked meanwhile.
+    # A long retry-after is not waited for if another model can be used meanwhile.
     patience = _PATIENCE_SECONDS if len(usable) == 1 else _PATIENCE_BESIDE_OTHERS_SECONDS
     return [_online(one, clock, patience) for one in usable]
 
 
 def shadow_of(settings: Settings, clock: Clock) -> ChatModel | None:
-    """The model that only says what it would have called; None without a usable one."""
+    """The shadow model; None if none is usable."""
     named = next((one for one in settings.models if one.name == settings.router.shadow.model), None)
     return _online(named, clock, _PATIENCE_SECONDS) if named is not None and named.usable else None
 
 
 def states_of(model: ChatModel) -> Sequence[ModelState]:
-    """How each model behind `model` is doing; none for a model that is always there."""
+    """State of each model behind `model`; empty for a model without failover."""
     return model.states() if isinstance(model, Failover) else ()
 
 
@@ -104,7 +104,7 @@ def _profile(settings: ModelSettings) -> ModelProfile:
 
 
 class CurrentModel:
-    """A ChatModel that asks the one in use. One whose place was taken is closed as soon as nobody waits for it."""
+    """ChatModel that delegates to the current model. A replaced model is closed when its last request has ended."""
 
     def __init__(self, model: ChatModel) -> None:
         self.name = model.name
@@ -114,17 +114,17 @@ class CurrentModel:
 
     @property
     def can_write(self) -> bool:
-        """Whether it finds words of its own: the offline model does not."""
+        """Whether the model can write text, which the offline model cannot."""
         return not isinstance(self._model, OfflineModel)
 
     def use(self, model: ChatModel) -> None:
-        """The next question goes to `model`."""
+        """Use `model` from the next request on."""
         old, self._model, self.name = self._model, model, model.name
         if old is not model:
             self._close_if_idle(old)
 
     async def complete(self, request: ModelRequest) -> ModelAnswer:
-        """Its answer. Raises ModelError."""
+        """The answer of the current model. Raises ModelError."""
         model = self._model
         self._asked[model] += 1
         try:
@@ -135,17 +135,17 @@ class CurrentModel:
                 self._close_if_idle(model)
 
     async def probe(self) -> str:
-        """Its line. Raises ModelError."""
+        """Status line of the current model. Raises ModelError."""
         return await self._model.probe()
 
     async def close(self) -> None:
-        """Close it, and see to the end of those that are being closed."""
+        """Close the current model, and wait for replaced ones to be closed."""
         await self._model.close()
         if self._closing:
             await asyncio.wait(self._closing)
 
     def states(self) -> Sequence[ModelState]:
-        """How each model behind it is doing."""
+        """State of each model behind the current one."""
         return states_of(self._model)
 
     def _close_if_idle(self, model: ChatModel) -> None:

@@ -47,18 +47,18 @@ _PERPLEXITY_MODEL = "sonar"
 
 
 def news_of(settings: NewsSettings, clock: Clock, web: WebClient | None = None) -> News:
-    """The feeds, read through `web` where it is given."""
+    """The news feeds, read through `web` if given."""
     limits = WebLimits(timeout_seconds=settings.timeout_seconds, body_bytes=settings.feed_kilobytes * 1024)
     return News(settings, web or WebClient(limits), clock)
 
 
 def search_of(settings: SearchSettings, clock: Clock, web: WebClient | None = None) -> WebSearch:
-    """The searcher, asked through `web` where it is given."""
+    """The web search, through `web` if given."""
     return WebSearch(searcher_of(settings, web), clock, results=settings.results, cache_seconds=settings.cache_seconds)
 
 
 def searcher_of(settings: SearchSettings, web: WebClient | None = None) -> Searcher | None:
-    """Who searches; None: nobody. Only the server that the settings allow may be in a private network."""
+    """The configured search provider; None without one. Only the URL in the settings may be in a private network."""
     if settings.kind == "none":
         return None
     limits = WebLimits(timeout_seconds=settings.timeout_seconds)
@@ -79,7 +79,7 @@ WORKSPACES = Path("work", "chats")
 def services_of(
     settings: Settings, store: Store, clock: Clock, ids: Ids, rng: Random, web: WebClient | None, timetable: Timetable
 ) -> dict[type, object]:
-    """Each under its type. Where `web` is given it is the only way out; else each has what the settings say."""
+    """The services by type. If `web` is given, all requests use it; else each service has its configured client."""
     client, zones, times = web or WebClient(), MemberZones(store, clock), Times()
     sandbox = Sandbox(clock, settings.sandbox)
     workspaces = Workspaces(Path(settings.home) / WORKSPACES, settings.files)
@@ -113,7 +113,7 @@ _SPEAKERS = 20
 
 
 class EngineActions:
-    """Acts on a chat through its engine, which exists only after the functions do."""
+    """ChatActions on the engine, which is constructed after the functions."""
 
     def __init__(self, store: Store, questions: OpenQuestions) -> None:
         self._store = store
@@ -121,15 +121,15 @@ class EngineActions:
         self._engine: EmbeddedEngine | None = None
 
     def bind(self, engine: EmbeddedEngine) -> None:
-        """Say which engine it is."""
+        """Set the engine."""
         self._engine = engine
 
     async def stop(self, chat: ChatRef, by: MemberRef, role: Role) -> bool:
-        """End the turn that runs in `chat`; whether there was one that `by` may end."""
+        """Stop the running turn of `chat`; whether there was one that `by` may stop."""
         return self._engine is not None and self._engine.stop(chat, by, role)
 
     async def ask_no_more(self, chat: ChatRef, member: MemberRef) -> bool:
-        """Let what `member` was asked wait no longer; whether anything did. Raises StoreError."""
+        """Close the member's open question; whether there was one. Raises StoreError."""
         taken = self._questions.take(chat.key, member.key)
         if taken is None:
             return False
@@ -143,7 +143,7 @@ class EngineActions:
 
 
 class PlatformMembers:
-    """Who is in a chat, as the platform and the history tell."""
+    """Members of chats, from the platform and the history."""
 
     def __init__(self, store: Store, chats: Chats, deadlines: Deadlines, clock: Clock) -> None:
         self._store = store
@@ -153,12 +153,12 @@ class PlatformMembers:
         self._delivery: Delivery | None = None
 
     def bind(self, delivery: Delivery) -> None:
-        """Say who knows the platforms."""
+        """Set the delivery, which has the platforms."""
         self._delivery = delivery
 
     async def role(self, chat: ChatRef, member: MemberRef) -> Role | None:
-        """The member's role now; None when the platform does not tell within three seconds. An entry of the settings'
-        schedules has the role that it is given there now."""
+        """The member's current role; None if the platform does not return one within three seconds. The owner of a
+        schedule in the settings has the role of its entry."""
         if member.platform == OPERATORS_PLATFORM:
             entry = self._chats.schedules.get(member.native)
             return Role(entry.as_role) if entry is not None and entry.chat == chat.key else None
@@ -173,12 +173,12 @@ class PlatformMembers:
         return None if said is None else self._chats.role(member.key, said)
 
     async def names(self, chat: ChatRef) -> Sequence[str]:
-        """Display names of members who spoke lately, latest first; at most 50."""
+        """Display names of recent speakers, latest first; at most 50."""
         rows = await self._store.read(history.recent(chat.key, _NEWEST, 200))
         return list(dict.fromkeys(row["sender_name"] for row in rows if not row["from_bot"]))[:50]
 
     async def speakers(self, chat: ChatRef) -> Sequence[Speaker]:
-        """Members who spoke lately, latest first, with their roles; at most 20."""
+        """Recent speakers with their roles, latest first; at most 20."""
         names: dict[str, str] = {}
         for row in await self._store.read(history.recent(chat.key, _NEWEST, 200)):
             if not row["from_bot"]:
@@ -189,7 +189,7 @@ class PlatformMembers:
 
 
 _LEFT_SECONDS = 1.0
-"""Of the run, in which it can still say that there are no words."""
+"""Time of the run reserved for reporting that there is no text."""
 _log = structlog.get_logger("words")
 
 
@@ -202,7 +202,7 @@ class WordsOfModels:
         self._clock = clock
 
     async def ask(self, context: MessageContext, call: Call, wanted: WordsWanted) -> Written | Unwritten:
-        """The words, or why there are none."""
+        """The text, or why it is missing (Unwritten)."""
         if sum(len(one.content) for one in wanted.messages) > MOST_CHARS:
             return Unwritten.TOO_LONG
         seconds = min(wanted.timeout_seconds, call.deadline - self._clock.monotonic() - _LEFT_SECONDS)

@@ -1,5 +1,5 @@
-"""Names in the settings that no function has. What was to be switched off, kept to some roles or paid for is on for
-everybody where its name is misspelt: `rollcall check` tells it before anything starts, the daemon while it runs."""
+"""Names in the settings that belong to no function. A misspelt name leaves a function enabled for everybody that was
+meant to be disabled, restricted or budgeted. Reported by `rollcall check`, and by the daemon at run time."""
 
 from __future__ import annotations
 
@@ -24,16 +24,15 @@ _log = structlog.get_logger("settings")
 
 
 class UnknownName(NamedTuple):
-    """A name that no function has."""
+    """A name that belongs to no function."""
 
     location: Location
-    """Where in the settings."""
+    """Its place in the settings."""
     message: str
 
 
 class UnknownNames:
-    """Holds the names of the settings in force against the functions that there are, again whenever one of both is
-    other than it was."""
+    """Checks the names in the current settings against the functions, again after each change of either."""
 
     def __init__(
         self,
@@ -42,7 +41,7 @@ class UnknownNames:
         specs: Callable[[], Sequence[FunctionSpec]],
         file: Path | None = None,
     ) -> None:
-        """`settings` gives those in force; `file` is where they stand."""
+        """`settings` returns the current settings; `file` is their file."""
         self._settings = settings
         self._functions = functions
         self._specs = specs
@@ -52,20 +51,19 @@ class UnknownNames:
         self._found: list[UnknownName] = []
         self._on_change: list[Callable[[], None]] = []
         self.faults: tuple[Diagnostic, ...] = ()
-        """One warning for each name, at its place in the file where there is one."""
+        """One warning for each name, with its place in the file if there is a file."""
 
     def on_change(self, told: Callable[[], None]) -> None:
-        """Call `told` after `faults` have changed."""
+        """Register a callback for changes of `faults`."""
         self._on_change.append(told)
 
     def begin(self) -> None:
-        """The sources have been started: from now on it is looked."""
+        """Start checking, after the sources are started."""
         self._has_begun = True
         self.look()
 
     def look(self) -> None:
-        """The settings or the functions may be other than they were. What sources say that were started a moment ago
-        is waited for."""
+        """Check after a change of settings or functions, when all sources have published."""
         if not self._has_begun or self._waiting is not None:
             return
         if self._functions.have_spoken:
@@ -74,7 +72,7 @@ class UnknownNames:
             self._waiting = asyncio.get_running_loop().create_task(self._judge_once_all_have_spoken())
 
     async def close(self) -> None:
-        """Look no more."""
+        """Stop checking."""
         self._has_begun = False
         if self._waiting is not None:
             self._waiting.cancel()
@@ -84,7 +82,7 @@ class UnknownNames:
         try:
             await self._functions.spoken()
         except DefinitionError:
-            # Functions that are given in code and cannot be used are the business of whoever started the sources.
+            # The starter of the sources handles functions given in code that cannot be used.
             pass
         finally:
             self._waiting = None
@@ -106,8 +104,8 @@ class UnknownNames:
 
 
 def unknown_names(settings: Settings, specs: Sequence[FunctionSpec]) -> list[UnknownName]:
-    """Every place of `settings` that names a function which is not among `specs`, which are those of all bots. Those of
-    a server whose tools nobody knows yet are none: nobody can say which they are."""
+    """Every name in `settings` that is not among `specs`, the functions of all bots. Names of servers whose tools are
+    not known yet are skipped."""
     known = {spec.name for spec in specs}
     tags = {tag for spec in specs for tag in spec.origin.tags}
     unseen = _prefixes_of_unseen_servers(settings, known)
@@ -119,7 +117,7 @@ def unknown_names(settings: Settings, specs: Sequence[FunctionSpec]) -> list[Unk
 
 
 def _named(settings: Settings, tags: Collection[str]) -> list[tuple[str, Location]]:
-    """All names of functions, and where they stand."""
+    """All names of functions in the settings, with their places."""
     named: list[tuple[str, Location]] = [(name, ("functions", name)) for name in settings.functions]
     named += [(name, ("router", "pinned", index)) for index, name in enumerate(settings.router.pinned)]
     named += [(name, ("budgets", "functions", name)) for name in settings.budgets.functions]
@@ -132,19 +130,19 @@ def _named(settings: Settings, tags: Collection[str]) -> list[tuple[str, Locatio
             (name, ("approvals", "required", index, "functions", place)) for place, name in enumerate(rule.functions)
         ]
     for index, client in enumerate(settings.mcp.serve.clients):
-        # There a tag stands for all functions that have it.
+        # Here a tag selects all functions that have it.
         at: Location = ("mcp", "serve", "clients", index, "functions")
         named += [(name, (*at, place)) for place, name in enumerate(client.functions) if name not in tags]
     return named
 
 
 def names_in(settings: Settings) -> object:
-    """All that `unknown_names` reads of the settings."""
+    """The settings that `unknown_names` reads."""
     return [*_named(settings, ()), *(one.name for one in settings.mcp.servers)]
 
 
 def _prefixes_of_unseen_servers(settings: Settings, known: Collection[str]) -> tuple[str, ...]:
-    """What the functions of servers begin with that were never asked for their tools."""
+    """Name prefixes of servers whose tools are not known yet."""
     prefixes = [prefix_of(one.name) for one in settings.mcp.servers]
     return tuple(prefix for prefix in prefixes if not any(name.startswith(prefix) for name in known))
 
@@ -161,8 +159,8 @@ def in_settings(
     severity: Severity = "error",
     code: str = UNKNOWN,
 ) -> Diagnostic:
-    """At its place in the file, where there is one."""
-    # A name in a list is told by its list.
+    """A diagnostic, at its place in the file if there is a file."""
+    # A name in a list is reported at its list.
     keys = location[:-1] if isinstance(location[-1], int) else location
     where = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in keys).lstrip(".")
     if document is None:

@@ -1,4 +1,4 @@
-"""What the daemon writes about itself: JSON lines in a rotated file, and more on standard error where wanted."""
+"""Log of the daemon: JSON lines in a rotated file, optionally also on standard error."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Event = MutableMapping[str, Any]
 
 
 class _Sink:
-    """The last processor: writes an event to each place it goes to."""
+    """The last processor: writes each event to the file and the console."""
 
     def __init__(
         self, file: RotatingFile | None, redact: Redactor, console: TextIO | None, style: Literal["text", "json"]
@@ -34,18 +34,18 @@ class _Sink:
         self._as_text = style == "text"
         self._render = structlog.dev.ConsoleRenderer(colors=console is not None and console.isatty())
         self._lost = 0
-        """Lines that the disk refused since it last took one."""
+        """Lines lost since the last successful write."""
 
     def __call__(self, logger: object, name: str, event: Event) -> str:
         event = self._redact.value(event)
         if self._file is not None:
             self._keep(self._file, event)
         self._show(self._render(logger, name, event) if self._as_text else _line(event).decode().rstrip("\n"))
-        # Nothing is left for the logger below.
+        # Stops processing: the logger itself writes nothing.
         raise structlog.DropEvent
 
     def _keep(self, file: RotatingFile, event: Event) -> None:
-        """A disk that refuses loses the line, not the daemon, and is told so once it takes lines again."""
+        """Write the event. Lines lost by an error are counted, and the count is logged with the next success."""
         lines = _line(event)
         if self._lost:
             lines = _line({"event": "log_lines_lost", "level": "warning", "lines": self._lost}) + lines
@@ -59,7 +59,7 @@ class _Sink:
             self._lost = 0
 
     def _show(self, text: str) -> None:
-        """Nobody may be reading any more, which ends nothing."""
+        """Errors are ignored, since the reader of the console may be gone."""
         if self._console is not None:
             with suppress(OSError, ValueError):
                 self._console.write(f"{text}\n")
@@ -68,8 +68,8 @@ class _Sink:
 def set_up_logs(
     settings: LoggingSettings, *, redact: Redactor, somebody_chats_here: bool, stderr: TextIO = sys.stderr
 ) -> bool:
-    """Configure structlog for the process. `somebody_chats_here`: the terminal belongs to a conversation, which logs
-    must not disturb. Returns whether logs are to be seen on `stderr`. Raises OSError when the folder cannot be made."""
+    """Configure structlog for the process. `somebody_chats_here`: the terminal is used for a chat, so `auto` logs
+    nothing there. Returns whether logs go to `stderr`. Raises OSError if the folder cannot be created."""
     style = settings.console
     if style == "auto":
         style = "off" if somebody_chats_here else "text"
@@ -82,18 +82,18 @@ def set_up_logs(
 
 
 def _make_private(folder: Path) -> None:
-    """Make the folder, and take it and the logs in it from group and others: they hold arguments of private chats. A
-    folder in which there is more than logs keeps its rights. Raises OSError."""
+    """Create the folder, and remove the access of group and others to it and its logs, which contain arguments of
+    private chats. A folder with other files keeps its permissions. Raises OSError."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     files = list(folder.iterdir())
     logs = [file for file in files if ".jsonl" in file.suffixes]
-    with suppress(PermissionError):  # somebody else's; what is written from now on is private all the same
+    with suppress(PermissionError):  # owned by another user; new files are private anyway
         for path in [*logs, *([folder] if len(logs) == len(files) else [])]:
             make_private(path)
 
 
 def set_up_logs_of_a_command(stderr: TextIO) -> None:
-    """Configure structlog for a process that answers on standard output: errors alone, on `stderr`, to no file."""
+    """Configure structlog for a command that prints to standard output: only errors, to `stderr`, without a file."""
     _configure(_Sink(None, Redactor(), stderr, "text"), "error")
 
 
@@ -103,7 +103,7 @@ def _configure(sink: _Sink, level: str) -> None:
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
-            # As text, and without the local variables that other ways of showing a traceback would add.
+            # As text, without the local variables that other traceback formatters include.
             structlog.processors.format_exc_info,
             sink,
         ],

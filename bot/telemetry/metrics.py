@@ -18,7 +18,7 @@ _BUCKETS_US = (1_000, 5_000, 20_000, 100_000, 500_000, 2_000_000, 10_000_000, 60
 
 
 class _Runs:
-    """Those of one function."""
+    """Runs of one function."""
 
     __slots__ = ("buckets", "microseconds", "outcomes")
 
@@ -29,7 +29,7 @@ class _Runs:
 
 
 class Metrics:
-    """Counts what happens; gauges are read when somebody asks."""
+    """Counters; gauges are read on each scrape."""
 
     def __init__(self) -> None:
         self._runs: dict[str, _Runs] = {}
@@ -39,7 +39,7 @@ class Metrics:
         self._counters: dict[str, tuple[str, str, Callable[[], Mapping[str, int]]]] = {}
 
     def called(self, function: str, outcome: str, duration_us: int) -> None:
-        """One run of a function ended."""
+        """Count a run of a function."""
         runs = self._runs.get(function)
         if runs is None:
             runs = self._runs[function] = _Runs()
@@ -48,24 +48,24 @@ class Metrics:
         runs.outcomes[outcome] = runs.outcomes.get(outcome, 0) + 1
 
     def turn_ended(self, reason: ReasonCode) -> None:
-        """A turn ended for `reason`."""
+        """Count an ended turn."""
         self._turns[str(reason)] += 1
 
     def gauge(self, name: str, text: str, read: Callable[[], float]) -> None:
-        """Show what `read` gives, under `name`."""
+        """Register a gauge."""
         self._gauges[name] = (text, read)
 
     def gauges(self, name: str, text: str, label: str, read: Callable[[], Mapping[str, float]]) -> None:
-        """Show the values that `read` gives, each under its value of `label`."""
+        """Register a gauge with a label; `read` returns values by label value."""
         self._labelled_gauges[name] = (text, label, read)
 
     def counter(self, name: str, text: str, label: str, read: Callable[[], Mapping[str, int]]) -> None:
-        """Show the counts that `read` gives, each under its value of `label`."""
+        """Register a counter with a label; `read` returns counts by label value."""
         self._counters[name] = (text, label, read)
 
     def render(self) -> bytes:
-        """Everything in the text format of Prometheus."""
-        # Imported here: only a daemon with a web server shows metrics.
+        """All metrics in the text format of Prometheus."""
+        # Imported here: only a daemon with a web server renders metrics.
         from prometheus_client import CollectorRegistry, generate_latest
 
         registry = CollectorRegistry(auto_describe=False)
@@ -73,7 +73,7 @@ class Metrics:
         return generate_latest(registry)
 
     def collect(self) -> Iterator[Metric]:
-        """The metric families, as the library asks for them."""
+        """The metric families; called by prometheus_client."""
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
         calls = CounterMetricFamily("rollcall_calls", "Runs of functions", labels=["function", "outcome"])

@@ -22,7 +22,7 @@ from services.refs import JsonObject
 
 
 class CallRecords:
-    """Records runs."""
+    """Logs function calls and counts them."""
 
     def __init__(self, log: JsonLines, metrics: Metrics, clock: Clock, redact: Redactor) -> None:
         self._log = log
@@ -31,7 +31,7 @@ class CallRecords:
         self._redact = redact
 
     def record(self, context: MessageContext, run: Run, result: FunctionResult, turn_id: str, duration_us: int) -> None:
-        """Note one run."""
+        """Log one run."""
         key, spec, given, path, round_number, request_id = run
         metadata, outcome, function = result.metadata, ended_as(result), spec.name
         self._metrics.called(function, outcome, duration_us)
@@ -68,14 +68,14 @@ class CallRecords:
 
 
 class ModelRecords:
-    """Records answers of models."""
+    """Logs model requests."""
 
     def __init__(self, log: JsonLines, clock: Clock) -> None:
         self._log = log
         self._clock = clock
 
     def record(self, turn_id: str, round_number: int, answer: ModelAnswer, duration_us: int) -> None:
-        """Note one answer. What was asked and said stands in the store, not here."""
+        """Log one answer. Prompts and texts are in the store only."""
         self._log.append(_line(self._clock.now_ms(), turn_id, round_number, answer, duration_us))
 
 
@@ -100,7 +100,7 @@ FILE = "shadow_decisions.jsonl"
 
 
 class ShadowRecords:
-    """Records comparisons; they are made on the values as they were, and written without secrets."""
+    """Logs comparisons with the shadow model. Values are compared unredacted and logged without secrets."""
 
     def __init__(self, log: JsonLines, registry: FunctionRegistry, clock: Clock, redact: Redactor) -> None:
         self._log = log
@@ -109,7 +109,7 @@ class ShadowRecords:
         self._redact = redact
 
     def record(self, comparison: Comparison) -> None:
-        """Note one comparison."""
+        """Log one comparison."""
         self._log.append(self._line(comparison, self._clock.now_ms()))
 
     def _line(self, comparison: Comparison, at_ms: int) -> JsonObject:

@@ -1,4 +1,4 @@
 """Due timers become turns.
 
-Schedules of the settings become timers. Used by wiring.
+Schedules in the settings become timers. Used by wiring.
 """

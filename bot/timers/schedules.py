@@ -1,4 +1,4 @@
-"""Schedules of the settings."""
+"""Schedules in the settings: validation, reconciliation with the stored timers, and failed runs."""
 
 from __future__ import annotations
 
@@ -54,34 +54,34 @@ _WHEN_FAULTS = {
     RuleProblem.NEVER.value: "never comes",
     RuleProblem.TOO_FAR.value: "is more than 100 years away",
 }
-"""Every reason of UnclearWhen and BadRule."""
+"""Explanations of all reasons of UnclearWhen and BadRule."""
 
 
 class ScheduleProblem(NamedTuple):
-    """What is wrong with one entry."""
+    """A problem of one entry."""
 
     name: str
     key: str
-    """Of the entry: `when`, `chat`, …"""
+    """Key within the entry: `when`, `chat`, …"""
     message: str
     severity: Severity = "error"
 
 
 @dataclass(frozen=True, slots=True)
 class Plans:
-    """What the settings want."""
+    """The validated schedules of the settings."""
 
     wanted: Mapping[str, Wanted]
-    """By names: what is good."""
+    """Valid entries, by name."""
     faults: tuple[ScheduleProblem, ...]
-    """What is not; a name with any of these is not in `wanted`."""
+    """Problems; entries with a problem are not in `wanted`."""
 
 
 class SchedulePlans:
-    """Understands the section `schedules`."""
+    """Validates the section `schedules`."""
 
     def __init__(self, chats: Chats, rehearsal: Rehearsal, reader: WhenReader, clock: Clock, english: Phrases) -> None:
-        """`english`: faults are told to operators."""
+        """`english`: texts for problems, which operators read."""
         self._chats = chats
         self._rehearsal = rehearsal
         self._reader = reader
@@ -89,7 +89,7 @@ class SchedulePlans:
         self._english = english
 
     def of(self, settings: Mapping[str, ScheduleSettings]) -> Plans:
-        """What these entries want; those that are switched off are as though they were not there."""
+        """The schedules that enabled entries define."""
         wanted: dict[str, Wanted] = {}
         faults: list[ScheduleProblem] = []
         for name, entry in settings.items():
@@ -141,7 +141,7 @@ class SchedulePlans:
         return when
 
     def _read(self, when: WhenSettings, zone: str) -> When:
-        """The rule of the one form that is given. Raises UnclearWhen."""
+        """The rule in the form that the entry uses. Raises UnclearWhen."""
         now = self._clock.now()
         if when.cron is not None:
             return by_cron(when.cron, zone)
@@ -173,7 +173,7 @@ class SchedulePlans:
             return None
 
     def _context(self, name: str, entry: ScheduleSettings, chat: ChatRef, bot: str) -> MessageContext:
-        """A message as the clock will bring it."""
+        """The context of a run of the schedule."""
         return MessageContext(
             key=MessageKey(chat, name, Kind.TIMER),
             kind=Kind.TIMER,
@@ -187,7 +187,7 @@ class SchedulePlans:
 
 
 def member_of(name: str) -> MemberRef:
-    """Who is responsible for the entry of that name: no person, and the same after every start."""
+    """The owner of the entry with that name: no person, and the same after every restart."""
     return MemberRef(OPERATORS_PLATFORM, "settings", name)
 
 
@@ -196,25 +196,25 @@ _log = structlog.get_logger("schedules")
 
 
 class SettingsSchedules:
-    """Keeps the timers in step with the section `schedules` as it is in force."""
+    """Reconciles the stored timers with the current section `schedules`."""
 
     def __init__(self, chats: Chats, plans: SchedulePlans, schedules: Schedules) -> None:
         self._chats = chats
         self.plans = plans
-        """What the section means, for those who check it."""
+        """Validates the section; also used by checks."""
         self._schedules = schedules
         self._seen: object = None
 
     async def keep_in_step(self) -> None:
-        """Reconcile where the section, or what chats give it (a time zone, a bot), has changed since the last time."""
+        """Reconcile if the section, or the time zone or bot of its chats, has changed since the last time."""
         entries = self._chats.schedules
         seen = (entries, [self._of_chat(ChatRef.parse(entry.chat)) for entry in entries.values()])
         if seen != self._seen and await self._reconcile():
             self._seen = seen
 
     async def _reconcile(self) -> bool:
-        """Whether all is in step; what could not be kept is tried again. Faulty entries change nothing: what was kept
-        under their names goes on, and the log says so."""
+        """Returns False if storing failed, so that it is retried. Invalid entries are logged, and the timers under
+        their names are left unchanged."""
         plans = self.plans.of(self._chats.schedules)
         for fault in plans.faults:
             log = _log.warning if fault.severity == "warning" else _log.error
@@ -234,14 +234,14 @@ _DO_NOT_FIT = frozenset({ErrorCode.BAD_ARGUMENTS, ErrorCode.MISSING_ARGUMENTS})
 
 
 class ScheduleEnds:
-    """Asked by the router how a run by the clock ends for the chat."""
+    """Result of a scheduled run for the chat; called by the router."""
 
     def __init__(self, schedules: Schedules) -> None:
         self._schedules = schedules
 
     async def ended(self, context: MessageContext, result: FunctionResult, turn: Turn) -> FunctionResult | None:
-        """`result` as the chat is to have it. A failure that may pass is told once in a row of them; one that nothing
-        would mend pauses the schedule. None for what no schedule began, and for an effect of which nobody knows."""
+        """`result` as shown in the chat. A temporary failure is reported once in a row; a permanent one pauses the
+        schedule. None (unchanged) for a success, an unknown outcome, and runs without a schedule."""
         called = context.timer
         if called is None or result.ok:
             return None
@@ -255,13 +255,13 @@ class ScheduleEnds:
             await self._schedules.rest(timer, call_key=f"{turn.input.id}:pause")
             return _said("schedules.could_not_run", failure, timer, turn)
         if await self._schedules.failed_before(timer.id, int(turn.input.id)):
-            # The log has it, and so has the list.
+            # It is in the log and in the list of schedules.
             return failure.with_error_text("")
         return _said("schedules.failed", failure, timer, turn)
 
 
 def _as_failure(result: FunctionResult, turn: Turn) -> FunctionResult:
-    """By the clock a question has nobody to answer it."""
+    """A question becomes a failure, since a scheduled run has nobody to answer it."""
     if result.question is None:
         return result
     error = FunctionError(ErrorCode.REFUSED, turn.input.profile().texts.say("schedules.would_ask"))
@@ -269,7 +269,7 @@ def _as_failure(result: FunctionResult, turn: Turn) -> FunctionResult:
 
 
 def _is_for_good(function: str, failure: FunctionResult, turn: Turn) -> bool:
-    """Whether it would be the same the next time, unless somebody does something about it."""
+    """Whether the next run would fail in the same way unless somebody intervenes."""
     error = failure.error
     if error is None or turn.input.functions.find(function) is None:
         return True

@@ -35,8 +35,8 @@ from services.times.time_formatting import rough_amount
 
 
 def timer_context(row: Row, moment: Moment, now: datetime, *, was_away: bool) -> MessageContext:
-    """The context of `moment` of the timer in `row`, a row of `services.store.turns.due.row`. Its key is that of the
-    moment: the inbox takes it once."""
+    """The context of the occurrence `moment` of a timer; `row` is a row of `services.store.turns.due.row`. Its key is
+    unique to the occurrence, so the inbox accepts it once."""
     chat = ChatRef.parse(row["chat"])
     return MessageContext(
         key=MessageKey(chat, f"timer-{row['id']}-{moment.wall}", Kind.TIMER),
@@ -65,20 +65,20 @@ _ASIDE = RetryPolicy(first_wait_seconds=60.0, longest_wait_seconds=900.0)
 
 
 class Line(NamedTuple):
-    """Which line something stands in."""
+    """Identifies a queue of occurrences: kind of timer and chat."""
 
     kind: str
     chat: str
 
 
 class DueQueue:
-    """Lines of ids. A chat whose id was taken gives the next one, of any kind, only after its `release`."""
+    """Queues of ids, one per kind and chat. Taking an id blocks all kinds of its chat until `release`."""
 
     def __init__(self, clock: Clock, kinds: Iterable[str]) -> None:
         self._clock = clock
         self._known: set[int] = set()
         self._lines: dict[Line, deque[int]] = {}
-        # In order, and each chat is taken out at once from wherever it stands.
+        # Ordered sets, because a chat is removed from the middle.
         self._ready: dict[str, OrderedDict[str, None]] = {kind: OrderedDict() for kind in kinds}
         self._busy: set[str] = set()
         self._later: list[tuple[float, int, str]] = []
@@ -86,20 +86,20 @@ class DueQueue:
         self._failures: dict[int, int] = {}
         self._order = itertools.count()
         self.waiting = 0
-        """Ids that nobody has taken."""
+        """Number of ids that are not taken."""
 
     @property
     def known(self) -> int:
-        """Ids that wait or were taken and are not forgotten yet."""
+        """Number of ids that are queued or taken and not forgotten."""
         return len(self._known)
 
     @property
     def aside(self) -> int:
-        """Those of the known that were put aside and whose time has not come."""
+        """Number of known ids that wait for a retry."""
         return len(self._aside)
 
     def add(self, line: Line, one: int) -> None:
-        """At the end of the line; nothing when it is known."""
+        """Append an id to the queue of `line`, unless it is known."""
         if one in self._known:
             return
         self._known.add(one)
@@ -107,7 +107,7 @@ class DueQueue:
         self.waiting += 1
 
     def take(self, kind: str) -> tuple[Line, int] | None:
-        """The first of that kind of the chat whose turn it is; None when no chat is ready with one."""
+        """Take the first id of that kind from the next ready chat; None if no chat is ready."""
         now = self._clock.monotonic()
         while self._later and self._later[0][0] <= now:
             self._free(heapq.heappop(self._later)[2])
@@ -128,13 +128,13 @@ class DueQueue:
         return line, one
 
     def put_back(self, line: Line, one: int) -> None:
-        """What was taken is the first of its line again."""
+        """Return a taken id to the front of its queue."""
         self._line(line).appendleft(one)
         self.waiting += 1
 
     def put_aside(self, line: Line, one: int) -> None:
-        """What was taken failed by a fault of its own: it stands at the end of its line again after a minute, and each
-        time that it fails once more after twice as long, up to a quarter of an hour."""
+        """Return a taken id, which failed by itself, to the end of its queue after a delay: one minute, doubled with
+        each failure up to 15 minutes."""
         failures = self._failures[one] = self._failures.get(one, 0) + 1
         heapq.heappush(
             self._aside, (self._clock.monotonic() + _ASIDE.wait_after(failures), next(self._order), line, one)
@@ -142,19 +142,19 @@ class DueQueue:
         self.waiting += 1
 
     def forget(self, one: int) -> None:
-        """What was taken is done with."""
+        """Forget a taken id that is done."""
         self._known.discard(one)
         self._failures.pop(one, None)
 
     def release(self, chat: str, pause_seconds: float = 0.0) -> None:
-        """The chat may give its next one, after a pause."""
+        """Unblock the chat, after a pause."""
         if pause_seconds > 0:
             heapq.heappush(self._later, (self._clock.monotonic() + pause_seconds, next(self._order), chat))
         else:
             self._free(chat)
 
     def clear(self) -> None:
-        """Forget all that wait; what was taken stays taken."""
+        """Forget all queued ids; taken ones stay taken."""
         for ids in self._lines.values():
             self._known.difference_update(ids)
         self._known.difference_update(one for _, _, _, one in self._aside)
@@ -190,7 +190,7 @@ _AWAY = 30.0
 
 
 class ClockGuard:
-    """Compares the clock on the wall with time as it passes. Looked at once a second."""
+    """Compares the wall clock with the monotonic clock. Called once a second."""
 
     def __init__(self, clock: Clock, settings: TimersSettings) -> None:
         self._clock = clock
@@ -200,17 +200,17 @@ class ClockGuard:
         self._ahead = 0.0
         self._until = 0.0
         self.away_until_ms = clock.now_ms()
-        """What was due before this instant came while nobody was looking."""
+        """Timers due before this time became due while the process was not running or suspended."""
         self.is_holding = False
-        """What is due is held back."""
+        """Due timers are held back."""
 
     @property
     def in_doubt(self) -> bool:
-        """Whether the clock is in doubt."""
+        """Whether the wall clock is in doubt."""
         return self._ahead > 0
 
     def begin(self, newest_ms: int | None) -> None:
-        """The first look. `newest_ms`: the instant of the newest thing in the store."""
+        """Start comparing. `newest_ms`: time of the newest row in the store."""
         self._wall, self._passed = self._clock.now().timestamp(), self._clock.monotonic()
         self.away_until_ms = self._clock.now_ms()
         quiet = 0.0 if newest_ms is None else (self._clock.now_ms() - newest_ms) / 1000
@@ -218,7 +218,7 @@ class ClockGuard:
             self._doubt(quiet)
 
     def look(self) -> float:
-        """By how many seconds the clock on the wall went ahead of time since the last look; negative: back."""
+        """Seconds that the wall clock gained on the monotonic clock since the last look; negative if set back."""
         wall, passed = self._clock.now().timestamp(), self._clock.monotonic()
         gone = passed - self._passed
         jump = wall - self._wall - gone
@@ -236,7 +236,7 @@ class ClockGuard:
         return jump
 
     def holds(self, overdue: int) -> bool:
-        """Whether that many overdue are too many to believe, after what the clock did."""
+        """Whether to hold back `overdue` due timers, because they are too many after a jump of the clock."""
         most = self._settings.hold_over
         if not self._ahead or not most:
             self.is_holding = False
@@ -280,7 +280,7 @@ _YIELD_SECONDS = 0.0002
 
 
 class TimerReview:
-    """Moves what stands at another instant than it is meant for."""
+    """Moves stored occurrences whose time no longer agrees with their rule."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
@@ -288,8 +288,8 @@ class TimerReview:
         self._zones: dict[str, ZoneInfo | None] = {}
 
     async def run(self, *, turned_back: bool) -> int:
-        """How many were moved. `turned_back`: the clock was ahead, so what its rules mean before the moments that are
-        kept is to come as well, unless it has been."""
+        """Check all occurrences; returns how many were moved. `turned_back`: the clock was set back, so earlier
+        occurrences of the rules that have not run are scheduled too."""
         place, moved, now = (-1, 0), 0, self._clock.now()
         while rows := await self._store.read(due.to_come(place, _PAGE)):
             place = (rows[-1]["due_ms"], rows[-1]["id"])
@@ -303,7 +303,7 @@ class TimerReview:
         return moved
 
     async def _moved(self, row: Row, now: datetime, turned_back: bool) -> list[Write]:
-        """What brings the row to where it belongs; nothing nearly always."""
+        """Writes that move the row's occurrence; nearly always empty."""
         zone = self._zone(row["zone"])
         if row["snoozed"] or zone is None:
             return []
@@ -315,7 +315,7 @@ class TimerReview:
         if turned_back:
             rule = rule_from_json(orjson.loads(row["rule"]))
             if isinstance(rule.when, Every) and meant.due_ms > ms_of(now) + rule.when.seconds * 1000:
-                # Elapsed time goes on elapsing, whatever the clock shows.
+                # An interval continues from now, whatever the clock shows.
                 rule = replace(rule, when=replace(rule.when, since=now))
                 writes.append(timers.count_anew(row["timer_id"], json_text(rule_to_json(rule))))
             meant = await self._sooner(row, rule, meant, zone, now)
@@ -324,7 +324,7 @@ class TimerReview:
         return writes
 
     async def _sooner(self, row: Row, rule: Rule, kept: Moment, zone: ZoneInfo, now: datetime) -> Moment:
-        """The next moment of the row's rule that has not been, where it comes before the one that is kept."""
+        """The row's next occurrence that has not run, if it is earlier than the stored one; else the stored one."""
         if isinstance(rule.when, Once):
             return kept
         found = next_moment(rule, zone, now, row["done"])
@@ -354,7 +354,7 @@ _TURNED_BACK_SECONDS = -60.0
 
 
 class Timers:
-    """Fires what is due."""
+    """Fires due timers."""
 
     def __init__(
         self,
@@ -385,23 +385,23 @@ class Timers:
         self._speaking: dict[str, int] = {}
         self._is_closed = False
         self.outcomes: Counter[str] = Counter()
-        """How moments ended since the start: in_time, late, missed, undeliverable."""
+        """Number of occurrences since the start by outcome: in_time, late, missed, undeliverable."""
         self.on_undeliverable: list[Callable[[str, int], None]] = []
-        """Called for each moment that was refused, with its chat and its id."""
+        """Called with chat and occurrence id for each occurrence that was rejected."""
         delivery.on_given_up.append(self._not_delivered)
 
     @property
     def waiting(self) -> int:
-        """Moments that have come and are not being said yet, as far as they were looked at."""
+        """Known due occurrences that have not started."""
         return self._queue.waiting
 
     @property
     def is_holding(self) -> bool:
-        """Whether all that is due is held back, because the clock is in doubt."""
+        """Whether all due timers are held back because the clock is in doubt."""
         return self._guard.is_holding
 
     async def start(self, newest_ms: int | None) -> None:
-        """Look through what is to come. `newest_ms`: the instant of the newest thing in the store."""
+        """Review the stored timers. `newest_ms`: time of the newest row in the store."""
         now_ms = self._clock.now_ms()
         self._guard.begin(newest_ms)
         self._timetable.begin_look()
@@ -409,7 +409,7 @@ class Timers:
         await self._set_soonest(-1)
 
     async def tick(self) -> None:
-        """See whether something has become due; called once a second."""
+        """Fire what has become due; called once a second."""
         if self._guard.look() < _TURNED_BACK_SECONDS:
             self._queue.clear()
             self._timetable.begin_look()
@@ -422,12 +422,12 @@ class Timers:
             self._begin()
 
     async def idle(self) -> None:
-        """Return when nothing is being said; what has to wait for its pace may be left."""
+        """Return when nothing is running. Occurrences that wait for the pace of their chat may remain."""
         while self._tasks:
             await asyncio.wait(list(self._tasks))
 
     async def close(self) -> None:
-        """Begin nothing more. What was claimed is said, now or after the next start."""
+        """Start no more. Claimed occurrences are sent now or after the next start."""
         self._is_closed = True
         for task in self._tasks:
             task.cancel()
@@ -435,14 +435,14 @@ class Timers:
             await asyncio.wait(self._tasks)
 
     async def _look(self, now_ms: int) -> None:
-        """Put what is due into the queue, unless the clock is not to be believed."""
+        """Queue the due occurrences, unless the clock is in doubt."""
         if self._guard.in_doubt:
             (row,) = await self._store.read(due.overdue(now_ms, self._settings.hold_over + 1))
             if self._guard.holds(row["count"]):
                 return
         if self._queue.known - self._queue.aside >= _MOST_KNOWN:
             return
-        # From the beginning each time: something that was asked for meanwhile may be due before what is known.
+        # Always from the beginning: a new timer may be due before known ones.
         self._timetable.begin_look()
         most = self._queue.known + _TIMERS_PAGE
         rows = await self._store.read(due.page(now_ms, (-1, 0), most))
@@ -456,7 +456,7 @@ class Timers:
         self._timetable.end_look(row["due_ms"])
 
     def _begin(self) -> None:
-        # Each kind has places of its own: reminders must not wait for schedules, which may take long.
+        # A limit per kind: reminders must not wait for schedules, which may take long.
         for kind in TimerKind:
             while not self._is_closed and self._running[kind] < self._settings.at_once:
                 taken = self._queue.take(kind)
@@ -471,7 +471,7 @@ class Timers:
         task.add_done_callback(self._tasks.discard)
 
     async def _run(self, line: Line, occurrence_id: int) -> None:
-        """Fire one, and let the chat give its next one when what it says has been sent."""
+        """Fire one occurrence, and release its chat when its messages are sent."""
         chat, pause, is_broken = line.chat, 0.0, False
         try:
             pause = await self._fire(ChatRef.parse(chat), occurrence_id)
@@ -481,7 +481,7 @@ class Timers:
         except StoreError as problem:
             _log.error("timer_waits_for_the_store", chat=chat, problem=str(problem))
             pause = _FULL_SECONDS
-        except Exception as error:  # noqa: BLE001 - one that cannot be fired must not keep the others from it
+        except Exception as error:  # noqa: BLE001 - a broken timer must not stop the others
             _log.error("timer_cannot_be_fired", chat=chat, occurrence=occurrence_id, exc_info=error)
             is_broken = True
         finally:
@@ -498,15 +498,15 @@ class Timers:
         self._begin()
 
     async def _release(self, chat: str) -> None:
-        """What was said is on its way first: else the chat's own answers would wait behind all that is due."""
+        """Release the chat after its messages are sent; otherwise replies would wait behind all due timers."""
         await self._delivery.delivered(ChatRef.parse(chat))
         self._speaking.pop(chat, None)
         self._queue.release(chat, self._pause(chat))
         self._begin()
 
     async def _fire(self, chat: ChatRef, occurrence_id: int) -> float:
-        """Say what is due, or note that it is missed or cannot be. 0 when it is over, else after how many seconds the
-        chat is to be tried again. Raises Conflict when it is changed all the time."""
+        """Fire the occurrence, or record it as missed or undeliverable. Returns 0 when done, else the seconds until the
+        next attempt. Raises Conflict if it keeps changing."""
         if self._delivery.platform(chat) is None:
             _log.error("timer_without_a_platform", chat=chat.key, setting="platforms")
             return _NO_PLATFORM_SECONDS
@@ -524,7 +524,7 @@ class Timers:
             except Conflict:
                 if attempt == _ATTEMPTS:
                     raise
-                # It was changed or taken back meanwhile, or the clock went back over what has been.
+                # The timer was changed or removed, or the clock was set back to a time whose occurrences have run.
                 found = await self._store.read(occurrences.over_since(row["id"], row["due_ms"]))
                 been = {one["wall"] for one in found}
         return 0.0
@@ -533,7 +533,7 @@ class Timers:
         now, most_late = self._clock.now(), timedelta(hours=self._settings.recurring_late_hours)
         is_much_late = (now - at_ms(row["due_ms"])).total_seconds() >= _MUCH_LATE_SECONDS
         if is_much_late and "count" in orjson.loads(row["rule"]):
-            # Thousands may have to be counted, and nobody else is to wait for that.
+            # May count thousands of occurrences, so not on the event loop.
             return await asyncio.to_thread(decide, row, now, most_late, been)
         return decide(row, now, most_late, been)
 
@@ -571,7 +571,7 @@ class Timers:
         return 0.0
 
     def _claim(self, row: Row, decision: Decision, gated: GateDecision, turn_id: int) -> list[Write]:
-        """What is written with the message: the moment is over, and the next one is to come."""
+        """Writes committed with the message: close this occurrence and add the next one."""
         now_ms, moment = self._clock.now_ms(), decision.moment
         if not gated.is_for_us:
             closed = occurrences.close(row["occurrence_id"], "undeliverable", gated.reason.value, now_ms)
@@ -597,13 +597,13 @@ class Timers:
         return [*writes, timers.end(row["id"], now_ms)]
 
     def _expect(self, decision: Decision) -> None:
-        """The next moment is kept now. Not before: who looks for it has to find it."""
+        """Announce the next occurrence, after it is stored: the look that this triggers must find it."""
         if decision.next is not None:
             self._timetable.expect(decision.next.due_ms)
 
     def _pause(self, chat: str) -> float:
-        """How long the chat has to wait for its next one: what is due takes half of the network's rate, so that answers
-        need not wait for it."""
+        """Seconds until the next occurrence of the chat: timers use half of the network's rate, so that replies need
+        not wait."""
         platform = self._delivery.platform(ChatRef.parse(chat))
         times, now = self._said_at.setdefault(chat, deque()), self._clock.monotonic()
         times.append(now)
@@ -615,7 +615,7 @@ class Timers:
         return times[-share] + _WINDOW_SECONDS - now if len(times) >= share else 0.0
 
     def _not_delivered(self, parcel: OutboundMessage, problem: str) -> None:
-        """No network took a message."""
+        """Record a message that was given up."""
         self._store.post([occurrences.undelivered(parcel.row_id, problem)])
         chat = parcel.outgoing.chat.key
         if chat in self._speaking:
@@ -627,6 +627,6 @@ class Timers:
 
 
 def late_note(seconds: int, texts: Phrases, *, was_away: bool) -> str:
-    """What stands before something that comes `seconds` late. `was_away`: because the bot was not there."""
+    """The note in front of a message that is `seconds` late. `was_away`: because the bot was not running."""
     key = "timers.late_away" if was_away else "timers.late"
     return texts.say(key, duration=rough_amount(seconds, texts))

@@ -1,5 +1,5 @@
 """One turn.
 
-Lease, dispatch to the router, commit of its end, and explanations of it. Exceptions become answers here. Used by the
-engine through wiring.
+Acquire the lease, dispatch to the router, commit the end, and explain past turns. Exceptions become replies here. Used
+by the engine through wiring.
 """

@@ -34,12 +34,12 @@ from services.timers.timer import Timer, TimerKind, TimerState, ms_of
 _NOTE_CHARS = 80
 _ATTEMPTS = "limits.attempts_per_turn"
 Runs = Mapping[str, StoredRun]
-"""What is known of the runs of a turn, by their keys, in the order in which they began."""
+"""Stored runs of a turn by run key, in starting order."""
 
 
 def unheeded(job: Job, turn: Turn, outcome: TurnOutcome) -> Asked | None:
-    """The question that still waits, because a filter stopped its answer. Of a turn that was tried before nobody knows
-    here how far it came."""
+    """The question that stays open because a filter stopped its answer; else None. A repeated attempt does not know how
+    far the earlier one came, so it never reopens the question."""
     if job.taken is None:
         return None
     is_unheeded = outcome.reason is ReasonCode.FILTERED and not turn.memory.resumed and not job.repeated
@@ -47,7 +47,7 @@ def unheeded(job: Job, turn: Turn, outcome: TurnOutcome) -> Asked | None:
 
 
 def told(turn: Turn, messages: Sequence[Message]) -> list[Write]:
-    """What notes the notices of the turn that `messages` hold. A model may have kept one to itself."""
+    """Writes that record as shown the notices of the turn that `messages` contain. A model may have left one out."""
     if not turn.output.notices:
         return []
     return [notice.told for notice in turn.output.notices if any(notice.text in message.text for message in messages)]
@@ -56,8 +56,8 @@ def told(turn: Turn, messages: Sequence[Message]) -> list[Write]:
 def worded(
     job: Job, turn: Turn, outcome: TurnOutcome, left: OpenQuestion | None, asker: MessageContext
 ) -> Sequence[Message]:
-    """What the turn says in the end: the messages of its outcome, with what else `asker` has to know of them. `left`:
-    the question that waits no longer because of what is asked now."""
+    """The messages of the turn's outcome, with notes for `asker` on granted approvals, edits and replaced questions.
+    `left`: the open question that the new question replaces."""
     if outcome.question is None and not job.edited and not turn.output.granted:
         return outcome.messages
     messages = _of_this_text(job, turn, _naming(outcome.messages, outcome.question, asker))
@@ -65,8 +65,8 @@ def worded(
 
 
 def _naming(messages: tuple[Message, ...], asked: OpenQuestion | None, context: MessageContext) -> tuple[Message, ...]:
-    """`messages`, whose last one asks, with a mention of the only member who may answer if others read it. `context`:
-    the message of that member."""
+    """`messages`, whose last message asks a question. In a group it mentions the only member who may answer, the sender
+    of `context`."""
     is_one_of_many = asked is not None and asked.terms is None and context.is_group and not context.private
     if not is_one_of_many or not messages or messages[-1].to is not None or messages[-1].mentions:
         return messages
@@ -74,7 +74,7 @@ def _naming(messages: tuple[Message, ...], asked: OpenQuestion | None, context: 
 
 
 def _of_this_text(job: Job, turn: Turn, messages: Sequence[Message]) -> Sequence[Message]:
-    """`messages`; when what they answer was edited meanwhile, the last one says so."""
+    """`messages`; if the message they answer was edited meanwhile, the last one says so."""
     if not job.edited or not messages:
         return messages
     *others, last = messages
@@ -83,7 +83,7 @@ def _of_this_text(job: Job, turn: Turn, messages: Sequence[Message]) -> Sequence
 
 
 def _granted(turn: Turn) -> Sequence[Message]:
-    """What is said of what the chat allows for always from now on."""
+    """The message about a standing approval that the chat has given in this turn; empty without one."""
     return (
         [Message(turn.input.profile().texts.say("grants.given", code=turn.output.granted))]
         if turn.output.granted
@@ -94,14 +94,14 @@ def _granted(turn: Turn) -> Sequence[Message]:
 def _leaving(
     left: OpenQuestion | None, messages: Sequence[Message], turn: Turn, asker: MessageContext
 ) -> Sequence[Message]:
-    """`messages`, the last of which asks `asker` something; where they had been asked `left` and had not answered, it
-    says that this waits no longer."""
+    """`messages`, whose last message asks `asker` something. If that replaces the unanswered question `left`, the last
+    message says so."""
     if left is None or not messages:
         return messages
     texts = turn.input.profile().texts
     *others, last = messages
     lines = left.question.text.strip().splitlines()
-    # What was asked in private is not repeated where others read it.
+    # A question asked in private is not quoted where others can read it.
     if not lines or (left.private and not asker.private):
         note = texts.say("questions.leaves")
     else:
@@ -111,15 +111,15 @@ def _leaving(
 
 
 def explained(chat: TurnOutcome, routed: TurnOutcome, turn: Turn) -> TurnOutcome:
-    """An answer in plain words, and why it is no more than that where settings decided it."""
+    """The outcome `chat` of the chat fallback, with the settings key in its detail if functions are switched off."""
     if routed.reason is not ReasonCode.FUNCTIONS_OFF or chat.reason is not ReasonCode.CHAT:
         return chat
     return replace(chat, reason=ReasonCode.FUNCTIONS_OFF, detail=turn.input.profile().layers["functions_on"])
 
 
 def given_up(job: Job, turn: Turn, runs: Runs, timer: Timer | None) -> TurnOutcome:
-    """The end of a turn whose runs ended the process too often: what is recorded of its effects, and that it is given
-    up. A reminder is said all the same; nothing is said of what belongs to a timer that was removed."""
+    """Outcome of a turn whose runs crashed the process too often: the recorded effects and a notice that the bot gave
+    up. A reminder is still sent; a removed timer only reports its effects."""
     texts, called = turn.input.profile().texts, job.context.timer
     done = recorded(job, turn, runs)
     if called is None:
@@ -135,20 +135,20 @@ def given_up(job: Job, turn: Turn, runs: Runs, timer: Timer | None) -> TurnOutco
 
 
 def unfit(job: Job, turn: Turn, runs: Runs, short_id: str) -> TurnOutcome:
-    """The end of a turn whose own end could not be kept: what is recorded of its effects, and that something went
-    wrong, of which the log has more under `short_id`."""
+    """Outcome of a turn whose end could not be stored: the recorded effects and an error message with `short_id`, which
+    identifies the log entry."""
     sorry = Message(turn.input.profile().texts.say("failures.turn", id=short_id))
     return sent(ReasonCode.FUNCTION_FAILED, [*recorded(job, turn, runs), sorry], short_id)
 
 
 def stopped(job: Job, turn: Turn, runs: Runs) -> TurnOutcome:
-    """The end of a turn that somebody stopped."""
+    """Outcome of a turn that a member stopped."""
     return interrupted(job, turn, runs, ReasonCode.STOPPED, turn.input.profile().texts.say("stop.stopped"), "")
 
 
 def interrupted(job: Job, turn: Turn, runs: Runs, reason: ReasonCode, text: str, detail: str) -> TurnOutcome:
-    """The end of a turn that was cut short: what effects have said is said all the same, and one that was under way is
-    told as unknown."""
+    """Outcome of a turn that was cut short: the messages of its effects, then `text`. An effect that was still running
+    is reported as unknown."""
     said = {message.text for message in turn.output.said}
     done = [one for one in recorded(job, turn, runs) if one.text not in said]
     messages = [*turn.output.said, *done, Message(text)]
@@ -161,9 +161,8 @@ def interrupted(job: Job, turn: Turn, runs: Runs, reason: ReasonCode, text: str,
 
 
 def recorded(job: Job, turn: Turn, runs: Runs) -> list[Message]:
-    """What `runs`, by their keys, say of the effects of the turn, in words alone: the messages of those that ended,
-    and of a `once` that began and did not end, that its outcome is unknown. A run within another one is told only where
-    that one has not ended."""
+    """Messages that report the effects in `runs`, as plain text: the messages of runs that ended, and "unknown outcome"
+    for each `once` run that started and did not end. A nested run is reported only if its outer run has not ended."""
     texts, found = turn.input.profile().texts, list[Message]()
     ended = [f"{key}." for key, run in runs.items() if run.result is not None]
     begun = [key for key, run in runs.items() if run.result is None and run.effect is Effect.ONCE]
@@ -180,7 +179,7 @@ def recorded(job: Job, turn: Turn, runs: Runs) -> list[Message]:
             said = shown(run.result) or (Message(done_text([function], texts)),)
         found += [Message(storable_text(one.text), to=one.to) for one in said]
     if found and job.runs_for is not job.context:
-        # It was asked for there, perhaps in private.
+        # The reply goes to the request, which may have been private.
         turn.memory.asker = job.runs_for
     return found
 
@@ -189,7 +188,7 @@ _log = structlog.get_logger("turns")
 
 
 class Closing:
-    """Closes turns."""
+    """Commits the end of turns and hands their messages to the delivery."""
 
     def __init__(
         self,
@@ -206,7 +205,7 @@ class Closing:
         faults: FaultPoints,
         after: Callable[[str, ChatRef], None] | None = None,
     ) -> None:
-        """`after` is told of each turn that has ended, once its messages are handed over."""
+        """`after(turn_id, chat)` is called for each ended turn after its messages are handed to the delivery."""
         self._chats = chats
         self._questions = questions
         self._beginnings = beginnings
@@ -222,7 +221,8 @@ class Closing:
         """Called for each turn that was given up."""
 
     async def close(self, job: Job, turn: Turn, log: StoreTurnLog, outcome: TurnOutcome) -> None:
-        """Keep `outcome` as the end of `turn`, and hand over what it says. Raises StoreError when it cannot be kept."""
+        """Commit `outcome` as the end of `turn`, and hand its messages to the delivery. Raises StoreError on
+        failure."""
         now_ms = self._clock.now_ms()
         writes = log.rest()
         due = _due(job, now_ms) if outcome.reason is not ReasonCode.STOPPED else None
@@ -261,7 +261,7 @@ class Closing:
         self._ended(job, turn, outcome, parcels)
 
     def _ended(self, job: Job, turn: Turn, outcome: TurnOutcome, parcels: Sequence[OutboundMessage]) -> None:
-        """The end of the turn is durable: hand over what it says, and tell everybody who counts ends."""
+        """Update metrics, hand over the messages and call the callbacks, after the end of the turn is durable."""
         self._metrics.turn_ended(outcome.reason)
         if outcome.reason is ReasonCode.GAVE_UP:
             for call in self.on_given_up:
@@ -273,7 +273,7 @@ class Closing:
             self._after(turn.input.id, job.context.chat)
 
     async def _next_number(self, job: Job) -> int:
-        """The number of the first message: a turn that is retried has said something before, and no key is used
+        """Number of the first message. After a restart it continues behind the stored messages, so that no key is used
         twice."""
         if not job.recovered:
             return 0
@@ -281,14 +281,14 @@ class Closing:
         return max(numbers, default=-1) + 1
 
     def _left(self, job: Job, turn: Turn, outcome: TurnOutcome) -> OpenQuestion | None:
-        """The question that no longer waits because of what this turn asks."""
+        """The asker's open question that the question of this turn replaces, or None."""
         if outcome.question is None or outcome.question.terms is not None:
             return None
         asker = turn.memory.asker or job.context
         return self._questions.of(asker.chat.key, asker.sender.ref.key)
 
     async def _closed(self, job: Job, left: OpenQuestion | None, *, is_heeded: bool) -> tuple[str, ...]:
-        """The messages whose choices lead nowhere any more once this turn has ended."""
+        """Native ids of the messages whose choices are invalid after this turn."""
         ids = [left.id] if left is not None else []
         question = job.question
         if question is not None and is_heeded:
@@ -307,9 +307,9 @@ class Closing:
         closes: tuple[str, ...],
         first: int,
     ) -> tuple[list[Write], list[OutboundMessage]]:
-        """The writes and parcels of what is to be said; the first of them is `due` and `closes` earlier ones. A key is
-        the same on every attempt of the turn. `first`: the number of the first message."""
-        # What was asked for in private is answered in private, whoever allowed it.
+        """The writes and outbound messages for `messages`. The first gets `due` and `closes`; numbering starts at
+        `first`. Keys are the same on every attempt of the turn."""
+        # A private request is answered in private, no matter who approved it.
         context, profile = turn.memory.asker or job.context, turn.input.profile()
         writes: list[Write] = []
         parcels: list[OutboundMessage] = []
@@ -333,7 +333,7 @@ class Closing:
                 asked_by=context.sender.ref,
                 bot_name=profile.bot_name,
                 texts=profile.texts,
-                # What is due was worded by whoever set it, perhaps for somebody else.
+                # The text of a timer was written by its creator, perhaps for another member.
                 outside=bool(turn.memory.outside) or job.context.timer is not None,
                 due=due,
                 closes=closes if chat == context.chat else (),
@@ -346,7 +346,7 @@ class Closing:
         return writes, parcels
 
     def _needs_quote(self, job: Job) -> bool:
-        """In a group where others have spoken meanwhile, an answer says whom it answers."""
+        """Whether the reply has to quote the message: in a group, other messages have arrived since."""
         if job.context.timer is not None or job.context.kind is Kind.EXPIRY:
             return False
         return job.context.is_group and not self._chats.is_latest(job.context.chat, job.turn_id)
@@ -359,7 +359,7 @@ def _end(job: Job, outcome: TurnOutcome, now_ms: int) -> Write:
 
 
 def _due(job: Job, now_ms: int) -> Due | None:
-    """When what a timer says at `now_ms` was to be said; the time that its function took is nobody's delay."""
+    """Due time of a timer's message sent at `now_ms`, not counting run time as delay; None without a timer."""
     timer = job.context.timer
     if timer is None:
         return None

@@ -1,4 +1,4 @@
-"""Log of a turn in the store, and explanations of what became of messages."""
+"""Log of a turn in the store, and explanations of message outcomes."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class _Answer(NamedTuple):
 
 
 class StoreTurnLog:
-    """Collects writes and commits them no more often than the promises need: an answer goes with the first intent that
-    follows from it, a result with whatever comes next, and only an effect waits for the disk."""
+    """Collects writes and commits as rarely as durability permits: an answer goes with the first intent that follows
+    from it, a result with the next write, and only an effect waits for the disk."""
 
     def __init__(self, store: Store, context: MessageContext, turn_id: int, clock: Clock, faults: FaultPoints) -> None:
         self._store = store
@@ -50,23 +50,23 @@ class StoreTurnLog:
         self._begun: dict[str, int] = {}
 
     def bind(self, turn: Turn) -> None:
-        """`turn` is the attempt that follows: what it has read is kept with its runs and answers, and is its own again
-        when one of them is used again."""
+        """Attach `turn`, the attempt that follows. The taint it has is stored with its runs and answers, and is added
+        to the turn again when a stored run or answer is reused."""
         self._turn = turn
 
     def unbind(self) -> None:
-        """The attempt is over. A turn and its log that held each other would be garbage that only a search of the whole
-        heap finds, for each message once."""
+        """Detach the turn. Otherwise turn and log form a reference cycle per message, which only the cyclic garbage
+        collector frees."""
         self._turn = None
 
     async def load(self) -> None:
-        """Read what an earlier attempt of this turn left."""
+        """Load the answers and runs that an earlier attempt of this turn stored."""
         for row in await self._store.read(turn_state.of_turn(self._turn_id)):
             answer = answer_from_json(orjson.loads(row["body"]))
             self._answers[row["round"]] = _Answer(answer, _of_text(row["taint"]))
         for row in await self._store.read(ledger.of_turn(self._turn_id)):
             if row["key"] in self._runs:
-                # What this process knows is newer than what it could write.
+                # The state in memory is newer than the stored one.
                 continue
             body = row["result"]
             result = result_from_json(orjson.loads(body)) if body else None
@@ -102,10 +102,10 @@ class StoreTurnLog:
             turn_state.put(self._turn_id, round_number, body, answer.request_id, now_ms, _as_text(taint))
         )
         self._collected += writes
-        # Nothing of it is used before it is durable: neither by an effect nor by a message to the chat.
+        # No effect and no reply uses an answer before it is durable, so it does not need a commit by itself.
         self._is_answer_new = True
         if writes:
-            # What it costs is settled with it, and is not to be lost where a disk is full for a moment.
+            # The budget charge is in the same unit and must not be lost if the disk is full for a moment.
             self._must_be_durable = True
 
     def intend(self, run: Run, writes: Sequence[Write] = ()) -> Awaitable[None] | None:
@@ -121,7 +121,7 @@ class StoreTurnLog:
         if spec.execution.effect is Effect.READ and not writes and run.key not in self._runs:
             self._begun[run.key] = self._clock.now_ms()
         else:
-            # A read that costs something as well: it is paid for once, however often it is begun.
+            # A read with a cost gets a row: it is charged once, however often it is started.
             self._collected.append(self._row(run, self._clock.now_ms()))
         self._collected += writes
         if (
@@ -133,12 +133,12 @@ class StoreTurnLog:
         try:
             await self.settle()
         except Conflict:
-            # Nothing of the unit was done: what stood in it before goes with the next one.
+            # The unit was rolled back: its earlier writes go with the next unit.
             self._collected = [*before, *self._collected]
             self._must_be_durable = must_be_durable
             raise
         except StoreFull:
-            # The run did not begin: what it costs is taken when it is tried again, and not twice.
+            # The run did not start: drop its charge, which the retry adds again.
             self._collected = [one for one in self._collected if not any(one is taken for taken in writes)]
             raise
 
@@ -170,11 +170,11 @@ class StoreTurnLog:
         self._read_by_runs[run.key] = taint
         code = ended_as(result)
         now_ms, is_read = self._clock.now_ms(), run.spec.execution.effect is Effect.READ
-        # After a crash a read is simply run again, so its result is not kept.
+        # After a crash a read simply runs again, so its result is not stored.
         body = None if is_read else orjson.dumps(result_to_json(result), default=str).decode()
         begun_ms = self._begun.pop(run.key, None)
         if begun_ms is not None:
-            # One row for the record.
+            # Start and end of a read in one row, for the call history.
             self._collected.append(self._row(run, begun_ms, code=code, ended_ms=now_ms))
         else:
             self._collected.append(ledger.result(self._turn_id, run.key, code, body, now_ms, _as_text(taint)))
@@ -192,24 +192,24 @@ class StoreTurnLog:
         try:
             await self._store.commit(writes)
         except StoreFull:
-            # They go with the next unit, once there is room.
+            # They go with the next unit, once there is disk space.
             self._collected = [*writes, *self._collected]
             raise
         self._is_answer_new = False
         self._reach("llm.after_persist")
 
     def drop(self) -> None:
-        """Forget what is not in the store yet: something of it cannot be kept."""
+        """Discard the writes that are not stored yet: one of them cannot be stored."""
         self._collected = []
         self._must_be_durable = self._is_answer_new = False
 
     @property
     def results(self) -> Mapping[str, StoredRun]:
-        """What this process and earlier ones know of the turn's runs, by their keys."""
+        """The turn's runs known to this process and earlier ones, by run key."""
         return self._runs
 
     def rest(self) -> list[Write]:
-        """What is not in the store yet: it goes with the end of the turn."""
+        """The writes that are not stored yet, to be committed with the end of the turn."""
         return list(self._collected)
 
 
@@ -231,26 +231,26 @@ class StoredExplanations:
         self._store = store
 
     async def last(self, chat: ChatRef, before_native_id: str, count: int) -> Sequence[Explanation]:
-        """The outcomes of the last `count` messages of `chat`, newest first, without the one asking."""
+        """The outcomes of the last `count` messages of `chat`, newest first, without the message that asks."""
         return [_explained(row) for row in await self._last(chat, before_native_id, count)]
 
     async def back(self, chat: ChatRef, before_native_id: str, number: int) -> Explanation | None:
-        """The outcome of the message that is `number` back, counted without the one asking; 1 is the last."""
+        """The outcome of the message `number` before the asking one (1 is the last), or None."""
         rows = await self._last(chat, before_native_id, number)
         return _explained(rows[-1]) if len(rows) == number else None
 
     async def of(self, chat: ChatRef, native_id: str, alone: MemberRef | None = None) -> Sequence[Explanation]:
-        """The outcome of one message of `chat` and of its changes, oldest first; of the bot's own messages, of those
-        that they answered. What is private to `alone` is told to nobody else."""
+        """The outcomes of one message of `chat` and its changes, oldest first; for a message of the bot, of the message
+        that it answered. Private outcomes are returned only if they belong to `alone`."""
         rows: Sequence[Row] = await self._store.read(outcomes.of_native(chat.key, native_id))
         if not rows:
             sent = await self._store.read(outbox.turn_of(chat.key, native_id))
-            # A turn of another chat may have sent it here: what was said there is not told.
+            # A turn of another chat may have sent the message here: that chat's outcomes are not shown.
             rows = await self._in_chat(chat, sent[0]["turn_id"], alone) if sent else []
         return [_explained(row) for row in rows]
 
     async def _last(self, chat: ChatRef, before_native_id: str, count: int) -> list[Row]:
-        """Messages and what was to run by the clock, newest first."""
+        """Rows of messages and of timers, newest first."""
         said = await self._store.read(outcomes.last(chat.key, before_native_id, count))
         by_clock = await self._store.read(outcomes.last_timers(chat.key, count))
         return sorted([*said, *by_clock], key=lambda row: int(row["id"]), reverse=True)[:count]
@@ -266,7 +266,7 @@ class StoredExplanations:
 def _explained(row: Row) -> Explanation:
     text = row["text"] or ""
     reason = ReasonCode(row["reason"])
-    # The detail of an unknown command is a word of the message: shown no longer, and to nobody else, than that.
+    # The detail of an unknown command is a word of the message: it is hidden once the text is.
     is_shown = bool(text) or reason is not ReasonCode.UNKNOWN_COMMAND
     return Explanation(
         text=text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}…",

@@ -1,4 +1,4 @@
-"""One turn: lease, dispatch, commit. Exceptions become answers."""
+"""Turns: lease, dispatch, commit. Exceptions become replies."""
 
 from __future__ import annotations
 
@@ -41,18 +41,18 @@ Show = Callable[[ChatRef, str], Awaitable[None]]
 
 
 class TypingSigns:
-    """The signs of all turns, with one timer for all of them: nearly every turn is over before its sign is due."""
+    """Typing indicators of all turns, on one shared timer: nearly every turn ends before its indicator is due."""
 
     def __init__(self, show: Show) -> None:
         self._show = show
         self._loop: asyncio.AbstractEventLoop | None = None
         self._due: dict[TypingSign, float] = {}
-        """When each is to be shown, on the loop's clock; they wait equally long, so the first one is due first."""
+        """Due time of each indicator on the loop's clock. The delay is constant, so the order is that of insertion."""
         self._timer: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
     def begin(self, chat: ChatRef) -> TypingSign:
-        """The sign of a turn of `chat` that begins now."""
+        """A new indicator for a turn of `chat`, shown after `SHOWN_AFTER_SECONDS`."""
         loop = self._loop
         if loop is None:
             loop = self._loop = asyncio.get_running_loop()
@@ -63,11 +63,11 @@ class TypingSigns:
         return sign
 
     def cancel(self, sign: TypingSign) -> None:
-        """Do not show the plain sign any more."""
+        """Do not show the indicator when it becomes due."""
         self._due.pop(sign, None)
 
     def show(self, chat: ChatRef, text: str) -> None:
-        """Show `text`, or with an empty one nothing; best effort, and nobody waits for it."""
+        """Show `text` in the background, best effort; an empty text clears the status."""
         task = asyncio.create_task(self._shown(chat, text))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -89,7 +89,7 @@ class TypingSigns:
 
 
 class TypingSign:
-    """The sign of one turn."""
+    """Typing indicator of one turn."""
 
     __slots__ = ("_chat", "_is_up", "_signs")
 
@@ -99,7 +99,7 @@ class TypingSign:
         self._is_up = False
 
     async def say(self, text: str) -> None:
-        """Show `text` instead of the plain sign."""
+        """Show `text` instead of the default indicator."""
         self._signs.cancel(self)
         self.put_up(text)
 
@@ -109,14 +109,14 @@ class TypingSign:
         self._signs.show(self._chat, text)
 
     def take_down(self) -> None:
-        """The turn is over."""
+        """Cancel the indicator and clear the status at the end of the turn."""
         self._signs.cancel(self)
         if self._is_up:
             self.put_up("")
 
 
 class WaitingApproval:
-    """The question of that id, for the turn that answers it."""
+    """State of one approval question, for the turn that answers it."""
 
     def __init__(
         self, store: Store, questions: OpenQuestions, decisions: Decisions, id_: int, *, chat: ChatRef, turn_id: int
@@ -142,7 +142,7 @@ class WaitingApproval:
 
 
 class Past:
-    """Reads what was said before one message, and remembers that more of it is to be summarised."""
+    """History before one message. Requests a summary after the turn if the history was longer than shown."""
 
     def __init__(
         self,
@@ -172,12 +172,12 @@ class Past:
         return [line_of(row) for row in reversed(await self._store.read(query))]
 
     async def recall(self) -> str:
-        """The summary of what was said before them."""
+        """The summary of what was said before `lines`."""
         self._is_cut = True
         return await self._summaries.of(await self._its_part())
 
     def is_over(self) -> None:
-        """The turn has ended: what it could not be shown may be summarised for the next one."""
+        """Request a summary of the part that the turn could not see, for the next turn."""
         if self._is_cut and self._part is not None:
             self._summaries.consider(self._part, self._turn_id, self._chats.profile(self._context.chat))
 
@@ -199,11 +199,11 @@ _log = structlog.get_logger("turns")
 _GRACE_SECONDS = 5.0
 _FULL_DISK_SECONDS = 5.0
 _KEPT_REASONS = frozenset({ReasonCode.NOT_ADDRESSED, ReasonCode.EXPIRED})
-"""Of turns that say nothing: why says more than that."""
+"""Reasons of silent turns that are kept because they are more specific than SILENT."""
 
 
 class Turns:
-    """Runs turns, one for each job that the engine gives."""
+    """Runs the turns of the jobs that the engine dispatches."""
 
     def __init__(
         self,
@@ -226,7 +226,7 @@ class Turns:
         epoch: int,
         faults: FaultPoints,
     ) -> None:
-        """`show` tells a chat that an answer is on its way."""
+        """`show` shows a progress status in a chat."""
         self._router = router
         self._functions = functions
         self._chats = chats
@@ -246,16 +246,15 @@ class Turns:
         self._faults = faults
 
     def use(self, router: FunctionCallRouter, settings: RouterSettings, attempts: int) -> None:
-        """Turns that begin from now on go this way; those that run go on as they began."""
+        """Apply new settings to turns that start from now on."""
         self._router = router
         self._settings = settings
         self._attempts = attempts
 
     async def run(self, job: Job) -> None:
-        """Answer the message of `job`. Raises StoreError when nothing can be
-        kept. Where only the end of this turn cannot, it is said that something went wrong, unless that cannot be kept
-        either: then it raises why."""
-        # One log for all attempts: what is known and could not be written yet is known to the next one.
+        """Answer the message of `job`. If only the end of this turn cannot be stored, replies with an error message
+        instead. Raises StoreError if nothing can be stored."""
+        # One log for all attempts, so that a retry knows the results that could not be written yet.
         log = StoreTurnLog(self._store, job.runs_for, job.turn_id, self._clock, self._faults)
         while True:
             try:
@@ -283,7 +282,7 @@ class Turns:
         past = self._past(job)
         turn = self._turn(job, log, sign, past)
         if job.recovered or job.repeated:
-            # An earlier attempt may have begun the chat, however this one ends.
+            # An earlier attempt may have started the chat, whatever the outcome of this one.
             turn.output.begins = self._beginnings.claim(job.context, turn, is_aside=job.immediate)
         try:
             if job.unfit:
@@ -302,7 +301,7 @@ class Turns:
             log.unbind()
 
     def _past(self, job: Job) -> Past:
-        # One more than is shown tells that something is left out.
+        # One line more than is shown, to detect that history is left out.
         count = self._settings.history_messages and self._settings.history_messages + 1
         return Past(self._store, self._summaries, self._chats, job.context, job.turn_id, count)
 
@@ -318,7 +317,7 @@ class Turns:
             profile=lambda: profiles.profile(chat),
             log=log,
             past=past,
-            # Private messages show no progress to the group either.
+            # A private message shows no progress in the group.
             status=_nothing_is_shown if is_silent else sign.say,
             addressed=job.addressed,
             live_role=functools.partial(self._members.role, chat),
@@ -353,22 +352,22 @@ class Turns:
             return unserved or interrupted(job, turn, log.results, ReasonCode.MODEL_FAILED, text, setting)
         except StoreError:
             raise
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - the border where a failing turn becomes an answer
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - boundary: the exception of a turn becomes a reply
             short_id = uuid.uuid4().hex[:8]
             _log.error("turn_failed", turn=turn.input.id, id=short_id, exc_info=error)
             text = turn.input.profile().texts.say("failures.turn", id=short_id)
             return unserved or interrupted(job, turn, log.results, ReasonCode.FUNCTION_FAILED, text, short_id)
 
     async def _take_up(self, job: Job, log: StoreTurnLog) -> None:
-        """Before a turn runs that was begun before: count the run, durably, since it may end the process at once; and
-        read what is known of it."""
+        """Before the repeated run of a turn: durably count the attempt, which may crash the process, and load the
+        log."""
         if job.recovered:
             await self._store.commit([inbox.take_up(job.turn_id, self._epoch, job.attempts + 1)])
         if job.recovered or job.repeated:
             await log.load()
 
     async def _given_up(self, job: Job, turn: Turn, log: StoreTurnLog) -> TurnOutcome:
-        """The end of a turn whose runs have ended the process too often. Nothing of it is run again."""
+        """Outcome of a turn whose runs crashed the process too often. Nothing of it is run again."""
         _log.error("turn_given_up", turn=turn.input.id, attempts=job.attempts)
         await log.load()
         timer = None
@@ -378,7 +377,7 @@ class Turns:
         return given_up(job, turn, log.results, timer)
 
     def _no_longer_served(self, context: MessageContext) -> TurnOutcome | None:
-        """The silent end of a turn whose chat was taken off the settings while it waited."""
+        """Silent outcome if the settings no longer serve the chat; None if they do."""
         served = self._chats.of(context.chat)
         if served.allowed_by is None:
             return sent(ReasonCode.CHAT_NOT_ALLOWED, [], "chats.allow")
@@ -388,7 +387,7 @@ class Turns:
 
     async def _dispatched(self, job: Job, turn: Turn, router: FunctionCallRouter) -> TurnOutcome:
         context = job.context
-        # Rights are those of now, not those of the moment when the message came.
+        # The role comes from the current settings, not from the time of the message.
         role = self._chats.role(context.sender.ref.key, context.sender.role)
         if role is not context.sender.role:
             context = replace(context, sender=replace(context.sender, role=role))
@@ -412,7 +411,7 @@ class Turns:
 
 
 def _end_otherwise(job: Job, log: StoreTurnLog, problem: Exception) -> None:
-    """The next attempt of `job` only says that something went wrong: one message must not be the end of all chats."""
+    """Make the next attempt of `job` report an error only: one message must not end the process."""
     job.unfit, job.repeated = uuid.uuid4().hex[:8], True
     log.drop()
     _log.error("turn_cannot_be_kept", turn=job.turn_id, id=job.unfit, exc_info=problem)

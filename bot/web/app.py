@@ -33,7 +33,7 @@ _CLOCK = SystemClock()
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """What a probe is told."""
+    """Response of a probe."""
 
     ok: bool
     details: Mapping[str, str] = field(default_factory=dict)
@@ -41,7 +41,7 @@ class Health:
 
 @dataclass(frozen=True, slots=True)
 class Probes:
-    """What operators ask; each is called for every request and must answer at once."""
+    """Probes and metrics for operators; called on each request, so they must not block."""
 
     alive: Callable[[], Health]
     ready: Callable[[], Health]
@@ -61,8 +61,8 @@ def web_app(
     metrics_token: SecretStr = _NO_TOKEN,
     clock: Clock = _CLOCK,
 ) -> Starlette:
-    """The app. `more_routes` are those of other platforms (webhooks); `hosts` and `public_urls` are what Guard
-    serves. `exposed`: others than this machine can reach it, so that metrics and commands need a token."""
+    """The app. `more_routes` are those of other platforms (webhooks); `hosts` and `public_urls` are passed to Guard.
+    `exposed`: reachable from other machines, so that metrics and commands need a token."""
     routes: list[BaseRoute] = [*chat_routes(platforms), *more_routes]
     if page is not None:
         routes += page.routes(partial(authenticate, platforms) if exposed else None)
@@ -80,7 +80,7 @@ def web_app(
 
 
 def _probe_routes(probes: Probes, metrics_token: SecretStr | None) -> list[Route]:
-    """`metrics_token`: what metrics need; None: nothing."""
+    """`metrics_token`: token required for metrics; None for none."""
 
     async def healthz(_request: Request) -> Response:
         return _health_response(probes.alive())
@@ -102,7 +102,7 @@ def _health_response(health: Health) -> Response:
 
 
 async def _answer_http_exception(_request: Request, error: Exception) -> Response:
-    """404 and 405 in the same shape as every other refusal."""
+    """Return 404 and 405 in the format of all other errors."""
     if not isinstance(error, HTTPException):
         raise error
     code = {404: "not_found", 405: "method_not_allowed"}.get(error.status_code, "refused")
@@ -112,21 +112,21 @@ async def _answer_http_exception(_request: Request, error: Exception) -> Respons
 
 
 _BACKLOG = 128
-"""Also how many connections are accepted at a time, before any is closed for them."""
+"""Also the number of connections accepted at once, before any is closed to make room."""
 _GRACE_SECONDS = 5
 _LIMITS = ConnectionLimits()
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where the server listens."""
+    """Host and port of the server."""
 
     host: str
     port: int
 
     @property
     def url(self) -> str:
-        """For a browser on this machine, without a slash at the end."""
+        """URL for a browser on this machine, without a trailing slash."""
         host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)  # noqa: S104 - compared, not bound
         return f"http://[{host}]:{self.port}" if ":" in host else f"http://{host}:{self.port}"
 
@@ -143,7 +143,7 @@ class WebServer:
         before_stop: Callable[[], None] | None = None,
         limits: ConnectionLimits = _LIMITS,
     ) -> None:
-        """`port` 0 takes a free one. `before_stop` ends what would never end by itself: open streams."""
+        """`port` 0 selects a free one. `before_stop` ends open streams, which would never end by themselves."""
         self._host = host
         self._port = port
         self._before_stop = before_stop
@@ -165,7 +165,7 @@ class WebServer:
         )
 
     async def start(self) -> Address:
-        """Listen, and return where, once requests are answered. Raises OSError when the address is taken."""
+        """Listen; returns the address when requests are answered. Raises OSError if the address is in use."""
         listening = _bound_socket(self._host, self._port)
         address = Address(*listening.getsockname()[:2])
         self._serving = asyncio.create_task(self._server.serve(sockets=[listening]), name="web server")
@@ -173,7 +173,7 @@ class WebServer:
         return address
 
     async def run(self) -> None:
-        """Return when the server has stopped; cancelled, stop it first."""
+        """Return when the server has stopped. Cancellation stops it first."""
         if self._serving is None:
             raise RuntimeError("start() comes before run()")
         try:
@@ -182,7 +182,7 @@ class WebServer:
             await self.stop()
 
     async def stop(self) -> None:
-        """Answer the requests that have come, within five seconds, and close."""
+        """Answer pending requests within five seconds, and close."""
         if self._serving is None:
             return
         if self._before_stop is not None:
@@ -192,7 +192,7 @@ class WebServer:
 
 
 class _EmbeddedServer(uvicorn.Server):
-    """Leaves signals to the daemon, and tells when it has started."""
+    """uvicorn server without signal handlers, with an event for its start."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -209,7 +209,7 @@ class _EmbeddedServer(uvicorn.Server):
 
 def _bound_socket(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # asyncio turns Nagle's delay (40 ms an answer) off only for sockets that say they are TCP.
+    # asyncio disables Nagle's algorithm (40 ms per response) only for sockets with protocol TCP.
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -24,7 +24,7 @@ from bot.web.security import PROBE_PATHS
 from services.clock import Clock
 
 _RESERVED_FILES = 256
-"""File descriptors left for the database, processes and other networks: so many, at most half of all."""
+"""File descriptors reserved for the database, processes and networks, up to half of the limit."""
 _RETRY_SECONDS = "5"
 _WARN_SECONDS = 60.0
 _log = structlog.get_logger("web")
@@ -32,36 +32,36 @@ _log = structlog.get_logger("web")
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """How many connections there may be, and how long each may take."""
+    """Limits and timeouts of connections."""
 
     connections: int = 1000
-    """Open at once; fewer where the process may open fewer files."""
+    """Open at once; fewer if the process may open fewer files."""
     per_address: int = 100
-    """Open at once from one address (of IPv6: one /64). 0: no limit. The loopback has none, since a reverse proxy there
-    opens the connections of all its clients."""
+    """Open at once from one address (in IPv6: one /64). 0: no limit. The loopback is exempt, because a reverse proxy
+    there opens the connections of all its clients."""
     head_seconds: float = 10.0
-    """From the first sight of a request to the end of its head."""
+    """From the first byte of a request to the end of its head."""
     body_seconds: float = 30.0
     """From there to the end of its body."""
     idle_seconds: int = 75
     """Between two requests."""
     stalled_seconds: float = 30.0
-    """For a client that does not read what it is sent."""
+    """For a client that does not read its response."""
 
 
 class Client(Protocol):
-    """One connection, as the table knows it."""
+    """One connection in the table."""
 
     client: tuple[str, int] | None
-    """Its address and port; None where the system does not tell."""
+    """Address and port; None if unknown."""
 
     def close(self) -> None:
         """Close it at once."""
 
 
 class ConnectionTable:
-    """All open connections of one server. Over a limit, the connection that has waited longest without a complete
-    request is closed in favour of the new one."""
+    """Open connections of a server. Over a limit, the connection that has waited longest without a complete request is
+    closed in favour of the new one."""
 
     def __init__(self, limits: ConnectionLimits) -> None:
         self.limits = limits
@@ -73,7 +73,7 @@ class ConnectionTable:
         self._warned_at = float("-inf")
 
     def add(self, new: Client) -> bool:
-        """Register `new`. False: it is over a limit, and every other connection has a request being answered."""
+        """Register `new`. False if it is over a limit and every other connection has an active request."""
         source = source_of(new.client)
         is_source_full = bool(source) and 0 < self.limits.per_address <= self._by_source[source]
         is_within = not is_source_full and len(self._sources) < self._most
@@ -90,17 +90,17 @@ class ConnectionTable:
         return is_within
 
     def waits(self, connection: Client) -> None:
-        """It has no complete request from now on."""
+        """Mark the connection as waiting for a complete request."""
         self._waiting.pop(connection, None)
         if connection in self._sources:
             self._waiting[connection] = None
 
     def is_answered(self, connection: Client) -> None:
-        """Its request is complete."""
+        """Mark the request as complete."""
         self._waiting.pop(connection, None)
 
     def remove(self, connection: Client) -> None:
-        """It is closed."""
+        """Remove a closed connection."""
         self._waiting.pop(connection, None)
         source = self._sources.pop(connection, None)
         if source is not None:
@@ -159,11 +159,11 @@ class Connection(H11Protocol):
             self._unread.cancel()
 
     def close(self) -> None:
-        """End it at once: a client that does not read would keep it open while something is left to be sent."""
+        """Abort the connection: a client that does not read would keep it open while there is data to send."""
         self.transport.abort()
 
     def _follow(self, *, is_idle: bool = False) -> None:
-        """Set the deadline of the step that the connection is in, once for each step: more bytes do not prolong it."""
+        """Set the deadline of the current step, once per step: more bytes do not extend it."""
         limits, cycle = self._table.limits, self.cycle
         seconds = None
         if self.transport.is_closing():
@@ -189,7 +189,7 @@ class Connection(H11Protocol):
 
 
 def source_of(client: tuple[str, int] | None) -> str:
-    """The network that a client's connections are counted under; empty for the loopback and where none is known."""
+    """The network under which a client's connections are counted; empty for the loopback and if unknown."""
     if client is None:
         return ""
     address = ip_address(client[0].partition("%")[0])
@@ -201,7 +201,7 @@ def source_of(client: tuple[str, int] | None) -> str:
 
 
 async def _probes_alone(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
-    """Answer one request: a probe, or any other with 503."""
+    """Answer one request: a probe normally, any other with 503."""
     scope["headers"].append(CLOSE_HEADER)
     if scope["path"] in PROBE_PATHS:
         await app(scope, receive, send)
@@ -216,9 +216,9 @@ _SOURCES_KEPT = 10_000
 
 
 class WrongTokens:
-    """ASGI middleware: a request with an `Authorization` header that would be answered with 401 gets 429 after ten from
-    its address, and one more is allowed every six seconds. Right tokens are not affected, since a reverse proxy makes
-    one address of all its clients."""
+    """ASGI middleware: after ten responses with 401 to requests with an `Authorization` header, an address gets 429
+    instead; one more is permitted every six seconds. Valid tokens are not affected, since all clients of a reverse
+    proxy share its address."""
 
     def __init__(self, app: ASGIApp, clock: Clock) -> None:
         self._app = app

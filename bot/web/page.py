@@ -33,8 +33,8 @@ _KEY_BYTES = 32
 
 
 def page_key(folder: Path) -> bytes:
-    """The secret in `folder` that page members' ids are signed with; made at the first start, readable by its owner
-    alone. Raises OSError, and ValueError when the file is not such a key."""
+    """The secret in `folder` that signs page members' ids; created at the first start, readable by its owner only.
+    Raises OSError, and ValueError if the file is no such key."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     file = folder / "page_members.key"
     try:
@@ -51,17 +51,17 @@ def page_key(folder: Path) -> bytes:
 
 
 class Signer:
-    """Values that only we can have made."""
+    """Signs values with the page key."""
 
     def __init__(self, key: bytes) -> None:
         self._key = key
 
     def sign(self, purpose: str, value: str) -> str:
-        """`value` with a signature that holds for `purpose` alone."""
+        """`value` with a signature that is valid for `purpose` only."""
         return f"{value}.{self._signature(purpose, value)}"
 
     def read(self, purpose: str, signed: str) -> str | None:
-        """The value, or None when the signature is not ours for `purpose`."""
+        """The value, or None if the signature is not valid for `purpose`."""
         value, _, signature = signed.rpartition(".")
         if not value or not hmac.compare_digest(signature.encode(), self._signature(purpose, value).encode()):
             return None
@@ -80,18 +80,18 @@ class OwnerLink:
 
     @classmethod
     async def make(cls, store: Store, clock: Clock) -> OwnerLink:
-        """A new link; earlier ones that nobody used are void. Raises StoreError."""
+        """A new link, which invalidates earlier unused ones. Raises StoreError."""
         token = secrets.token_urlsafe(24)
         await store.commit(members.new_link(_hash(token), clock.now_ms()))
         return cls(token)
 
     def url(self, base: str) -> str:
-        """The link, for a page at `base`, such as `http://127.0.0.1:8080`."""
+        """The link for a page at `base`, such as `http://127.0.0.1:8080`."""
         return f"{base.rstrip('/')}/?owner={self._token}"
 
 
 class Owners:
-    """Who owns the bot on the chat page."""
+    """Owners of the bot on the chat page."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
@@ -99,7 +99,7 @@ class Owners:
         self._members: set[str] = set()
 
     async def load(self) -> None:
-        """Read them from the store, once at the start. Raises StoreError."""
+        """Load the owners from the store, once at the start. Raises StoreError."""
         self._members = {members.owner_of(row) for row in await self._store.read(members.owners())}
 
     def role(self, member: str) -> Role:
@@ -107,7 +107,7 @@ class Owners:
         return Role.OWNER if member in self._members else Role.MEMBER
 
     async def redeem(self, token: str, member: str) -> bool:
-        """Make `member` owner by the token of a link; False when it is unknown or used. Raises StoreError."""
+        """Make `member` owner with the token of a link; False if it is unknown or used. Raises StoreError."""
         try:
             await self._store.commit(members.use_link(_hash(token), member, self._clock.now_ms()))
         except Conflict:
@@ -117,19 +117,19 @@ class Owners:
 
 
 class PageMembers:
-    """The people on the chat page, as callers of the HTTP platform. A name proves nothing: only the token counts."""
+    """People on the chat page, as callers of the HTTP platform. Identified by token only, never by name."""
 
     def __init__(
         self, signer: Signer, owners: Owners, *, bot_names: Iterable[str], max_role: Role = Role.OWNER
     ) -> None:
-        """`bot_names`: nobody may have a name that looks like one of these."""
+        """`bot_names`: names that look like one of these are rejected."""
         self._signer = signer
         self._owners = owners
         self._bot_names = frozenset(form for name in bot_names for form in skeletons(name))
         self._max_role = max_role
 
     def check_name(self, field: str, name: str) -> None:
-        """Return when a person may go by `name`. Raises RequestError (400) that names the field."""
+        """Return if `name` may be used as a display name. Raises RequestError (400) with the field."""
         if len(name) > MAX_NAME_CHARS or not is_visible(name):
             rule = f"{field}: is 1 to {MAX_NAME_CHARS} characters, not only invisible ones"
             raise RequestError(400, "bad_request", rule, field=field)
@@ -137,23 +137,23 @@ class PageMembers:
             raise RequestError(400, "name_taken", f"{field}: is the bot's, or looks like it", field=field)
 
     def new_id(self) -> str:
-        """An id that nobody has."""
+        """A new unique id."""
         return secrets.token_hex(8)
 
     def token(self, member: str) -> str:
-        """What proves, in a header or a stream's address, that its bearer is `member`."""
+        """Token that identifies `member` in a header or a stream's URL."""
         return self._signer.sign("token", member)
 
     def cookie(self, member: str) -> str:
-        """The same in a cookie; of use only to get a token."""
+        """The same in a cookie, which can only be exchanged for a token."""
         return self._signer.sign("cookie", member)
 
     def member_of_cookie(self, request: Request) -> str | None:
-        """The member whose cookie the request bears."""
+        """The member in the request's cookie."""
         return self._signer.read("cookie", request.cookies.get(COOKIE, ""))
 
     def member_of_token(self, request: Request) -> str | None:
-        """The member whose token the request bears."""
+        """The member in the request's token."""
         token = request.headers.get(TOKEN_HEADER) or request.query_params.get(TOKEN_QUERY, "")
         return self._signer.read("token", token)
 
@@ -193,7 +193,7 @@ _YEAR_SECONDS = 365 * 24 * 3600
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """A room that everybody sees in the list."""
+    """A room in the list that everybody sees."""
 
     id: str
     title: str
@@ -201,7 +201,7 @@ class Room:
 
 @dataclass(frozen=True, slots=True)
 class CommandHint:
-    """A command as the page completes it."""
+    """A command for completion on the page."""
 
     word: str
     """With the slash."""
@@ -210,12 +210,12 @@ class CommandHint:
 
 
 CommandHints = Callable[[str], Sequence[CommandHint]]
-"""The commands that a member may type, described in a language (`en`, `zh-CN`)."""
+"""Returns the commands that a member may type, described in a language (`en`, `zh-CN`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class PageSettings:
-    """What the page shows of the settings."""
+    """The settings that the page shows."""
 
     bot_name: str
     bot_aliases: tuple[str, ...] = ()
@@ -223,7 +223,7 @@ class PageSettings:
 
 
 class Allowance:
-    """So many at once, and one more every few seconds."""
+    """Token bucket: `burst` at once, and one more every `seconds_each`."""
 
     def __init__(self, clock: Clock, *, burst: int, seconds_each: float) -> None:
         self._clock = clock
@@ -233,7 +233,7 @@ class Allowance:
         self._at = clock.monotonic()
 
     def take(self) -> bool:
-        """Whether one more is allowed now."""
+        """Whether one more is permitted now."""
         now = self._clock.monotonic()
         self._left = min(self._burst, self._left + (now - self._at) / self._seconds_each)
         self._at = now
@@ -257,7 +257,7 @@ class _OwnerToken(BaseModel):
 
 
 class ChatPage:
-    """The page and what it asks for by itself."""
+    """The page and its own API."""
 
     def __init__(
         self,
@@ -275,7 +275,7 @@ class ChatPage:
         self._owner_tries = Allowance(clock, burst=10, seconds_each=10.0)
 
     def routes(self, check_commands: Callable[[Request], object] | None = None) -> list[Route]:
-        """All of them; the files are read now. `check_commands` raises Refusal where a request may not list the
+        """All routes; the files are read now. `check_commands` raises RequestError if a request may not list the
         commands."""
 
         async def list_commands(request: Request) -> Response:
@@ -307,8 +307,8 @@ class ChatPage:
         return json_response({"commands": commands})
 
     async def _join(self, request: Request) -> Response:
-        """An id and a token: those of the request's token (a member takes another name), the cookie's, or new ones.
-        `fresh` is for a tab with a member of its own."""
+        """An id and a token: those of the request's token (to change the name), of the cookie, or new ones. `fresh`
+        creates a separate member for a tab."""
         wanted = read_body(_NewMember, await body_of(request))
         self._members.check_name("name", wanted.name)
         member = self._members.member_of_token(request)
@@ -327,7 +327,7 @@ class ChatPage:
                 max_age=_YEAR_SECONDS,
                 httponly=True,
                 samesite="strict",
-                # A proxy ends TLS, so only the browser knows the scheme; the guard has checked the origin.
+                # A proxy terminates TLS, so only the browser knows the scheme; the guard has checked the origin.
                 secure=request.headers.get("origin", "").startswith("https://"),
             )
         return response

@@ -1,4 +1,4 @@
-"""Checks of host and origin for every request of the web app, and security headers for every answer."""
+"""Host and origin checks for every request of the web application, and security headers for every response."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from config.terms import host_and_port
 
 LOOPBACK_HOSTS = frozenset({"127.0.0.1", "localhost", "[::1]"})
 PROBE_PATHS = frozenset({"/healthz", "/readyz"})
-"""Answered under any host name: orchestrators ask by address."""
+"""Answered under any host name, because orchestrators use addresses."""
 
 _HEADERS = {
     "content-security-policy": (
@@ -29,8 +29,8 @@ _HEADERS = {
 
 
 class Guard:
-    """ASGI middleware. A request for a host that is not served (DNS rebinding), or sent by a page of another origin
-    (CSRF), is answered with 403; every answer gets the security headers."""
+    """ASGI middleware: answers requests for unknown hosts (DNS rebinding) and from pages of other origins (CSRF) with
+    403, and adds security headers to every response."""
 
     def __init__(
         self,
@@ -39,8 +39,8 @@ class Guard:
         public_urls: Iterable[str] = (),
         open_paths: Collection[str] = PROBE_PATHS,
     ) -> None:
-        """`hosts`: addresses or names that browsers reach directly, under any port, besides the loopback's.
-        `public_urls`: origins of the page as other machines open it, perhaps through a proxy that rewrites `Host`."""
+        """`hosts`: addresses or names that browsers reach directly, on any port, in addition to the loopback's.
+        `public_urls`: origins of the page on other machines, perhaps behind a proxy that rewrites `Host`."""
         self._app = app
         self._direct_hosts = LOOPBACK_HOSTS | {_in_brackets(host.lower()) for host in hosts}
         self._origins = frozenset(public_urls)
@@ -79,7 +79,7 @@ class Guard:
         return None
 
     def _is_own(self, origin: str, place: tuple[str, int | None]) -> bool:
-        """Whether a page of `origin` is ours: a public URL, or the one that was reached directly at `place`."""
+        """Whether `origin` is the page's own: a public URL, or the origin that was reached directly at `place`."""
         if origin in self._origins:
             return True
         scheme, _, authority = origin.partition("://")

@@ -55,7 +55,7 @@ _HELD = "held: many are overdue after the clock jumped; set it right, or see tim
 
 
 class Web:
-    """Everything behind the web server."""
+    """The web application with its platforms and programs."""
 
     def __init__(
         self,
@@ -74,13 +74,13 @@ class Web:
         self._programs = programs
         self._server: WebServer | None = None
         self.programs: McpHttp | None = None
-        """What serves programs by the Model Context Protocol, once it has started."""
+        """The MCP server over HTTP, after the start."""
         self._clients: Sequence[McpClientSettings] = settings.mcp.serve.clients
 
     @classmethod
     async def build(cls, settings: Settings, store: Store, ids: Ids, clock: Clock) -> Web:
-        """The platforms that the settings switch on. Raises StoreError."""
-        # Each room has one bot, so whoever of them is named there is meant.
+        """The platforms that the settings enable. Raises StoreError."""
+        # Each room has one bot, so the name of any bot addresses it.
         names = [name for bot in settings.bots.values() for name in (bot.name, *bot.aliases)]
         hear = hearing(names)
         owners = Owners(store, clock)
@@ -103,7 +103,7 @@ class Web:
         return cls(settings, platforms, members, owners, clock, programs)
 
     def live(self, live: LiveSettings) -> None:
-        """Let a token that was withdrawn, and a role that was lowered, count at once."""
+        """Register withdrawn tokens and lowered roles, which take effect at once."""
         if self._settings.mcp.serve.enabled:
             live.take("mcp.serve.clients", prepare=lambda fresh: partial(self._use_clients, fresh.mcp.serve.clients))
         programs = self._programs
@@ -130,7 +130,7 @@ class Web:
             self.programs.use(clients)
 
     async def start(self, daemon: Daemon) -> str:
-        """Serve; returns the address for a browser on this machine. Raises OSError when the port is taken."""
+        """Start serving; returns the URL for a browser on this machine. Raises OSError if the port is in use."""
         web = self._settings.platforms.web
         page = None
         if web.page:
@@ -161,7 +161,7 @@ class Web:
         return link.url(address)
 
     async def stop(self) -> None:
-        """Close the server; open streams end first."""
+        """End open streams and close the server."""
         if self._server is not None:
             await self._server.stop()
         if self.programs is not None:
@@ -169,10 +169,10 @@ class Web:
             await self.programs.closed()
 
     async def _serve_programs(self, daemon: Daemon) -> McpHttp | None:
-        """The functions for other programs, where the settings want them."""
+        """The MCP server, if the settings enable it."""
         if not self._settings.mcp.serve.enabled:
             return None
-        # Imported here: the library takes half a second, and most daemons serve no programs.
+        # Imported here: the SDK takes half a second to import, and most daemons do not use it.
         from bot.mcp.http import McpHttp
 
         bot = self._settings.bots[DEFAULT_BOT]
@@ -190,7 +190,7 @@ class Web:
 
 
 def _hints(daemon: Daemon) -> CommandHints:
-    """Every command; the descriptions are as their authors wrote them, in one language."""
+    """Every command; descriptions are in the language of their authors."""
 
     def commands(_language: str) -> list[CommandHint]:
         specs = daemon.registry.of(DEFAULT_BOT).specs
@@ -204,7 +204,7 @@ def _hints(daemon: Daemon) -> CommandHints:
 
 
 def is_exposed(web: WebSettings) -> bool:
-    """Whether others than this machine can reach the web server, directly or through a proxy."""
+    """Whether the web server is reachable from other machines, directly or through a proxy."""
     try:
         return bool(web.public_url) or not ip_address(web.host).is_loopback
     except ValueError:
@@ -212,7 +212,7 @@ def is_exposed(web: WebSettings) -> bool:
 
 
 def probes_of(daemon: Daemon) -> Probes:
-    """What health checks and scrapers of `daemon` are told."""
+    """Probes and metrics of `daemon`."""
 
     def alive() -> Health:
         return Health(ok=True)
@@ -229,7 +229,7 @@ def probes_of(daemon: Daemon) -> Probes:
             **({"backup": daemon.backups.state} if daemon.backups.are_scheduled else {}),
             "timers": _HELD if daemon.timers.is_holding else "ok",
             **{f"model.{state.name}": _in_words(state) for state in daemon.model_states()},
-            # A network that is away does not make the daemon unready: the others are served.
+            # A lost network does not make the daemon unready: the others are served.
             **{f"{one.name}.{one.account}": one.link().words for one in daemon.platforms if isinstance(one, Linked)},
         }
         return Health(ok=store.problem is None, details=details)
@@ -238,8 +238,8 @@ def probes_of(daemon: Daemon) -> Probes:
 
 
 def _faulty(faults: Sequence[Diagnostic], doubtful: Sequence[Diagnostic] = ()) -> str:
-    """Where it is broken, and where it says what it hardly means; what, the log says. It does not make the daemon
-    unready: what worked before goes on."""
+    """Status of settings or functions with the places of problems; the log has the details. Problems do not make the
+    daemon unready: it continues with what worked before."""
     told = [f"{len(faults)} cannot be used: {_places(faults)}"] if faults else []
     told += [f"{len(doubtful)} of names that no function has: {_places(doubtful)}"] if doubtful else []
     return "; ".join(told) or "ok"
@@ -252,7 +252,7 @@ def _places(faults: Sequence[Diagnostic]) -> str:
 
 
 def _in_words(state: ModelState) -> str:
-    """What an operator is told of a model; it does not make the daemon unready, since commands work without."""
+    """Status of a model for operators. Failures do not make the daemon unready: commands work without models."""
     if state.trouble is None:
         return "ok"
     words = _TROUBLES.get(state.trouble, f"left alone after failures ({state.trouble.value})")

@@ -1,4 +1,4 @@
-"""Settings of BASIC scripts: folders, limits of a run, and hosts that scripts may reach."""
+"""Settings of BASIC scripts: folders, limits of a run, and permitted hosts."""
 
 from __future__ import annotations
 
@@ -17,27 +17,26 @@ HostPattern = Annotated[
         _HOST, "has to be a host in small letters such as api.example.com, *.example.com, or * for every host"
     ),
 ]
-"""A host of the web, all hosts below one, or all."""
+"""A host, all subdomains of a domain, or all hosts."""
 
 
 class BasicWebSettings(Section):
-    """What the scripts may do on the web. Private networks are out of reach whatever stands here."""
+    """Web access of scripts. Private networks are always blocked."""
 
     get_from: tuple[HostPattern, ...] = Field(default=("*",), max_length=1000)
-    """The hosts that scripts may read from, with GET and DOWNLOAD."""
+    """Hosts that scripts may read from, with GET and DOWNLOAD."""
     post_to: tuple[HostPattern, ...] = Field(default=(), max_length=1000)
-    """The hosts at which scripts may change something, with POST, PUT, PATCH, DELETE and GRAPHQL. None, unless they are
-    named."""
+    """Hosts to which scripts may send changes, with POST, PUT, PATCH, DELETE and GRAPHQL; none by default."""
     timeout_seconds: Number = Field(default=40, gt=0, le=300)
-    """How long one request may take."""
+    """Timeout of a request."""
     answer_kilobytes: Count = Field(default=1024, ge=1, le=65_536)
-    """The longest answer that is read."""
+    """Maximum size of a response."""
     requests: Count = Field(default=20, ge=0, le=1000)
-    """Requests in one run of a script."""
+    """Maximum number of requests per run."""
 
 
 def host_fits(patterns: tuple[str, ...], host: str) -> bool:
-    """Whether one of `patterns` is `host`, which is in small letters, or stands for it."""
+    """Whether one of `patterns` matches `host`, which is in lower case."""
     return any(
         pattern in ("*", host) or (pattern.startswith("*.") and host.endswith(pattern[1:])) for pattern in patterns
     )
@@ -52,35 +51,34 @@ class BasicSource(Section):
     path: LocalPath
     """A folder with `<bot>.gbai/<bot>.gbdialog/*.bas`, a folder of `*.bas`, or one file."""
     bot: BotName = "default"
-    """Whose the scripts are that lie in no folder of a bot."""
+    """Owner of the scripts that are not in a bot's folder."""
     profile: Literal["extended", "strict"] = "extended"
-    """strict: only what the documents of the language say."""
+    """strict: only the documented language."""
     may_call: tuple[str, ...] = Field(default=(), max_length=100)
-    """Functions that the scripts may CALL though these act beyond the chat; patterns such as `file_*`. What does not
-    reach beyond the chat may always be called, with the rights of whoever calls the script."""
+    """Functions with effects beyond the chat that the scripts may CALL; patterns such as `file_*`. Functions without
+    such effects may always be called, with the rights of the script's caller."""
     shared_tables: tuple[str, ...] = Field(default=(), max_length=100)
-    """Tables that all chats of the bot have in common; patterns such as `products*`. The rows of any other table are
-    those of the chat in which a script saved them, and no other chat sees them."""
+    """Tables shared by all chats of the bot; patterns such as `products*`. Other tables are separate for each chat."""
     shared_memory: tuple[str, ...] = Field(default=(), max_length=100)
-    """Names under which BOT MEMORY holds for all chats of the bot, and USER MEMORY for the member wherever they are;
-    patterns such as `analytics_*`. Anything else is remembered for the chat alone."""
+    """Names whose BOT MEMORY is shared by all chats of the bot, and USER MEMORY by all chats of the member; patterns
+    such as `analytics_*`. Other names are separate for each chat."""
 
 
 class BasicSettings(Section):
-    """What one run of a script may use at the most."""
+    """Limits of one run of a script."""
 
     steps: Count = Field(default=1_000_000, ge=1000, le=100_000_000)
-    """Operations of the language."""
+    """Maximum number of operations of the language."""
     cpu_seconds: Number = Field(default=2, gt=0, le=60)
-    """Time of the processor."""
+    """Maximum CPU time."""
     memory_megabytes: Count = Field(default=16, ge=1, le=1024)
-    """All its values together."""
+    """Maximum memory of all its values."""
     depth: Count = Field(default=64, ge=4, le=1000)
-    """Calls of SUBs and FUNCTIONs within one another."""
+    """Maximum nesting of SUB and FUNCTION calls."""
     output_chars: Count = Field(default=4000, ge=100, le=100_000)
-    """All that it says, together."""
+    """Maximum length of its whole output."""
     source_kilobytes: Count = Field(default=64, ge=1, le=1024)
-    """The longest script."""
+    """Maximum size of a script."""
     web: BasicWebSettings = BasicWebSettings()
 
 
@@ -89,7 +87,7 @@ def _as_source(value: object) -> object:
 
 
 KeywordModules = Annotated[tuple[Annotated[str, Field(min_length=1, max_length=1000)], ...], Field(max_length=100)]
-"""Python files and packages by their paths, or installed modules by their dotted names."""
+"""Python files and packages by path, or installed modules by dotted name."""
 
 Parameters = Annotated[
     Mapping[
@@ -101,7 +99,7 @@ Parameters = Annotated[
     ],
     Field(max_length=500),
 ]
-"""Values by the names that scripts know them by."""
+"""Values by variable name."""
 
 BasicSources = Annotated[
     tuple[
@@ -110,4 +108,4 @@ BasicSources = Annotated[
     ],
     Field(max_length=100),
 ]
-"""A list of folders, each as a path alone or with its options."""
+"""A list of folders, each a path or a mapping with options."""

@@ -29,122 +29,122 @@ from config.terms import (
 )
 
 ChatSettingName = Literal["language", "timezone", "persona", "functions_on"]
-"""What a chat may change for itself, where the settings allow it."""
+"""A setting that chats may change, if the operator permits it."""
 
 Persona = Annotated[str, Field(max_length=8000)]
-"""How the bot speaks, in words for the model."""
+"""The bot's style, described for the model."""
 
 
 class FunctionSettings(Section):
-    """What is set for one function, by its name. What is left out is as the function itself declares it."""
+    """Settings of one function. Missing keys are as declared by the function."""
 
     enabled: bool | None = None
-    """False: it is neither offered nor can it be called. Left out: as the layer below says, at last true."""
+    """False: the function is neither offered nor callable. Missing: as in the layer below, by default true."""
     roles: Roles | None = None
-    """Who may call it: the least role (`admin`), or a list of roles."""
+    """Permitted roles: the lowest one (`admin`), or a list."""
     timeout_seconds: Seconds | None = None
-    """After this time a run is stopped."""
+    """Timeout of a run."""
     require_at: bool | None = None
-    """True: in a group it runs only when the bot is addressed; a slash command addresses it."""
+    """True: in groups it runs only if the bot is addressed, as by a slash command."""
     scope: Literal["group", "private", "both"] | None = None
-    """Where it may be called."""
+    """Kinds of chats where it may be called."""
     approval: Literal["none", "asker"] | RoleName | None = None
-    """Whose yes each run waits for: that of whoever asks, or of the least role. A rule of `approvals.required` goes
-    before it."""
+    """Required approval of each run: of the asker, or of a member with at least this role. Rules in
+    `approvals.required` have precedence."""
 
 
 Plugins = Annotated[tuple[ModuleName, ...], Field(max_length=200)]
-"""Modules of functions: a built-in one by its name, another by its dotted name."""
+"""Modules of functions: built-in ones by name, others by dotted name."""
 FunctionsSettings = Mapping[Word, FunctionSettings]
-"""FunctionSettings by function name."""
+"""Settings of functions by name."""
 
 
 class BotSettings(Section):
-    """One bot: a name and a way to speak, with functions of its own."""
+    """One bot with its name, style and functions."""
 
     name: Word = "Rollcall"
-    """What the bot is called in its chats; a message that begins with it addresses the bot."""
+    """Name of the bot; a message that begins with it addresses the bot."""
     aliases: tuple[Word, ...] = Field(default=(), max_length=50)
-    """Other words that address the bot."""
+    """Additional words that address the bot."""
     persona: Persona = ""
-    """How the bot speaks, in words for the model; commands are not affected."""
+    """The bot's style, described for the model; commands are not affected."""
     language: Language | None = None
-    """The language of its sentences. Left out: the `language` at the top."""
+    """Language of its texts. Missing: the top-level `language`."""
     timezone: Timezone | None = None
-    """The IANA time zone its chats live in. Left out: the `timezone` at the top."""
+    """IANA time zone of its chats. Missing: the top-level `timezone`."""
     context_scope: ContextScope | None = None
-    """What of a group a model is shown: all of the `chat`, the `thread` of replies, or the asking `member`'s own
-    conversation. Left out: chat."""
+    """Messages of a group that a model is shown: the whole `chat`, the `thread` of replies, or the asking `member`'s
+    conversation with the bot. Missing: chat."""
     functions: FunctionsSettings = Field(default_factory=dict)
-    """What is different for functions in the chats of this bot."""
+    """Settings of functions in this bot's chats."""
     plugins: Plugins = ()
-    """Modules of functions that this bot alone has, beside the `plugins` at the top."""
+    """Modules of functions for this bot only, in addition to the top-level `plugins`."""
     parameters: Parameters = Field(default_factory=dict)
-    """What the BASIC scripts of this bot find as variables, by their names."""
+    """Variables of this bot's BASIC scripts, by name."""
 
 
 class ChatSettings(Section):
-    """What is set for one chat, or for all chats that a pattern fits. What is left out comes from a layer below."""
+    """Settings of one chat, or of all chats that match a pattern. Missing keys come from a layer below."""
 
     bot: BotName | None = None
-    """The bot that serves the chat, by its key in `bots`. Left out: `default`."""
+    """Key in `bots` of the bot that serves the chat. Missing: `default`."""
     language: Language | None = None
-    """The language of the bot's sentences there."""
+    """Language of the bot's texts in the chat."""
     timezone: Timezone | None = None
-    """The IANA time zone the chat lives in."""
+    """IANA time zone of the chat."""
     persona: Persona | None = None
-    """How the bot speaks there, in words for the model."""
+    """The bot's style in the chat, described for the model."""
     functions_on: bool | None = None
-    """False: the model calls no functions there; commands and chat go on."""
+    """False: the model calls no functions in the chat; commands and chat still work."""
     context_scope: ContextScope | None = None
-    """What of the group a model is shown: the `chat`, the `thread`, or the asking `member`'s own conversation."""
+    """Messages of the group shown to a model: the `chat`, the `thread`, or the asking `member`'s conversation."""
     enabled: bool | None = None
-    """False: the bot is silent there, though the chat is in `allow`."""
+    """False: the bot is silent in the chat, even if it is in `allow`."""
     functions: FunctionsSettings = Field(default_factory=dict)
-    """What is different for functions there."""
+    """Settings of functions in the chat."""
 
 
 class ChatsSettings(Section):
-    """Which chats the bot serves, and what is special in some of them."""
+    """Chats that the bot serves, and their settings."""
 
     allow: tuple[ChatPattern, ...] = Field(default=(), max_length=10_000)
-    """The chats that are served, as `platform:account:chat`; `*` stands for any characters. Empty: none."""
+    """Chats that are served, as `platform:account:chat`; `*` matches any characters. Empty: none."""
     changeable: tuple[ChatSettingName, ...] = ("language", "timezone", "persona", "functions_on")
-    """Where what a chat has set for itself counts more than the settings."""
+    """Settings that chats may override."""
     settings: Mapping[ChatPattern, ChatSettings] = Field(default_factory=dict)
-    """What is special, by the chat's key or a pattern. Where several fit, each setting comes from the one that is most
-    precise: the key itself, then the pattern with the most letters that are not `*`, then the one that stands first."""
+    """Settings by the chat's key or a pattern. If several match, each setting comes from the most specific: the exact
+    key, then the pattern with the most characters other than `*`, then the first one."""
 
 
 MembersSettings = Mapping[RoleHolder, RoleName]
 """Roles by `platform:account:member`."""
 BotsSettings = Mapping[BotName, BotSettings]
-"""The bots by their keys."""
+"""Bots by key."""
 
 
 class OperatorsSettings(Section):
-    """Those who run the bot."""
+    """The operators of the bot."""
 
     chat: ChatKey | None = None
-    """The chat that is told when an edit breaks settings or functions, and when all is well again, as
-    `platform:account:chat`; it has to be in `chats.allow`. Without one it is told in the log alone."""
+    """Chat that is notified when a change breaks settings or functions, and when they work again, as
+    `platform:account:chat`; it must be in `chats.allow`. Missing: only the log."""
 
 
 class ApprovalRule(Section):
-    """Functions that run only after somebody of a role has said yes, to exactly what is to be done."""
+    """Functions that run only after a member with a certain role has approved exactly this run."""
 
     functions: tuple[Word, ...] = Field(default=(), max_length=1000)
-    """The functions, by name."""
+    """Functions by name."""
     tags: tuple[Word, ...] = Field(default=(), max_length=100)
-    """Every function with one of these tags."""
+    """All functions with one of these tags."""
     sensitive: bool = False
-    """True: every function with parameters whose values stay out of logs."""
+    """True: all functions with parameters that are redacted in logs."""
     chats: tuple[ChatPattern, ...] = Field(default=("*",), min_length=1, max_length=1000)
-    """Where it holds, as `platform:account:chat`; `*` stands for any characters."""
+    """Chats where the rule applies, as `platform:account:chat`; `*` matches any characters."""
     by: RoleName = "admin"
-    """The least role that may say yes. Whoever asked may do it too, if they have the role."""
+    """The lowest role that may approve. Askers with that role may approve their own requests."""
     by_other: bool = False
-    """True: whoever asked may not; somebody else has to."""
+    """True: a member other than the asker has to approve."""
 
     @model_validator(mode="after")
     def _names_something(self) -> Self:
@@ -154,56 +154,56 @@ class ApprovalRule(Section):
 
 
 class ApprovalsSettings(Section):
-    """What needs a person's yes."""
+    """Approvals of function runs."""
 
     required: tuple[ApprovalRule, ...] = Field(default=(), max_length=1000)
-    """What needs one always. Of several rules for a function in a chat, the first one counts."""
+    """Rules for required approvals. The first matching rule for a function in a chat applies."""
     tainted: Literal["asker"] | RoleName = "asker"
-    """Who is asked before an effect beyond the asker's own things, when its turn has read text from outside: whoever
-    asked for it, or the least role that may say yes."""
+    """Who has to approve an effect beyond the asker's own data if the turn has read text from outside: the asker, or a
+    member with at least this role."""
     expires_seconds: Count = Field(default=600, ge=10, le=604_800)
-    """How long such a question waits for its answer."""
+    """Time after which an approval question expires."""
     open_per_member: Count = Field(default=3, ge=1, le=1000)
-    """So many such questions of one member wait in a chat; the next one is not asked, and the member is told so."""
+    """Maximum number of open approval questions of one member in a chat; the member is notified of further ones."""
     open_per_chat: Count = Field(default=10, ge=1, le=1000)
-    """The same for all members of a chat together."""
+    """The same limit for all members of a chat together."""
 
 
 _Share = Annotated[Count, Field(ge=0, le=1_000_000_000)]
 
 
 class AllowanceSettings(Section):
-    """What may be used in a day, which begins at midnight in the chat's time zone. What is left out has no limit."""
+    """Limits per day, which begins at midnight in the chat's time zone. Missing keys: no limit."""
 
     requests: _Share | None = None
-    """Requests to a language model; a message takes one or more."""
+    """Requests to a language model; a message needs one or more."""
     tokens: _Share | None = None
-    """Tokens of requests and answers together."""
+    """Tokens of requests and answers."""
     money: Number | None = Field(default=None, ge=0, le=1_000_000)
     """Money, in the currency of `prices`."""
     units: _Share | None = None
-    """Units of the functions that cost something, by `functions`."""
+    """Units of the functions with a cost in `functions`."""
 
 
 class PriceSettings(Section):
-    """What a model costs, for a million tokens."""
+    """Price of a model per million tokens."""
 
     prompt: Number = Field(default=0, ge=0, le=100_000)
-    """For what it is sent."""
+    """For input tokens."""
     completion: Number = Field(default=0, ge=0, le=100_000)
-    """For what it answers."""
+    """For output tokens."""
 
 
 class BudgetsSettings(Section):
-    """Budgets of a day. With none set, nothing is counted."""
+    """Daily budgets. Without any, nothing is counted."""
 
     member: AllowanceSettings = AllowanceSettings()
-    """For each member, in all chats together."""
+    """Per member, in all chats together."""
     chat: AllowanceSettings = AllowanceSettings()
-    """For each chat, all its members together."""
+    """Per chat, all members together."""
     answer_tokens: Tokens = 500
-    """How long an answer is taken to be before it is known."""
+    """Estimated length of an answer before it is known."""
     prices: Mapping[Word, PriceSettings] = Field(default_factory=dict)
-    """What models cost, by their names in `models`. Others are free."""
+    """Prices of models, by name in `models`. Others are free."""
     functions: Mapping[Word, Annotated[Count, Field(ge=1, le=1_000_000)]] = Field(default_factory=dict)
-    """Units that one run of a function takes, by its name. Others are free."""
+    """Units per run of a function, by name. Others are free."""

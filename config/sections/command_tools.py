@@ -15,7 +15,7 @@ REFERENCE_FORM = "has to be package.module:name or ./file.py:name"
 
 
 def as_reference(value: object) -> object:
-    """`value`, which names something in Python, or is it. Raises what validators raise."""
+    """Validate `value` as a Python reference or a callable. Raises PydanticCustomError."""
     if callable(value) or (isinstance(value, str) and re.fullmatch(_REFERENCE, value)):
         return value
     raise fault(REFERENCE_FORM)
@@ -44,26 +44,26 @@ def _prompt(value: object) -> object:
 Reference = Annotated[
     Any, BeforeValidator(as_reference, json_schema_input_type=Annotated[str, Field(pattern=f"^{_REFERENCE}$")])
 ]
-"""Something in Python: `package.module:name`, or `./file.py:name` beside the file that says so."""
+"""A Python object: `package.module:name`, or `./file.py:name` relative to the file."""
 
 
 class StepSettings(Section):
-    """One step: a command as a list of its words, or a Python callable."""
+    """One step: a command as a list of words, or a Python callable."""
 
     argv: tuple[str, ...] = Field(default=(), max_length=1000)
-    """The program and its arguments. Each word stays one word, whatever stands for its ${variables}; no shell reads
-    them."""
+    """The program and its arguments. Each word stays a single argument after its ${variables} are replaced; no shell is
+    used."""
     python: Reference | None = None
-    """Called with the run and the output of the step before it; what it returns is its own."""
+    """Called with the run and the output of the previous step; its return value is the step's output."""
     stdin: str = ""
-    """What the command reads. ${input} is the output of the step before."""
+    """Standard input of the command. ${input} is the output of the previous step."""
     when: str = ""
-    """A variable: the step runs only where it has a value that is neither empty nor false."""
+    """Name of a variable: the step runs only if its value is neither empty nor false."""
     dash: Literal["refused", "allowed"] = "refused"
-    """Whether a word that begins with a variable may begin with `-`, by which programs know their options."""
+    """Whether a word that begins with a variable may begin with `-` and so be an option."""
 
     succeeds_with: tuple[Count, ...] = Field(default=(0,), min_length=1, max_length=256)
-    """The exit codes that mean that all is well. `grep` ends with 1 where it has found nothing."""
+    """Exit codes that mean success. `grep`, for example, exits with 1 if nothing matches."""
 
     @model_validator(mode="after")
     def _one_of_both(self) -> StepSettings:
@@ -75,27 +75,27 @@ class StepSettings(Section):
 
 
 class WordingSettings(Section):
-    """What is said of a step, to the model and to the chat."""
+    """Text on a step's outcome, for the model and for the chat."""
 
     model: str | None = None
-    """For the model. Left out: what it is told anyway."""
+    """For the model. Missing: the default text."""
     chat: str | None = None
-    """For the chat. Empty: nothing."""
+    """For the chat. Empty: none."""
     python: Reference | None = None
-    """Called instead; returns a text, or {model: …, chat: …}, or nothing."""
+    """Called instead; returns a text, {model: …, chat: …}, or None."""
 
 
 class PromptSettings(Section):
-    """What models without function calling are told of the tool in place of its description."""
+    """Description of the tool for models without function calling."""
 
     text: str = ""
-    """${schema} stands for a sample of the call."""
+    """${schema} is replaced by a sample call."""
     python: Reference | None = None
-    """Called with the sample; returns the text."""
+    """Called with the sample call; returns the text."""
 
 
 Step = Annotated[StepSettings, BeforeValidator(_step, json_schema_input_type=list[str] | str | StepSettings)]
-"""A step as it may be written: a list of words, a callable, or a mapping."""
+"""A step as a list of words, a callable, or a mapping."""
 Wording = Annotated[WordingSettings, BeforeValidator(_words, json_schema_input_type=str | WordingSettings)]
 """A text for both, or a mapping."""
 Prompt = Annotated[PromptSettings, BeforeValidator(_prompt, json_schema_input_type=str | PromptSettings)]
@@ -103,26 +103,26 @@ Prompt = Annotated[PromptSettings, BeforeValidator(_prompt, json_schema_input_ty
 
 
 class HandlerSettings(Section):
-    """Python that is called around the steps."""
+    """Python callables around the steps."""
 
     setup: Reference | None = None
-    """Called with the run, once, before the first step; may change the list `run.cmds`."""
+    """Called with the run once before the first step; may change the list `run.cmds`."""
     approved: Reference | None = None
-    """Called with the run and each step before it; False prevents it, True lets it run without asking, None leaves it
-    to opts.approval."""
+    """Called with the run and each step before it; False prevents the step, True runs it without asking, None applies
+    opts.approval."""
     on_exit: Step | None = None
-    """A callable that is given the run and how it ended, or a command. Once, however the run ends."""
+    """A callable that receives the run and its outcome, or a command. Runs once, whatever the outcome."""
 
 
 class OutputSettings(Section):
-    """What is said when steps have run, failed or been refused."""
+    """Texts on steps that have succeeded, failed or been rejected."""
 
     success: Wording | None = None
-    """After each step that did what it should."""
+    """After each successful step."""
     error: Wording | None = None
-    """After a step that did not."""
+    """After a failed step."""
     rejected: Wording | None = None
-    """When a step was refused."""
+    """When a step was rejected."""
 
 
 _MOST_ASKED = 50
@@ -164,37 +164,37 @@ def _parameters(value: object) -> object:
 
 
 ToolName = Annotated[str, AfterValidator(_name), WithJsonSchema({"type": "string", "pattern": f"^{_NAME}$"})]
-"""What a tool or a group is called: no spaces."""
+"""Name of a tool or group, without spaces."""
 Texts = Annotated[tuple[str, ...], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)]
-"""A list of texts, or one."""
+"""A text or a list of texts."""
 
 
 class ToolOptions(Section):
-    """How a tool runs."""
+    """Execution options of a tool."""
 
     timeout_seconds: Seconds = 30
-    """After this time a command is ended, with all that it has started."""
+    """Timeout of a command; its child processes are ended, too."""
     output_chars: Count = Field(default=16_000, ge=100, le=1_000_000)
-    """So much is kept of what a command writes."""
+    """Maximum length of a command's output that is kept."""
     approval: Literal["none", "once", "each_step"] = "none"
-    """Whose yes it takes: nobody's, one for the whole run, or the asker's for each step, which is shown as it runs."""
+    """Required approvals: none, one for the whole run, or the asker's for each step as it will run."""
     approved_by: Literal["asker"] | RoleName = "asker"
-    """With approval `once`: whoever asks, or the least role."""
+    """With approval `once`: the asker, or the lowest role that may approve."""
     sandbox: Literal["required", "preferred", "off"] = "preferred"
-    """Whether commands run apart from this machine: always, where that can be had, or not."""
+    """Whether commands run in a sandbox: always, if available, or never."""
     network: bool = False
-    """Whether commands may reach the network."""
+    """Whether commands may use the network."""
     readable: tuple[LocalPath, ...] = Field(default=(), max_length=100)
-    """Files and folders that commands may read, relative to the file that says so."""
+    """Files and folders that commands may read, relative to this file."""
     folder: Literal["own", "chat"] = "own"
-    """Where commands work: an empty folder each, or one that the chat keeps and that all its tools share."""
+    """Working directory: a new empty folder, or the chat's folder, which all its tools share."""
     memory_megabytes: Count = Field(default=512, ge=16, le=1_048_576)
-    """The most memory of one command."""
+    """Memory limit of one command."""
     max_steps: Count = Field(default=20, ge=1, le=1000)
-    """The most steps of one run, those that `setup` adds included."""
+    """Maximum number of steps per run, including those added by `setup`."""
     stream: bool | None = None
-    """Whether the chat is shown now and then what a long command writes. Left out: yes, unless output.success says what
-    the chat is shown."""
+    """Whether the output of a long command is shown in the chat from time to time. Missing: yes, unless output.success
+    has a text for the chat."""
 
     @model_validator(mode="after")
     def _steps_are_asked_of_the_asker(self) -> ToolOptions:
@@ -208,12 +208,12 @@ class ToolOptions(Section):
 
 
 class RetrySettings(Section):
-    """How a run is repeated that failed for the moment."""
+    """Retries of a run after a temporary failure."""
 
     max: Count = Field(ge=0, le=10)
-    """How often, after the first time."""
+    """Maximum number of retries."""
     delay: Count = Field(default=0, ge=0, le=60_000)
-    """Milliseconds before each."""
+    """Milliseconds before each retry."""
 
 
 def _has_steps(tool: CommandTool) -> CommandTool:
@@ -225,116 +225,116 @@ def _has_steps(tool: CommandTool) -> CommandTool:
 
 
 class CommandTool(Section):
-    """One tool. What stands here beside `cmds` and what belongs to it are the options of any function."""
+    """One tool. Keys that do not concern `cmds` are the options of any function."""
 
     name: ToolName
-    """What models and settings call it."""
+    """Name of the tool for models and settings."""
     description: str = ""
-    """What models are told."""
+    """Description for models."""
     parameters: Annotated[Any, BeforeValidator(_parameters, json_schema_input_type=Mapping[str, JsonValue] | str)] = (
         None
     )
     """Name → {type, description, required, default, …}; or a JSON Schema; or a pydantic model in Python."""
     sample: Mapping[str, Any] | None = Field(default=None, alias="schema")
-    """Instead of parameters: the call as a model should write it, with sample values, or an OpenAI definition."""
+    """Instead of parameters: a sample call with values, or an OpenAI definition."""
     cmds: tuple[Step, ...] = Field(default=(), max_length=1000)
-    """The steps, in order."""
+    """Steps in order."""
     env: Annotated[Any, BeforeValidator(_variables, json_schema_input_type=Mapping[str, str] | str)] = None
-    """Further variables: name → text with ${arguments}, or a callable that is given the request."""
+    """Additional variables: name → text with ${arguments}, or a callable that receives the request."""
     handlers: HandlerSettings = HandlerSettings()
     output: OutputSettings = OutputSettings()
     opts: ToolOptions = ToolOptions()
     system_prompt: Prompt = PromptSettings()
 
     examples: Texts = ()
-    """Sentences that mean it; {slots} are named as parameters."""
+    """Example sentences; {slots} are parameter names."""
     commands: Texts = ()
-    """Words that call it directly, without the slash."""
+    """Command words, without the slash."""
     effect: Literal["read", "idempotent", "once"] = "once"
-    """What it does to the world. Say `read` of what changes nothing; without a word nothing is repeated."""
+    """Effect on the world. Use `read` for tools that change nothing; the default prevents repetitions."""
     activation: Literal["always", "on_request"] = "always"
-    """on_request: a chat has to take it to hand first, by @name."""
+    """on_request: a chat has to activate it first, by @name."""
     offered_to: tuple[Literal["model", "command", "timer", "mcp", "api"], ...] | None = None
-    """The ways that lead to it. Left out: all; with approval of each step those with somebody to ask."""
+    """Ways to call it. Missing: all; with approval of each step only those where somebody can be asked."""
     bot: BotName | None = None
-    """The only bot that has it."""
+    """The only bot with this tool."""
     scope: Literal["group", "private", "both"] = "both"
-    """Where it may be called."""
+    """Kinds of chats where it may be called."""
     require_at: bool = False
-    """True: in a group only when the bot is addressed."""
+    """True: in groups it runs only if the bot is addressed."""
     roles: Roles | None = None
-    """Who may call it: the least role, or a list."""
+    """Permitted roles: the lowest one, or a list."""
     tags: Texts = ()
-    """Words to find it by."""
+    """Tags for selecting it."""
     groups: Texts = ()
     """Groups that it belongs to."""
     touches: tuple[Literal["reads_outside", "reads_private", "reaches_out", "sends_out", "stays_here"], ...] | None = (
         None
     )
-    """What it touches beyond the asker's own things. Left out: it reads from outside, reaches out unless its effect is
-    read, and sends out where it may reach the network."""
+    """Data that it accesses beyond the asker's own. Missing: it reads from outside, reaches out unless its effect is
+    read, and sends out if it may use the network."""
     timeout_seconds: Seconds | None = None
-    """For all steps together. Left out: what they may take each, together."""
+    """Timeout of all steps together. Missing: the sum of their timeouts."""
     retry: RetrySettings | None = None
-    """How often a run is repeated after a failure for the moment; never with effect once."""
+    """Retries after a temporary failure; never with effect once."""
     ask: Mapping[str, str] = Field(default_factory=dict)
-    """For a missing argument: the question."""
+    """Questions for missing arguments, by parameter."""
     confirm: str = ""
-    """A question that wants a yes before every run; may hold {parameters}."""
+    """A question to be confirmed before every run; may contain {parameters}."""
     filters: Texts = ()
     """Names of filters around its runs."""
     serial: bool = False
-    """Never beside another call of the same answer."""
+    """Does not run concurrently with other calls of the same model answer."""
     return_direct: bool = False
-    """What it says is the answer; the model is not asked again."""
+    """Its output is the answer; the model is not asked again."""
     sensitive: Texts = ()
-    """Parameters that stay out of logs."""
+    """Parameters that are redacted in logs."""
     status_text: str = ""
-    """What the chat is shown while it runs."""
+    """Text shown in the chat while it runs."""
     positional: Texts = ()
-    """The parameters that words of a command line fill."""
+    """Parameters filled by the words of a command line."""
     line: str = ""
-    """The text parameter that is given a whole command line."""
+    """The text parameter that receives the whole command line."""
     metadata: Mapping[str, Any] = Field(default_factory=dict)
-    """Anything of your own."""
+    """Custom data."""
 
     _checked = model_validator(mode="after")(_has_steps)
 
 
 class ToolGroupSettings(Section):
-    """Tools that a chat takes to hand together."""
+    """Tools that a chat activates together."""
 
     name: ToolName
-    """What follows the @."""
+    """The name after the @."""
     description: str = ""
-    """What people are told."""
+    """Description for people."""
     tools: Annotated[tuple[Word, ...], AfterValidator(_some), Field(max_length=200)]
-    """Names of functions, of any source."""
+    """Names of functions from any source."""
     system_prompt: str = ""
-    """What a model is told while they are at hand."""
+    """Instructions for a model while the group is active."""
     bot: BotName | None = None
-    """The only bot that has it."""
+    """The only bot with this group."""
 
 
 class ToolFromPython(Section):
-    """A tool that stands in Python, as a mapping of the same form. Other keys beside `module` replace its own."""
+    """A tool defined in Python, as a mapping of the same form. Keys other than `module` override its values."""
 
     model_config = ConfigDict(extra="allow")
 
     module: Reference
-    """Where it stands."""
+    """Reference to the mapping."""
 
 
 class CommandFile(Section):
     """A file of command tools."""
 
     tools: tuple[CommandTool | ToolFromPython, ...] = ()
-    """The tools."""
+    """Tools of the file."""
     groups: tuple[ToolGroupSettings, ...] = ()
-    """The groups."""
+    """Groups of the file."""
 
 
 OWN_KEYS = frozenset(
     {"name", "description", "parameters", "sample", "cmds", "env", "handlers", "output", "opts", "system_prompt"}
 )
-"""The fields of a tool that are no options of functions in general."""
+"""Fields of a tool that are not options of functions in general."""

@@ -1,4 +1,4 @@
-"""Settings of filters: layers around a turn, around each round with the model, and around each run of a function."""
+"""Settings of filters around turns, model rounds and function runs."""
 
 from __future__ import annotations
 
@@ -32,89 +32,89 @@ def _some(words: tuple[str, ...]) -> tuple[str, ...]:
 
 
 VisibleWord = Annotated[Word, AfterValidator(_visible)]
-"""A word that is more than white space."""
+"""A word with visible characters."""
 Expression = Annotated[str, Field(min_length=1, max_length=1000), AfterValidator(_regular_expression)]
-"""A regular expression as Python reads it."""
+"""A Python regular expression."""
 
 
 class LoggingFilter(Section):
-    """Writes a line for what passes: when it ended, how, and how long it took; no texts and no arguments."""
+    """Logs a line with time, outcome and duration; no texts and no arguments."""
 
     level: Literal["debug", "info"] = "info"
-    """How important the line is."""
+    """Log level of the line."""
 
 
 class LimitsFilter(Section):
-    """Refuses runs that come too often."""
+    """Rejects runs that are too frequent."""
 
     calls_per_minute: Count = Field(ge=1, le=100_000)
-    """Runs of functions in any 60 seconds."""
+    """Maximum number of runs in any 60 seconds."""
     counted_by: Literal["member", "chat"] = "member"
     """Whose runs are counted together: one member's in all chats, or all of one chat."""
 
 
 class RedactionFilter(Section):
-    """Replaces what must not be read by `***` in what functions give, before a model or a chat has it."""
+    """Replaces sensitive text in functions' results by `***` before a model or chat gets it."""
 
     secrets: bool = True
-    """The settings' own secrets, and what looks like a key or a password."""
+    """Secrets of the settings, and strings that look like keys or passwords."""
     emails: bool = False
-    """Addresses of e-mail."""
+    """E-mail addresses."""
     phone_numbers: bool = False
-    """Telephone numbers in the international form, and Chinese mobile numbers."""
+    """Phone numbers in international form, and Chinese mobile numbers."""
     card_numbers: bool = False
-    """Numbers of payment cards."""
+    """Payment card numbers."""
     patterns: tuple[Expression, ...] = Field(default=(), max_length=100)
-    """Further regular expressions."""
+    """Additional regular expressions."""
 
 
 class BlacklistFilter(Section):
-    """Stops a message that holds one of these words, before any command, function or model."""
+    """Stops a message that contains one of these words, before commands, functions and models."""
 
     words: Annotated[tuple[VisibleWord, ...], Field(max_length=10_000), AfterValidator(_some)]
-    """Words or phrases, in capital letters or not; in Chinese and Japanese also within other text."""
+    """Words or phrases, ignoring case; in Chinese and Japanese also within other text."""
     reply: bool = True
-    """Whether the chat is told."""
+    """Whether the chat is notified."""
 
 
 class ClassifierFilter(Section):
-    """Asks a Python function whether a message is to be stopped, before any command, function or model."""
+    """Calls a Python function that decides whether to stop a message, before commands, functions and models."""
 
     file: LocalPath
-    """The Python file. It runs with the daemon's rights."""
+    """Python file. It runs with the daemon's rights."""
     function: Word = "classify"
-    """`async def classify(message)` in it: an empty text or None lets the message pass, another text says why not."""
+    """An `async def classify(message)`: an empty text or None lets the message pass, other texts are the reason."""
     timeout_seconds: Seconds = 5
-    """After this time the message is stopped."""
+    """Timeout; then the message is stopped."""
     reply: bool = True
-    """Whether the chat is told."""
+    """Whether the chat is notified."""
 
 
 class MemoryFilter(Section):
-    """Keeps what functions have written into the turn's state for the member's next turns in the same chat."""
+    """Keeps values that functions store in the turn's state for the member's next turns in the same chat."""
 
     minutes: Count = Field(default=60, ge=1, le=525_600)
-    """How long it is kept after the last turn that wrote."""
+    """Time until they expire, from the last turn that stored values."""
 
 
 class PythonFilter(Section):
-    """A filter of one's own."""
+    """A custom filter."""
 
     file: LocalPath
-    """The Python file. It runs with the daemon's rights."""
+    """Python file. It runs with the daemon's rights."""
     function: Word
-    """The name of the filter in it."""
+    """Name of the filter in the file."""
 
 
 class ModuleFilter(Section):
-    """The filters that a module of tools declares by a function `filters()`: before and after runs or requests."""
+    """Filters that a tool module declares by a function `filters()`: before and after runs or requests."""
 
     file: LocalPath
-    """The Python file. It runs with the daemon's rights."""
+    """Python file. It runs with the daemon's rights."""
 
 
 class OneFilter(Section):
-    """One layer: the name of a filter, with its options."""
+    """One filter: its name with its options."""
 
     @model_validator(mode="after")
     def _exactly_one(self) -> OneFilter:
@@ -124,20 +124,20 @@ class OneFilter(Section):
 
     @property
     def chosen(self) -> tuple[str, Section]:
-        """The name and the options."""
+        """Name and options."""
         name = next(iter(self.model_fields_set))
         return name, getattr(self, name)
 
 
 class TurnFilterSettings(OneFilter):
-    """A layer around a turn."""
+    """A filter around a turn."""
 
     logging: LoggingFilter | None = None
-    """A line for each turn."""
+    """Logs a line per turn."""
     blacklist: BlacklistFilter | None = None
     """Stops messages by their words."""
     classifier: ClassifierFilter | None = None
-    """Stops messages by a function of one's own."""
+    """Stops messages by a custom function."""
     memory: MemoryFilter | None = None
     """Keeps the turn's state for later turns."""
     python: PythonFilter | None = None
@@ -145,39 +145,39 @@ class TurnFilterSettings(OneFilter):
 
 
 class RoundFilterSettings(OneFilter):
-    """A layer around each round with the model."""
+    """A filter around each model round."""
 
     logging: LoggingFilter | None = None
-    """A line for each request to the model."""
+    """Logs a line per request to the model."""
     module: ModuleFilter | None = None
-    """What a module of tools declares as `pre_chat` and `post_chat`."""
+    """Filters `pre_chat` and `post_chat` of a tool module."""
     python: PythonFilter | None = None
     """`async def f(round, ask)` in a file."""
 
 
 class CallFilterSettings(OneFilter):
-    """A layer around each run of a function."""
+    """A filter around each function run."""
 
     logging: LoggingFilter | None = None
-    """A line for each run."""
+    """Logs a line per run."""
     limits: LimitsFilter | None = None
-    """Refuses runs that come too often."""
+    """Rejects runs that are too frequent."""
     redaction: RedactionFilter | None = None
     """Hides secrets and personal data in results."""
     module: ModuleFilter | None = None
-    """What a module of tools declares as `pre_invocation` and `post_invocation`."""
+    """Filters `pre_invocation` and `post_invocation` of a tool module."""
     python: PythonFilter | None = None
     """`async def f(invocation, proceed)` in a file."""
 
 
 class FiltersSettings(Section):
-    """Layers, the first of each list outermost. They stand inside all checks and can take none of them away."""
+    """Filters, the first of each list outermost. All checks are outside of them, so filters cannot remove a check."""
 
     turn: tuple[TurnFilterSettings, ...] = Field(default=(), max_length=50)
-    """Around the answering of one message."""
+    """Around the answer to one message."""
     round: tuple[RoundFilterSettings, ...] = Field(default=(), max_length=50)
     """Around each request to the model."""
     call: tuple[CallFilterSettings, ...] = Field(default=(), max_length=50)
-    """Around each run of a function."""
+    """Around each function run."""
     named: Mapping[Word, CallFilterSettings] = Field(default_factory=dict)
-    """Around the runs of those functions alone that name them in `filters=[…]`, inside those for all."""
+    """Filters of single functions, which select them by `filters=[…]`; inside those for all functions."""

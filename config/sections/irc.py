@@ -1,4 +1,4 @@
-"""Settings of IRC: the networks that the bot is on, one account on each."""
+"""Settings of IRC networks, with one account of the bot on each."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pydantic import ValidationInfo as Info
 from config.terms import Count, LocalPath, MemberKey, Number, Seconds, Section, Word, described_matching, fault
 
 BY_NICK = "~"
-"""Begins the id of a member of whom nothing is known but a nick."""
+"""Prefix of a member id that is only a nick."""
 _NICK = r"[A-Za-z\[\]\\`_^{|}][A-Za-z0-9\[\]\\`_^{|}-]{0,63}"
 _CHANNEL = r"[#&+!][^\x00-\x20\x7f,:*]{1,63}"
 _NO_BREAK = r"[^\x00\r\n]*"
@@ -42,7 +42,7 @@ def _a_key(secret: SecretStr) -> SecretStr:
 
 
 RoleHolder = Annotated[MemberKey, AfterValidator(_no_nick)]
-"""The key of a member who may be given a role."""
+"""Key of a member who can be given a role."""
 _Nick = Annotated[str, *described_matching(_NICK, "has to be a nick: a letter, then letters, digits and []\\`_^{|}-")]
 _Channel = Annotated[
     str, *described_matching(_CHANNEL, "has to be a channel such as #family, without spaces, commas and colons")
@@ -55,26 +55,26 @@ _Key = Annotated[SecretStr, AfterValidator(_a_key)]
 
 
 class IrcChannelSettings(Section):
-    """One channel that the bot is in."""
+    """A channel that the bot joins."""
 
     name: _Channel
-    """Such as `#family`; each once."""
+    """Name such as `#family`; must be unique."""
     key: _Key = SecretStr("")
-    """The key that the channel asks for; best a reference to the environment. Empty: none."""
+    """Key of the channel; preferably a reference to the environment. Empty: none."""
 
 
 class IrcSaslSettings(Section):
-    """How the bot proves to the network who it is."""
+    """Authentication of the bot with the network."""
 
     mechanism: Literal["none", "plain", "external", "scram-sha-256", "scram-sha-512"] = "none"
-    """plain: with an account and a password. scram-sha-256, scram-sha-512: the same without showing the password, and
-    the server has to know it too. external: with the certificate in `client_certificate`."""
+    """plain: account and password. scram-sha-256, scram-sha-512: the same without revealing the password, and the
+    server is authenticated, too. external: by the certificate in `client_certificate`."""
     account: _Text = ""
-    """The bot's account at the network's services. For external it may be left out."""
+    """The bot's account with the network's services. Optional for external."""
     password: _Secret = SecretStr("")
-    """The account's password; best a reference to the environment."""
+    """Password of the account; preferably a reference to the environment."""
     required: bool = True
-    """True: without it the bot does not go on, and tries again later. False: it goes on as nobody."""
+    """True: if it fails, the bot disconnects and retries later. False: it continues without an account."""
 
     @field_validator("password")
     @classmethod
@@ -87,21 +87,21 @@ class IrcSaslSettings(Section):
 
 
 class IrcFloodSettings(Section):
-    """How fast the bot writes, so that the server does not take it for a flood."""
+    """Rate limit of sent lines, so that the server does not detect a flood."""
 
     burst_lines: Count = Field(default=5, ge=1, le=1000)
-    """Lines that may be sent at once after a silence."""
+    """Lines that may be sent at once after a pause."""
     seconds_per_line: Number = Field(default=2, ge=0, le=60)
-    """After them one line in so many seconds. 0: as fast as it goes, for servers of one's own."""
+    """Then one line in this time. 0: no limit, for private servers."""
 
 
 class IrcReconnectSettings(Section):
-    """When a lost connection is tried again."""
+    """Delays before reconnecting."""
 
     first_delay_seconds: Seconds = 2
-    """The pause after the first failure; each further pause is twice as long, and a little is left to chance."""
+    """Delay after the first failure; doubled for each further one, with some jitter."""
     longest_delay_seconds: Seconds = 300
-    """The longest of these pauses."""
+    """Maximum delay."""
 
     @field_validator("longest_delay_seconds")
     @classmethod
@@ -115,40 +115,40 @@ class IrcSettings(Section):
     """One network."""
 
     account: _Account
-    """What it is called in `irc:<account>:#channel`; each once."""
+    """Name in `irc:<account>:#channel`; must be unique."""
     host: Word
-    """The server."""
+    """Host name of the server."""
     port: Count = Field(default=6697, ge=1, le=65_535)
-    """Its port: 6697 is usual with TLS, 6667 without."""
+    """Port of the server: usually 6697 with TLS, 6667 without."""
     tls: bool = True
-    """Whether the connection is encrypted."""
+    """Whether to use TLS."""
     tls_verify: bool = True
-    """False: any certificate will do, so whoever sits between can read along and act as the server."""
+    """False: any certificate is accepted, so an attacker can read the traffic and impersonate the server."""
     ca_file: LocalPath | None = None
-    """The certificates that the server's is checked against, as PEM. Left out: those of this machine."""
+    """CA certificates for the server, as PEM. Missing: those of this machine."""
     client_certificate: LocalPath | None = None
-    """A certificate with its key, as PEM, that the bot shows to the server: for the mechanism external."""
+    """Certificate and key, as PEM, that the bot presents to the server: for the mechanism external."""
     password: _Secret = SecretStr("")
-    """The server's password, where it asks for one; best a reference to the environment."""
+    """Server password, if required; preferably a reference to the environment."""
     nick: _Nick = "Rollcall"
-    """The bot's nick there."""
+    """The bot's nick."""
     alternatives: tuple[_Nick, ...] = Field(default=(), max_length=20)
-    """Nicks to take while `nick` is taken, in this order. After them `_` and numbers are put behind `nick`."""
+    """Nicks to use if `nick` is taken, in this order; then `nick` with `_` and numbers appended."""
     username: _Username = "rollcall"
-    """The user name in its hostmask."""
+    """User name in its hostmask."""
     realname: _Text = "Rollcall"
-    """What /whois shows as its name."""
+    """Real name shown by /whois."""
     sasl: IrcSaslSettings = IrcSaslSettings()
     channels: tuple[IrcChannelSettings, ...] = Field(default=(), max_length=500)
-    """The channels that it is in."""
+    """Channels to join."""
     flood: IrcFloodSettings = IrcFloodSettings()
     max_lines: Count = Field(default=12, ge=1, le=1000)
-    """The longest reply in lines; the rest is cut, and the reply says so."""
+    """Maximum number of lines of a reply; the rest is cut with a note."""
     reconnect: IrcReconnectSettings = IrcReconnectSettings()
     ping_seconds: Seconds = 60
-    """After so long a silence the server is asked whether it is still there."""
+    """After this silence the server is pinged."""
     answer_seconds: Seconds = 30
-    """A server that does not answer for so long is taken for lost."""
+    """Time to wait for the server's answer before reconnecting."""
 
     @field_validator("sasl")
     @classmethod
@@ -159,13 +159,13 @@ class IrcSettings(Section):
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """Every secret value, to be kept out of logs."""
+        """All secret values, to be redacted in logs."""
         keys = (channel.key for channel in self.channels)
         return tuple(one.get_secret_value() for one in (self.password, self.sasl.password, *keys))
 
     @property
     def is_in_clear(self) -> bool:
-        """Whether secrets go over a network where others can read them, or to whoever says to be the server."""
+        """Whether secrets are sent unencrypted over a network, or to a server without a verified certificate."""
         return any(self.secrets) and not (self.tls and self.tls_verify) and not _is_loopback(self.host)
 
 

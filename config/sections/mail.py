@@ -1,4 +1,4 @@
-"""Settings of mail: through which server the bot sends it, as whom, and to whom."""
+"""Settings of mail: server, sender and permitted recipients."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field, SecretStr, StringConstraints, Valida
 from config.terms import Count, LocalPath, Seconds, Section, described_matching, fault
 
 Security = Literal["starttls", "tls", "none"]
-"""How a connection to a mail server is encrypted."""
+"""Encryption of the connection to the mail server."""
 _LOCAL = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+(\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+)*"
 _DOMAIN = r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)*"
 _HOST = r"[A-Za-z0-9:]([A-Za-z0-9.:_-]{0,251}[A-Za-z0-9:])?"
@@ -45,39 +45,39 @@ RecipientPattern = Annotated[
         "has to be a mail address such as ann@club.example, *@club.example, *@*.club.example, or * for everybody",
     ),
 ]
-"""A mail address, all of a domain, or all."""
+"""A mail address, all addresses of a domain, or all."""
 
 
 class MailSettings(Section):
-    """Mail that scripts send."""
+    """Mail sent by scripts."""
 
     host: _Host = Field(default="")
-    """The server that takes it. Empty: there is none, and nothing is sent."""
+    """Mail server. Empty: no mail is sent."""
     port: Count = Field(default=587, ge=1, le=65_535)
-    """Its port: 587 is usual with starttls, 465 with tls, 25 without."""
+    """Port of the server: usually 587 with starttls, 465 with tls, 25 without."""
     security: Security = "starttls"
-    """starttls: encrypted before anything is said. tls: encrypted from the first byte. none: only for a server on this
+    """starttls: encrypted before authentication. tls: encrypted from the first byte. none: only for a server on this
     machine."""
     ca_file: LocalPath | None = None
-    """The certificates that the server's is checked against, as PEM. Left out: those of this machine."""
+    """CA certificates for the server, as PEM. Missing: those of this machine."""
     username: _Login = ""
-    """The name to log in with. Empty: without a login."""
+    """User name. Empty: no authentication."""
     password: Annotated[SecretStr, AfterValidator(_in_one_line)] = SecretStr("")
-    """The password to it; best a reference to the environment."""
+    """Password of the user; preferably a reference to the environment."""
     sender: _Address = Field(default="")
-    """The address that mail comes from. It is needed to send any."""
+    """Sender address; required for sending."""
     sender_name: _Name = "Rollcall"
-    """The name beside it."""
+    """Sender name."""
     allowed: tuple[RecipientPattern, ...] = Field(default=(), max_length=1000)
-    """To whom mail may go. Nobody, unless there is an entry."""
+    """Permitted recipients; none by default."""
     recipients: Count = Field(default=10, ge=1, le=100)
-    """Recipients of one mail."""
+    """Maximum number of recipients of a mail."""
     per_hour: Count = Field(default=30, ge=0, le=100_000)
-    """Mails in an hour, of all chats together."""
+    """Maximum number of mails per hour, all chats together."""
     attachments_kilobytes: Count = Field(default=5000, ge=0, le=50_000)
-    """All files of one mail together."""
+    """Maximum total size of a mail's attachments."""
     timeout_seconds: Seconds = 20
-    """How long it may take to hand one over."""
+    """Timeout for sending a mail."""
 
     @field_validator("security")
     @classmethod
@@ -103,12 +103,12 @@ class MailSettings(Section):
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """Every secret value, to be kept out of logs."""
+        """All secret values, to be redacted in logs."""
         return (self.password.get_secret_value(),)
 
 
 def recipient_fits(patterns: tuple[str, ...], address: str) -> bool:
-    """Whether one of `patterns` is `address`, or stands for it; capitals and small letters are the same."""
+    """Whether one of `patterns` matches `address`, ignoring case."""
     local, _, domain = address.lower().rpartition("@")
     return any(pattern == "*" or _fits(pattern.lower(), local, domain) for pattern in patterns)
 

@@ -29,7 +29,7 @@ ACCOUNT = "main"
 _NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}"
 _PATH = r"(/[A-Za-z0-9_-]+)+"
 _TAKEN = ("api", "static", "owner", "healthz", "readyz", "metrics")
-"""What the web app's other routes begin with."""
+"""First path segments of the web app's other routes."""
 
 
 _Name = Annotated[
@@ -40,27 +40,27 @@ _Path = Annotated[str, *described_matching(_PATH, "has to be a path such as /mcp
 
 
 class McpClientSettings(Section):
-    """One program that may call the bot's functions."""
+    """A program that may call the bot's functions."""
 
     name: _Name
-    """What it is called: as the member `mcp:main:<name>` it calls, and stands in the logs. Each once."""
+    """Name of the program, which calls as the member `mcp:main:<name>` and is logged under it; must be unique."""
     token: SecretStr
-    """The bearer token by which it is known, of at least 16 characters; best a reference to the environment."""
+    """Bearer token of the program, at least 16 characters; preferably a reference to the environment."""
     role: RoleName = "member"
-    """What it may do: as much as a member of that role."""
+    """Its role as a member."""
     chat: ChatKey | None = None
-    """The chat in which it acts, whose data it sees and whose settings hold for it. Left out: `mcp:main:<name>`, a
-    private chat of its own, which needs no entry in `chats.allow`."""
+    """Chat where it acts, with that chat's data and settings. Missing: `mcp:main:<name>`, a private chat that needs no
+    entry in `chats.allow`."""
     bot: BotName | None = None
-    """The bot whose functions it gets in a chat of its own, by its key in `bots`. Left out: `default`."""
+    """Key in `bots` of the bot whose functions it gets in its private chat. Missing: `default`."""
     functions: tuple[Word, ...] = Field(default=(), max_length=1000)
-    """The names or tags of the functions that it may call. Empty: all that its role may."""
+    """Names or tags of the functions that it may call. Empty: all that its role permits."""
     elicitation: bool = True
-    """Whether what a function asks is put to its user, where it can do that. Off for programs that answer by
-    themselves: then such a function is refused."""
+    """Whether functions' questions are passed to its user, if it supports that. Switch off for programs that answer by
+    themselves: then such functions are rejected."""
     sampling: bool = False
-    """Whether a function that wants a model's words has them from the program's own model, where it can do that. What
-    the function passes goes to that model then. Off: the bot's own is asked."""
+    """Whether functions may use the program's own model, if it supports that; the data they pass is sent to that model.
+    Off: the bot's model is used."""
 
     @field_validator("token")
     @classmethod
@@ -81,19 +81,19 @@ class McpClientSettings(Section):
 
     @property
     def chat_key(self) -> str:
-        """The key of the chat in which it acts."""
+        """Key of the chat where it acts."""
         return self.chat or f"{PLATFORM}:{ACCOUNT}:{self.name}"
 
 
 class McpServeSettings(Section):
-    """The bot's functions for other programs, by the Model Context Protocol over the web server."""
+    """The bot's functions as an MCP server for other programs, on the web server."""
 
     enabled: bool = False
     """Whether they are served."""
     path: _Path = "/mcp"
-    """Where on the web server."""
+    """Path on the web server."""
     clients: tuple[McpClientSettings, ...] = Field(default=(), max_length=1000)
-    """The programs that may call."""
+    """Programs that may call."""
 
     @field_validator("path")
     @classmethod
@@ -118,9 +118,9 @@ class McpServeSettings(Section):
 
 
 EffectName = Literal["read", "idempotent", "once"]
-"""What a tool does to the world."""
+"""Effect of a tool on the world."""
 WayName = Literal["model", "command", "timer", "mcp", "api"]
-"""A way to a function."""
+"""A way to call functions."""
 _MCP_SERVERS_NAME = r"[a-z0-9]([a-z0-9-]|_(?=[a-z0-9-])){0,31}"
 _URL = r"https?://[^\s/?#@]+([/?][^\s#]*)?"
 _VARIABLE = r"[A-Za-z_][A-Za-z0-9_]{0,127}"
@@ -163,91 +163,90 @@ _Sentences = Annotated[tuple[Word, ...], Field(max_length=100)]
 
 
 class McpToolSettings(Section):
-    """What is set for one tool of a server. What is left out is as for all tools of the server."""
+    """Settings of one tool of a server. Missing keys are as for all tools of the server."""
 
     enabled: bool = True
-    """False: it is no function here."""
+    """False: the tool is not available."""
     description: Annotated[str, Field(max_length=4000)] = ""
-    """What models are told that it does, instead of the server's words."""
+    """Description for models, instead of the server's."""
     examples: _Sentences = ()
-    """Sentences that mean it; may hold `{slots}` named as parameters."""
+    """Example sentences; may contain `{slots}` named as parameters."""
     commands: _Sentences = ()
-    """Direct words for it, without the slash."""
+    """Command words, without the slash."""
     effect: EffectName | None = None
-    """What it does to the world: read changes nothing, idempotent may be repeated, once may not."""
+    """Effect on the world: read changes nothing, idempotent may be repeated, once may not."""
     roles: Roles | None = None
-    """Who may call it: the least role, or a list of roles."""
+    """Permitted roles: the lowest one, or a list."""
     scope: Literal["group", "private", "both"] | None = None
-    """Where it may be called."""
+    """Kinds of chats where it may be called."""
     require_at: bool | None = None
-    """True: in a group it runs only when the bot is addressed."""
+    """True: in groups it runs only if the bot is addressed."""
     approval: Literal["none", "asker"] | RoleName | None = None
-    """Whose yes each run waits for: that of whoever asks, or of the least role."""
+    """Required approval of each run: of the asker, or of a member with at least this role."""
     timeout_seconds: Seconds | None = None
-    """After this time a run is stopped."""
+    """Timeout of a run."""
     tags: _Sentences = ()
-    """Further tags."""
+    """Additional tags."""
 
 
 class McpServerSettings(Section):
-    """A program whose tools become functions, by the Model Context Protocol."""
+    """An MCP server whose tools become functions."""
 
     name: _McpServersName
-    """What its functions begin with, as `mcp__<name>__<tool>`; each once."""
+    """Prefix of its functions, as in `mcp__<name>__<tool>`; must be unique."""
     command: tuple[_Argument, ...] = Field(default=(), max_length=1000)
-    """The program that is started, and its arguments. It is spoken with over its standard input and output."""
+    """Program to start, with its arguments. It is connected by its standard input and output."""
     env: Mapping[_Variable, Annotated[SecretStr, AfterValidator(_without_nul)]] = Field(default_factory=dict)
-    """The environment of that program, beside PATH, HOME, LANG and TMPDIR; it inherits nothing else."""
+    """Environment of the program, in addition to PATH, HOME, LANG and TMPDIR; nothing else is inherited."""
     folder: LocalPath | None = None
-    """The working folder of that program. Left out: one of its own in `home`."""
+    """Working directory of the program. Missing: a separate one in `home`."""
     sandbox: Literal["off", "preferred", "required"] = "off"
-    """Whether that program is kept apart from this machine. off: it may do what the daemon may. preferred: it is in a
-    sandbox where there is one. required: it is not started without."""
+    """Whether the program runs in a sandbox. off: it has the daemon's rights. preferred: in a sandbox if available.
+    required: it is not started without a sandbox."""
     readable: tuple[LocalPath, ...] = Field(default=(), max_length=100)
-    """Files and folders that it may read in the sandbox, beside the programs of the system."""
+    """Files and folders that it may read in the sandbox, in addition to the system's programs."""
     network: bool = False
-    """Whether it has the network in the sandbox."""
+    """Whether it may use the network in the sandbox."""
     url: _Url = ""
-    """Where it is, instead of `command`, for a server that is spoken with over HTTP."""
+    """URL of an HTTP server, instead of `command`."""
     headers: Mapping[_Header, Annotated[SecretStr, AfterValidator(_in_one_line)]] = Field(default_factory=dict)
     """Headers of every request to `url`, such as Authorization."""
     connect_seconds: Seconds = 60
-    """How long it may take to start or answer at first."""
+    """Timeout for starting it or for its first answer."""
     idle_seconds: Annotated[Count, Field(ge=0, le=604_800)] = 0
-    """After so long without a call the connection is closed, and the program ended; the next call opens it again. 0:
-    never."""
+    """Idle time after which the connection is closed and the program ended; the next call opens it again. 0: never."""
     pin: Literal["first", "ask"] = "first"
-    """first: the tools that it has when it is first seen may be used; what is added or changed later waits for
-    `rollcall mcp accept`. ask: everything waits."""
+    """first: tools found on the first connection may be used; later additions and changes wait for `rollcall mcp
+    accept`. ask: all tools wait."""
     allow: tuple[Word, ...] = Field(default=("*",), max_length=1000)
-    """The tools that become functions, by their names; `*` stands for any characters."""
+    """Tools that become functions, by name; `*` matches any characters."""
     deny: tuple[Word, ...] = Field(default=(), max_length=1000)
-    """Those of them that do not."""
+    """Exceptions from `allow`."""
     trust_annotations: bool = False
-    """True: what the server says of its tools' effects is believed. False: each of them counts as once, unless `effect`
-    says otherwise."""
+    """True: the server's annotations of its tools' effects are trusted. False: the effect is once, unless `effect` is
+    set."""
     effect: EffectName | None = None
-    """What its tools do to the world. Left out: once, or what the server says where it is trusted."""
+    """Effect of its tools on the world. Missing: once, or the server's annotation if trusted."""
     roles: Roles = frozenset({"admin", "owner"})
-    """Who may call its tools: the least role, or a list of roles."""
+    """Roles that may call its tools: the lowest one, or a list."""
     scope: Literal["group", "private", "both"] = "both"
-    """Where its tools may be called."""
+    """Kinds of chats where its tools may be called."""
     require_at: bool = False
-    """True: in a group its tools run only when the bot is addressed."""
+    """True: in groups its tools run only if the bot is addressed."""
     approval: Literal["none", "asker"] | RoleName = "none"
-    """Whose yes each run waits for, beside what is asked anyway where words from outside may have led to it."""
+    """Required approval of each run, in addition to those for turns that have read text from outside."""
     timeout_seconds: Seconds = 30
-    """After this time a run is stopped."""
+    """Timeout of a run."""
     bot: BotName | None = None
-    """The bot that has its tools. Left out: all bots."""
+    """The bot with its tools. Missing: all bots."""
     tags: _Sentences = ()
-    """Tags of its tools, beside `mcp`."""
+    """Tags of its tools, in addition to `mcp`."""
     offered_to: tuple[WayName, ...] = ("model", "command", "timer", "mcp", "api")
-    """The ways by which its tools can be called."""
+    """Ways to call its tools."""
     activation: Literal["always", "on_request"] = "always"
-    """on_request: models are offered its tools only where they were taken to hand, by their names or the server's."""
+    """on_request: models are offered its tools only in chats that have activated them, by tool or server name."""
     tools: Mapping[Word, McpToolSettings] = Field(default_factory=dict)
-    """What is different for single tools, by their names."""
+    """Settings of single tools, by name."""
 
     @field_validator("command")
     @classmethod
@@ -279,7 +278,7 @@ class McpServerSettings(Section):
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """Every secret value, to be kept out of logs."""
+        """All secret values, to be redacted in logs."""
         return tuple(one.get_secret_value() for one in (*self.env.values(), *self.headers.values()))
 
 
@@ -288,4 +287,4 @@ class McpSettings(Section):
 
     serve: McpServeSettings = McpServeSettings()
     servers: tuple[McpServerSettings, ...] = Field(default=(), max_length=100)
-    """The servers whose tools the bot may use."""
+    """Servers whose tools the bot may use."""

@@ -13,54 +13,54 @@ class FeedSettings(Section):
     """One RSS or Atom feed."""
 
     name: Word
-    """What items are said to come from; each name once."""
+    """Source name of its items; must be unique."""
     url: WebUrl
-    """Where the feed is."""
+    """URL of the feed."""
     topics: Annotated[tuple[Word, ...], Field(max_length=20)] = ()
-    """Words by which people ask for it, such as world, tech or 科技."""
+    """Words for selecting it, such as world, tech or 科技."""
     language: Language | None = None
-    """Chats in another language get it only where there is no feed in theirs. Left out: it is for all."""
+    """Chats in another language get it only if there is no feed in theirs. Missing: for all languages."""
 
 
 class NewsSettings(Section):
     """News from RSS and Atom feeds."""
 
     feeds: Annotated[tuple[FeedSettings, ...], Field(max_length=40)] = ()
-    """The feeds. Without any there is no news, and whoever asks is told how to set some."""
+    """Feeds. Without any, requests for news are answered with instructions for adding some."""
     items: Count = Field(default=5, ge=1, le=20)
-    """Items that are said when nobody asks for a number."""
+    """Number of items unless requested otherwise."""
     cache_seconds: Count = Field(default=600, ge=0, le=86_400)
-    """How long a feed is not asked again."""
+    """Cache lifetime of a feed."""
     timeout_seconds: Number = Field(default=10, gt=0, le=25)
-    """How long one feed may take; all are asked at once."""
+    """Timeout of a feed; all are fetched concurrently."""
     feed_kilobytes: Count = Field(default=1024, ge=16, le=8192)
-    """A feed that is longer is not read."""
+    """Maximum size of a feed; larger ones are not read."""
 
 
 SearchKind = Literal["none", "searxng", "perplexity", "openai"]
-"""A way to search."""
+"""A search service."""
 
 
 class SearchSettings(Section):
-    """The search on the web."""
+    """Web search."""
 
     kind: SearchKind = "none"
-    """Who searches. searxng: an instance of it with JSON switched on. perplexity: its API. openai: a model behind chat
-    completions that searches by itself. none: nobody."""
+    """searxng: an instance with JSON enabled. perplexity: its API. openai: chat completions of a model that searches
+    the web. none: no search."""
     url: BaseUrl = Field(default="")
-    """Where it is. Empty: https://api.perplexity.ai, or https://api.openai.com/v1; searxng has no usual one."""
+    """URL of the service. Empty: https://api.perplexity.ai, or https://api.openai.com/v1; searxng has no default."""
     api_key: SecretStr = SecretStr("")
-    """The key for its API; best written as a reference to the environment."""
+    """API key; preferably a reference to the environment."""
     model: Annotated[str, Field(max_length=128)] = ""
-    """The model that searches. Empty: sonar at perplexity; openai has no usual one."""
+    """The model that searches. Empty: sonar for perplexity; openai has no default."""
     results: Count = Field(default=5, ge=1, le=20)
-    """Hits or sources that are shown."""
+    """Number of results or sources shown."""
     timeout_seconds: Number = Field(default=30, gt=0, le=100)
-    """How long one search may take."""
+    """Timeout of a search."""
     cache_seconds: Count = Field(default=600, ge=0, le=86_400)
-    """How long the same question has the same answer."""
+    """Cache lifetime of results."""
     private_network: bool = False
-    """Whether `url` may be on this machine or in a network of one's own. It holds for that server and port alone."""
+    """Whether `url` may be on this machine or a private network. Applies only to that server and port."""
 
     @field_validator("url")
     @classmethod
@@ -86,11 +86,11 @@ class SearchSettings(Section):
 
 
 class SummarySettings(Section):
-    """How much of a chat is put in short when somebody asks for it."""
+    """Limits of chat summaries on request."""
 
     lines: Count = Field(default=300, ge=10, le=5000)
-    """The most messages that one summary is made of, the latest ones."""
+    """Maximum number of messages in one summary, the latest."""
     tokens: Count = Field(default=12_000, ge=500, le=1_000_000)
-    """The most of them that the model is shown, in tokens as estimated."""
+    """Maximum length of these messages for the model, in estimated tokens."""
     timeout_seconds: Number = Field(default=40, gt=0, le=100)
-    """How long the model may take; after that the summary is made without it."""
+    """Timeout of the model; then the summary is made without it."""

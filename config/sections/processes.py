@@ -13,36 +13,36 @@ from config.terms import Count, Number, Section, Word, fault, matching
 
 
 class SandboxSettings(Section):
-    """How the processes that functions start are held."""
+    """Limits of the processes that functions start."""
 
     isolation: Literal["required", "preferred", "off"] = "preferred"
-    """required: nothing runs but in bubblewrap. preferred: what does not need it runs without where it cannot be had.
-    off: bubblewrap is not used, and what needs it does not run."""
+    """required: all processes run in bubblewrap. preferred: if it is not available, processes that do not depend on it
+    run without. off: bubblewrap is not used, and processes that depend on it do not run."""
     at_once: Count = Field(default=16, ge=1, le=1000)
-    """So many processes run at the same time; others wait."""
+    """Maximum number of concurrent processes; others wait."""
     timeout_seconds: Number = Field(default=600, gt=0, le=3600)
-    """The longest that any process may run, whatever a function allows."""
+    """Maximum run time of any process, whatever a function sets."""
     output_kilobytes: Count = Field(default=1024, ge=1, le=65_536)
-    """The most that is kept of what one writes."""
+    """Maximum size of the output that is kept."""
     memory_megabytes: Count = Field(default=1024, ge=16, le=1_048_576)
-    """The most memory of one."""
+    """Memory limit of a process."""
     cpu_seconds: Count = Field(default=300, ge=1, le=3600)
-    """The most time of processors of one."""
+    """CPU time limit of a process."""
     processes: Count = Field(default=256, ge=1, le=100_000)
-    """The most processes and threads that one sandbox may have. Not counted where the daemon runs as root."""
+    """Maximum number of processes and threads per sandbox. Not enforced if the daemon runs as root."""
     file_megabytes: Count = Field(default=256, ge=1, le=1_048_576)
-    """The longest file that one may write."""
+    """Maximum size of a file that a process writes."""
 
 
 class FilesSettings(Section):
-    """How much a chat may keep in its folder, below `home`."""
+    """Quotas of a chat's folder, which is in `home`."""
 
     quota_megabytes: Count = Field(default=50, ge=1, le=1_048_576)
-    """All files of one chat together."""
+    """Total size of a chat's files."""
     most_files: Count = Field(default=1000, ge=1, le=100_000)
-    """Files and folders of one chat."""
+    """Maximum number of files and folders per chat."""
     file_kilobytes: Count = Field(default=1024, ge=1, le=65_536)
-    """The longest file that is read or written."""
+    """Maximum size of a file that is read or written."""
 
 
 _OPTION = r"-NUMBER|-[A-Za-z0-9]=?|--[a-z0-9][a-z0-9-]*=?"
@@ -54,30 +54,30 @@ ProgramOption = Annotated[
     matching(_OPTION, "has to be an option such as -l or --all, with = behind it if it takes a value, or -NUMBER"),
     WithJsonSchema({"type": "string", "pattern": f"^({_OPTION})$"}),
 ]
-"""An option that a program may be given."""
+"""A permitted option of a program."""
 ProgramPath = Annotated[
     str,
     matching(_PROGRAM, "has to be the absolute path of a program, without spaces"),
     WithJsonSchema({"type": "string", "pattern": f"^{_PROGRAM}$"}),
 ]
-"""Where a program is."""
+"""Path of a program."""
 
 
 class ProgramSettings(Section):
-    """One program that may be run."""
+    """One permitted program."""
 
     path: ProgramPath
-    """Where it is: an absolute path, and nothing else of the same name is ever run."""
+    """Absolute path of the program; no other one of the same name is run."""
     subcommand: Annotated[str, Field(max_length=64, pattern=r"^([a-z0-9][a-z0-9-]*)?$")] = ""
-    """The word that has to come first, as in `git log`. Empty: none."""
+    """Required first word, as in `git log`. Empty: none."""
     options: tuple[ProgramOption, ...] = Field(default=(), max_length=200)
-    """The options that it may be given; a `=` behind one says that it takes a value. Every other one is refused."""
+    """Permitted options; a `=` at the end means that it takes a value. All others are rejected."""
     most_operands: Count | None = Field(default=None, ge=0, le=1000)
-    """So many words that are no options at most. Left out: any number."""
+    """Maximum number of words that are not options. Missing: no limit."""
     anywhere: bool = False
-    """True: it may be given paths outside the chat's folder. In the sandbox they lead to programs and libraries."""
+    """True: paths outside the chat's folder are permitted. In the sandbox these are programs and libraries."""
     runs_programs: bool = False
-    """True: it may be listed though it can run other programs, or write where it likes."""
+    """True: permits a program that can run other programs or write to any path."""
 
     @model_validator(mode="after")
     def _not_by_accident(self) -> ProgramSettings:
@@ -95,7 +95,7 @@ def _program(path: str, *options: str, most_operands: int | None = None) -> Prog
 
 
 def shipped_programs() -> dict[str, ProgramSettings]:
-    """Programs that read files and write nothing, with the options by which they go on doing so."""
+    """Programs that only read files, with their options that keep this property."""
     return {
         "ls": _program(
             "/usr/bin/ls", "-a", "-A", "-l", "-h", "-1", "-t", "-r", "-S", "-R", "-F", "-d", "-s", "--all", "--reverse"
@@ -111,27 +111,27 @@ def shipped_programs() -> dict[str, ProgramSettings]:
         "sort": _program(
             "/usr/bin/sort", "-n", "-r", "-u", "-f", "-b", "-h", "-V", "-g", "-M", "-d", "-s", "-k=", "-t="
         ),
-        # What a second operand names is written.
+        # A second operand would be an output file.
         "uniq": _program("/usr/bin/uniq", "-c", "-d", "-u", "-i", "-f=", "-s=", "-w=", most_operands=1),
         "wc": _program("/usr/bin/wc", "-l", "-w", "-c", "-m", "-L"),
     }
 
 
 class ShellSettings(Section):
-    """What shell_exec may run. It is there only where `plugins` names it, and runs nothing without bubblewrap."""
+    """Programs of shell_exec. It is available only if `plugins` includes it, and needs bubblewrap."""
 
     programs: Annotated[Mapping[Word, ProgramSettings], Field(max_length=200)] = Field(default_factory=shipped_programs)
-    """The programs, by the word that stands for each. A list of your own takes the place of the one that is shipped:
-    ls, cat, head, tail, grep, sort, uniq and wc, with options that read."""
+    """Programs by command word. A custom list replaces the default: ls, cat, head, tail, grep, sort, uniq and wc, with
+    options that only read."""
     timeout_seconds: Number = Field(default=20, gt=0, le=100)
-    """The longest that a run may take."""
+    """Timeout of a run."""
     output_kilobytes: Count = Field(default=32, ge=1, le=1024)
-    """Kept of what a program writes to its output, and as much of its errors."""
+    """Maximum size of standard output, and of standard error, that is kept."""
     memory_megabytes: Count = Field(default=256, ge=16, le=65_536)
-    """The most memory of one run."""
+    """Memory limit of a run."""
     cpu_seconds: Count = Field(default=10, ge=1, le=100)
-    """The most time of processors of one run."""
+    """CPU time limit of a run."""
     processes: Count = Field(default=16, ge=2, le=10_000)
-    """The most processes and threads of one run."""
+    """Maximum number of processes and threads of a run."""
     file_megabytes: Count = Field(default=16, ge=1, le=1024)
-    """The longest file that a run may write."""
+    """Maximum size of a file that a run writes."""

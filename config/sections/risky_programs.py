@@ -1,5 +1,5 @@
-"""Programs that can run other programs, or write where they like. They come onto a list of harmless ones by accident
-only too easily: each looks like a tool for one thing. Of many it is known as well which of their words are code."""
+"""Programs that can run other programs or write to any path. They are easily permitted by mistake, because each looks
+like a tool for one purpose. For many of them it is also known which of their arguments are code."""
 
 from __future__ import annotations
 
@@ -10,38 +10,38 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """How a program reads its words, as far as they may be code or name another program."""
+    """How a program parses its arguments, as far as they may be code or name another program."""
 
     code: str = ""
-    """The letters of options with code behind them, in the same word or the next."""
+    """Letters of options that take code, in the same word or the next."""
     code_words: frozenset[str] = frozenset()
-    """The same of long options and of words without a dash."""
+    """The same for long options and words without a dash."""
     takes: str | None = None
-    """The letters of other options with a value. None: nobody knows."""
+    """Letters of other options with a value. None: unknown."""
     takes_words: frozenset[str] = frozenset()
-    """The same of long options whose value is the next word."""
+    """The same for long options whose value is the next word."""
     script: str = ""
-    """The letters of options that name what runs in the place of the first operand."""
+    """Letters of options that name the script, in place of the first operand."""
     flag: str = ""
-    """The letter of an option with which the first operand is code."""
+    """Letter of an option that makes the first operand code."""
     first: bool = False
-    """The first operand is code, unless an option has given some."""
+    """The first operand is code, unless an option has supplied code."""
     rest: int | None = None
-    """From this operand on everything is code."""
+    """All operands from this index on are code."""
     starts: int | None = None
-    """The operand that is another program; what follows is its own."""
+    """Index of the operand that is another program; the rest are its arguments."""
     starts_after: frozenset[str] = frozenset()
-    """Words after which another program stands."""
+    """Words that are followed by another program."""
     assigns: bool = False
     """Operands of the form NAME=value come before the others."""
     stops: bool = True
-    """No options come behind the first operand."""
+    """Options end at the first operand."""
     code_anywhere: bool = False
-    """But `code_words` do."""
+    """But `code_words` are recognised after it."""
     plus: bool = False
-    """A `+` begins an option too, and all behind it is code."""
+    """Words that begin with `+` are options that take code."""
     hands_on: bool = False
-    """A `--` is its own, and stands before what is another program's."""
+    """A `--` separates its arguments from those of another program."""
     no_end: bool = False
     """A `--` does not end its options."""
 
@@ -227,13 +227,13 @@ _VERSION = re.compile(r"[-.\d]+$")
 
 
 def runs_others(program: str) -> bool:
-    """Whether a program of that file name is one of them. Versions behind the name and platforms before it count for
-    nothing: `python3.11` and `x86_64-linux-gnu-gcc-12` are known as well."""
+    """Whether a program with that file name is listed. Version suffixes and platform prefixes are ignored: `python3.11`
+    and `x86_64-linux-gnu-gcc-12` are recognised."""
     return any(name in _PROGRAMS for name in _names(program))
 
 
 def words_of(program: str) -> Program | None:
-    """How a program of that file name reads its words; None where none of them is code, as far as is known."""
+    """How a program with that file name parses its arguments; None if none of them is known to be code."""
     return next((found for name in _names(program) if (found := _PROGRAMS.get(name)) is not None), None)
 
 

@@ -12,34 +12,34 @@ from config.terms import BotName, ChatKey, ClockTime, Count, Number, RoleName, S
 
 
 class TimersSettings(Section):
-    """How reminders and schedules are fired, above all when the bot was away."""
+    """Dispatch of due reminders and schedules, in particular after downtime."""
 
     late_after_seconds: Number = Field(default=60, ge=1, le=86_400)
-    """What comes later than this says by how much."""
+    """Reminders that are later than this state their delay."""
     recurring_late_hours: Number = Field(default=12, ge=0, le=8760)
-    """Of what happens again and again, the latest time that was missed is made up for when it is no longer ago than
-    this; else the next one is awaited. What happens once is always said, however late."""
+    """For recurring timers the latest missed occurrence is dispatched if it is at most this late, else skipped. Single
+    ones are always dispatched, however late."""
     at_once: Count = Field(default=16, ge=1, le=1000)
-    """How many reminders, and as many schedules, may run at the same time, in all chats; in one chat they run one after
+    """Maximum number of concurrent reminders, and of concurrent schedules, in all chats; in one chat they run one after
     another."""
     per_member: Count = Field(default=100, ge=1, le=100_000)
-    """Reminders, and as many schedules, that one member may have in all chats."""
+    """Maximum number of reminders, and of schedules, of one member in all chats."""
     hold_over: Count = Field(default=100, ge=0, le=1_000_000)
-    """When the clock has jumped and more than so many are overdue at once, all are held back until the clock has proved
-    right. 0: nothing is ever held back."""
+    """If the clock has jumped and more than this number are overdue, all are held back until the clock is confirmed. 0:
+    never."""
     hold_seconds: Count = Field(default=900, ge=1, le=604_800)
-    """How long they are held back, unless the clock returns to where it was before."""
+    """Maximum time that they are held back, unless the clock returns to its previous state."""
 
 
 class RemindersSettings(Section):
-    """What members may be reminded of, and when where they do not say."""
+    """Defaults and limits of reminders."""
 
     most_per_member: Count = Field(default=50, ge=1, le=10_000)
-    """Reminders of one member that may wait, in all chats together."""
+    """Maximum number of reminders of one member, in all chats together."""
     default_time: ClockTime = "09:00"
-    """The time of day for what was said without one."""
+    """Time of day for reminders requested without one."""
     snooze_minutes: Count = Field(default=10, ge=1, le=1440)
-    """How long a reminder is put off where nobody says how long."""
+    """Default snooze time."""
 
 
 _CLOCK = re.compile(r"([01]?\d|2[0-3]):[0-5]\d")
@@ -48,21 +48,21 @@ _FORMS = ("words", "cron", "every_minutes", "at", "once")
 
 
 class WhenSettings(Section):
-    """When a schedule runs: words, a cron expression, or one of the exact forms."""
+    """When a schedule runs: in words, as a cron expression, or in one of the exact forms."""
 
     words: Word | None = None
-    """As a person would say it, in English or Chinese: `every weekday at 8:30`, `每天早上7点`; or a cron expression. A
-    plain text in place of the mapping is the same."""
+    """In English or Chinese words: `every weekday at 8:30`, `每天早上7点`; or a cron expression. A plain text
+    instead of the mapping is equivalent."""
     cron: Word | None = None
-    """Minute, hour, day of the month, month, day of the week."""
+    """Cron expression: minute, hour, day of the month, month, day of the week."""
     every_minutes: Count | None = Field(default=None, ge=1, le=525_600)
-    """Every so many minutes, whatever clocks on walls do."""
+    """Interval in minutes of elapsed time, independent of clock changes."""
     at: Word | None = None
-    """The time of day, as `07:00`; every day, or `on` some."""
+    """Time of day, as `07:00`; every day, or on the days in `on`."""
     on: tuple[Weekday, ...] = Field(default=(), max_length=7)
-    """The days of the week for `at`. Left out: every day."""
+    """Days of the week for `at`. Missing: every day."""
     once: Word | None = None
-    """One moment, as `2030-12-24 18:00`."""
+    """A single time, as `2030-12-24 18:00`."""
 
     @model_validator(mode="after")
     def _one_form(self) -> Self:
@@ -87,26 +87,26 @@ def _words_are_a_form(value: object) -> object:
 
 
 class ScheduleSettings(Section):
-    """One function that runs in a chat again and again."""
+    """A function that runs in a chat on a schedule."""
 
     chat: ChatKey
-    """The chat it runs in and says its result to, as `platform:account:chat`; `chats.allow` has to allow it."""
+    """Chat where it runs and posts its result, as `platform:account:chat`; it must be in `chats.allow`."""
     group: bool = True
-    """False: the chat is a private one, which functions that are for groups alone need to know."""
+    """False: the chat is private, which matters for functions limited to groups."""
     when: Annotated[WhenSettings, BeforeValidator(_words_are_a_form, json_schema_input_type=str | WhenSettings)]
     """When it runs."""
     timezone: Timezone | None = None
-    """The IANA time zone of `when`. Left out: the chat's."""
+    """IANA time zone of `when`. Missing: the chat's."""
     run: Annotated[str, Field(max_length=2000)] = ""
-    """What runs, as a command line: `weather Oslo`."""
+    """Command line to run: `weather Oslo`."""
     function: Annotated[str, Field(max_length=128)] = ""
-    """What runs, by the name of the function; instead of `run`."""
+    """Function to run, by name; instead of `run`."""
     arguments: Mapping[Word, JsonValue] = Field(default_factory=dict)
-    """The arguments of `function`."""
+    """Arguments of `function`."""
     enabled: bool = True
-    """False: as though it were not here."""
+    """False: the entry is ignored."""
     as_role: RoleName = "admin"
-    """What it may do: what a member of this role may."""
+    """Role with which it runs."""
 
     @model_validator(mode="after")
     def _names_one_thing(self) -> Self:
@@ -118,4 +118,4 @@ class ScheduleSettings(Section):
 
 
 SchedulesSettings = Mapping[BotName, ScheduleSettings]
-"""The schedules by their names."""
+"""Schedules by name."""

@@ -1,4 +1,4 @@
 """Checks before a run.
 
-Permissions, approvals and budgets, in the order in which `invoke` asks. Used by invocation, the router and wiring.
+Permissions, budgets and approvals, in the order of `invoke`. Used by invocation, the router and wiring.
 """

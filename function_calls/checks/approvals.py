@@ -1,4 +1,4 @@
-"""Approvals: single-use consent of a person to one exact run, and effects that need one after foreign data was read."""
+"""Approvals: a member's consent to one exact run, required by rules or because outside data was read."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _REMEMBERED = 10_000
 
 
 class Rule(NamedTuple):
-    """Whose yes is needed."""
+    """Required role of the approving member."""
 
     role: Role | None
-    """The least role. None: the asker's own."""
+    """The lowest role. None: the asker only."""
     by_other: bool = False
 
     def with_all_of(self, other: Rule) -> Rule:
-        """What neither this rule nor `other` falls short of."""
+        """The stricter combination of this rule and `other`."""
         one, two = self.role, other.role
         role = one if two is None or (one is not None and one.rank >= two.rank) else two
         return Rule(role, self.by_other or other.by_other)
@@ -46,7 +46,7 @@ def _nothing_waits(chat: ChatRef) -> Sequence[OpenQuestion]:
 
 
 class Approvals:
-    """The policy of approvals, for the rules of the settings and for whoever else needs a person's yes."""
+    """Approval policy for the rules of the settings and for other checks that need consent."""
 
     def __init__(
         self,
@@ -54,29 +54,29 @@ class Approvals:
         grants: Grants,
         waiting: Callable[[ChatRef], Sequence[OpenQuestion]] = _nothing_waits,
     ) -> None:
-        """`waiting` gives what waits in a chat for a person's yes."""
+        """`waiting` returns the open approval questions of a chat."""
         self._grants = grants
         self._waiting = waiting
         self._known: dict[tuple[ChatRef, FunctionSpec], Rule | None] = {}
         self.use(settings)
 
     def use(self, settings: ApprovalsSettings) -> None:
-        """From the next run on these settings hold."""
+        """Apply `settings` to all later runs."""
         self._settings = settings
         self.tainted = Rule(None if settings.tainted == "asker" else Role(settings.tainted))
-        """Whose yes it takes where words from outside may have led to a run."""
+        """Rule for runs that outside data may have caused."""
         self._known.clear()
 
     def judge(self, context: MessageContext, spec: FunctionSpec, arguments: Any, turn: Turn) -> PolicyDecision:
-        """ALLOWED where no rule fits, where this very run was approved, and where the chat allows it for always."""
+        """ALLOWED if no rule applies, if this exact run was approved, or if the chat has a reusable approval."""
         rule = self.rule(context.chat, spec, turn.input.profile())
         if rule is not None and turn.memory.taint and is_tainted(spec, turn):
             rule = self._with_taint(context, spec, arguments, turn, rule)
         return ALLOWED if rule is None else self.decide(context, spec, arguments, turn, rule)
 
     def _with_taint(self, context: MessageContext, spec: FunctionSpec, arguments: Any, turn: Turn, rule: Rule) -> Rule:
-        """`rule`, or a stricter one where a tainted turn asks for more. What a run has read itself since it was allowed
-        asks for no more: it is the same run that goes on."""
+        """`rule`, or a stricter one if the turn is tainted. A run that was approved already and continues keeps `rule`,
+        although it may have read tainting data itself."""
         approved, values = turn.memory.approved, spec.arguments.dump(arguments)
         if approved is not None and approved.is_noted:
             before = _terms(context, spec, values, rule, turn, for_always=False)
@@ -85,8 +85,8 @@ class Approvals:
         return rule.with_all_of(self.tainted)
 
     def rule(self, chat: ChatRef, spec: FunctionSpec, profile: ChatProfile) -> Rule | None:
-        """Whose yes `spec` needs in `chat`: as a rule of the settings says, else as they say of the function, else as
-        it declares itself."""
+        """Rule for `spec` in `chat`: from a matching rule of the settings, else from the function's settings, else from
+        its own declaration. None: no approval is required."""
         ruled = self._ruled(chat, spec) if self._settings.required else None
         if ruled is not None:
             return ruled
@@ -108,13 +108,13 @@ class Approvals:
     def decide(
         self, context: MessageContext, spec: FunctionSpec, arguments: Any, turn: Turn, rule: Rule
     ) -> PolicyDecision:
-        """ALLOWED where this very run was approved; or the question whether it may be, or why it cannot be asked."""
+        """ALLOWED if this exact run was approved; otherwise the approval question, or a refusal to ask it."""
         values = spec.arguments.dump(arguments)
         tainted = is_tainted(spec, turn)
         terms = _terms(context, spec, values, rule, turn, for_always=not tainted)
         is_granted = terms.grant and self._grants.holds(context.chat, terms.grant)
         if context.private:
-            # Everybody is shown what a chat allows for always.
+            # The list of a chat's reusable approvals is visible to all its members.
             terms = replace(terms, grant="")
         approved = turn.memory.approved
         if approved is not None and approved.digest == terms.digest:
@@ -129,16 +129,16 @@ class Approvals:
         return PolicyDecision(refused or FunctionResult(question=approval_question(spec, values, terms, texts)))
 
     def _no_room(self, spec: FunctionSpec, terms: ApprovalTerms, texts: Phrases) -> FunctionResult | None:
-        """Why one more question cannot wait; None when it can."""
+        """Refusal if a further question is not possible; None if it is."""
         asker = terms.asker
         if (asker.private or not asker.is_group) and not terms.may_allow(asker.sender.ref, asker.sender.role):
-            # Nobody else is shown the question, so nobody could answer it.
+            # Nobody else sees the question, so nobody could answer it.
             role = terms.role.value if terms.role else ""
             text = texts.say("approvals.not_in_private", function=spec.name, role=role)
             refused = _refused(text, "approvals.required")
             return replace(refused, metadata={**refused.metadata, LASTS: True})
         waiting = [one.terms for one in self._waiting(asker.chat) if one.terms is not None]
-        # What waits in private is not spoken of in the group.
+        # The group is not notified of private requests.
         same = [one for one in waiting if one.digest == terms.digest and one.asker.private == asker.private]
         if same:
             return _refused(texts.say("approvals.waits_already", function=spec.name, code=same[0].code), "approvals")
@@ -158,7 +158,7 @@ class Approvals:
         terms: ApprovalTerms,
         approved: Approved,
     ) -> Sequence[Write]:
-        """What is kept of a yes: who said it, and for always where that was said and may be."""
+        """Records of an approval: the approving member, and the reusable approval if it was given and is possible."""
         if approved.is_noted:
             return []
         chat, by = context.chat, approved.by
@@ -173,7 +173,7 @@ class Approvals:
 
 
 def _refused(text: str, setting: str) -> FunctionResult:
-    """A refusal, and the settings key that decided."""
+    """Refusal with the settings key that decided."""
     return replace(FunctionResult.fail(ErrorCode.REFUSED, text), metadata={"refused_by": setting})
 
 
@@ -194,7 +194,7 @@ def _terms(
     digest = _digest("once", grant, context.sender.ref)
     return ApprovalTerms(
         digest=digest,
-        # Where somebody else has to agree each time, and where words from outside led here, nothing is for always.
+        # Not reusable if another member must approve each run, or if outside data may have caused the run.
         grant=grant if for_always and not rule.by_other else "",
         code=_digest("code", turn.input.id, digest)[:_CODE_CHARS],
         role=rule.role,
@@ -208,14 +208,14 @@ def _digest(*facts: object) -> str:
 
 
 class Taint:
-    """The policy of taint. Who is asked is known to the approvals."""
+    """Taint policy. The approvals determine who is asked."""
 
     def __init__(self, approvals: Approvals) -> None:
         self._approvals = approvals
 
     def judge(self, context: MessageContext, spec: FunctionSpec, arguments: Any, turn: Turn) -> PolicyDecision:
-        """ALLOWED, or the question whether this is really meant. Where a rule asks somebody anyway, one question is
-        enough: the policy of approvals then asks for what both ask for."""
+        """ALLOWED, or a question to confirm the intent. If a rule requires an approval anyway, a single question is
+        enough: the approval policy then applies both rules."""
         if not turn.memory.taint or not is_tainted(spec, turn) or self._is_asked_anyway(context, spec, turn):
             return ALLOWED
         return self._approvals.decide(context, spec, arguments, turn, self._approvals.tainted)

@@ -24,16 +24,16 @@ from services.store.port import Conflict, Store, Write
 from services.store.turns import budgets
 
 MICROS = 1_000_000
-"""Money is counted in millionths, since the store has whole numbers."""
+"""Factor for money, which is stored as integers in millionths."""
 Kind = Literal["requests", "tokens", "money", "units"]
 Whose = Literal["member", "chat"]
 Holders = Mapping[Whose, str]
-"""The keys of who shares what is used."""
+"""Keys of the budget holders."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """One limit of the settings."""
+    """A configured limit."""
 
     whose: Whose
     kind: Kind
@@ -41,13 +41,13 @@ class Limit:
 
     @property
     def setting(self) -> str:
-        """Where it is set."""
+        """The settings key."""
         return f"budgets.{self.whose}.{self.kind}"
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A part of one limit that one message takes."""
+    """A reservation within a limit."""
 
     limit: Limit
     holder: str
@@ -55,12 +55,12 @@ class Share:
     amount: int
 
     def take(self) -> Write:
-        """The write that takes it, or undoes its unit."""
+        """Write that takes the amount. If the limit would be exceeded, it fails with Conflict, and so does its unit."""
         return budgets.take(self.holder, self.limit.kind, self.day, self.amount, self.limit.most)
 
 
 class Shares:
-    """The limits of some kinds, and what is left of them."""
+    """Limits of some kinds, with their remaining budgets."""
 
     def __init__(self, settings: BudgetsSettings, kinds: Sequence[Kind], store: Store, clock: Clock) -> None:
         self.limits = [*_limits("member", settings.member, kinds), *_limits("chat", settings.chat, kinds)]
@@ -68,16 +68,15 @@ class Shares:
         self._clock = clock
 
     def wanted(self, context: MessageContext, turn: Turn, amounts: Mapping[Kind, int]) -> list[Share]:
-        """The shares that a message would take. An estimate above a whole day's share takes all of it: it is no more
-        than an estimate."""
+        """Shares that a message would take. An estimate above the daily limit is reduced to the limit, because it is
+        only an estimate."""
         holders: Holders = {"member": context.sender.ref.key, "chat": context.chat.key}
         return self._of(holders, turn.input.profile(), amounts)
 
     def wanted_by_chat(
         self, chat: str, profile: ChatProfile, amounts: Mapping[Kind, int], *, member: str = ""
     ) -> list[Share]:
-        """The shares of the chat with that key, and of the member with the key `member`; of the chat alone for what no
-        member asked for."""
+        """Shares of the chat and member with the given keys; without `member`, of the chat alone."""
         holders: Holders = {"member": member, "chat": chat} if member else {"chat": chat}
         return self._of(holders, profile, amounts)
 
@@ -90,7 +89,7 @@ class Shares:
         ]
 
     async def exceeded(self, wanted: Sequence[Share]) -> Share | None:
-        """The first of `wanted` for which too little is left."""
+        """First of `wanted` that exceeds the remaining budget."""
         seen: dict[str, dict[str, int]] = {}
         for share in wanted:
             if share.holder not in seen:
@@ -103,9 +102,9 @@ class Shares:
     async def is_news(
         self, context: MessageContext, turn: Turn, share: Share, text: str, *, is_owed: bool = False
     ) -> bool:
-        """Whether nobody was told yet, in this chat and on this day, that this share is used up; what was said in
-        private was told to that member alone. It is told when `text` says so
-        in what `turn` ends with; where it `is_owed`, whatever a model says."""
+        """Whether this share was not yet reported as used up in this chat today. Private reports count for that member
+        only. If so, adds a notice with `text` to the turn; an `is_owed` notice is sent even if a model's reply omits
+        it."""
         told = f"{context.chat.key} {context.sender.ref.key}" if context.private else context.chat.key
         holder = f"{budgets.TOLD}{told} {share.holder}"
         rows = await self._store.read(budgets.used(holder, share.day))
@@ -131,16 +130,15 @@ def _amount(limit: Limit, amount: int) -> int:
 
 _log = structlog.get_logger("budgets")
 _BYTES_PER_TOKEN = 3
-"""English has about four, Chinese about three."""
+"""Lower bound for estimates: English has about four bytes per token, Chinese about three."""
 _LONGEST_ANSWER_TOKENS = 200_000
 _NO_PRICE = PriceSettings()
 _ANSWERED = frozenset({ModelProblem.ANSWER, ModelProblem.FILTERED})
-"""The model worked, so it is to be paid for. After other errors it did not."""
+"""Problems after which the provider charges for the request."""
 
 
 class OverBudget(Exception):
-    """A share of the day is used up. `text` is for the chat, empty where it was said before; `setting` names the
-    limit."""
+    """A daily budget is used up. `text`: for the chat, empty if it was reported before. `setting`: key of the limit."""
 
     def __init__(self, setting: str, text: str) -> None:
         super().__init__(setting)
@@ -150,14 +148,14 @@ class OverBudget(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """What was taken for one request."""
+    """Shares taken for a request."""
 
     shares: Sequence[Share]
     request_bytes: int
 
 
 class RequestBudgets:
-    """Budgets of requests to models."""
+    """Budgets of model requests."""
 
     def __init__(self, settings: BudgetsSettings, store: Store, clock: Clock) -> None:
         self._store = store
@@ -165,17 +163,17 @@ class RequestBudgets:
         self.use(settings)
 
     def use(self, settings: BudgetsSettings) -> None:
-        """From the next request on these settings hold. What was used of the day stays used."""
+        """Apply `settings` to later requests. Today's usage is kept."""
         self._settings = settings
         self._shares = Shares(settings, ("requests", "tokens", "money"), self._store, self._clock)
 
     @property
     def is_limited(self) -> bool:
-        """Whether the settings have any such budget."""
+        """Whether any such budget is configured."""
         return bool(self._shares.limits)
 
     async def reserve(self, context: MessageContext, turn: Turn, request: ModelRequest) -> Reservation:
-        """Take what `request` is likely to use, from all shares or none. Raises OverBudget."""
+        """Reserve the estimated usage of `request` from all shares or none. Raises OverBudget."""
         size = _bytes_of(request)
         shares = self._shares.wanted(context, turn, self._estimate(size))
         over = await self._taken(shares)
@@ -186,8 +184,8 @@ class RequestBudgets:
     async def reserve_for_chat(
         self, chat: str, profile: ChatProfile, request: ModelRequest, *, member: str = ""
     ) -> Reservation:
-        """`reserve` for what is no round of a turn: from the shares of the chat with that key, and of the member with
-        the key `member` where there is one."""
+        """`reserve` for a request outside a turn, from the shares of the chat with key `chat` and of the member with
+        key `member`, if any."""
         size = _bytes_of(request)
         shares = self._shares.wanted_by_chat(chat, profile, self._estimate(size), member=member)
         over = await self._taken(shares)
@@ -196,15 +194,15 @@ class RequestBudgets:
         return Reservation(shares, size)
 
     def _estimate(self, size: int) -> dict[Kind, int]:
-        """What a request of that many bytes is likely to use."""
+        """Estimated usage of a request of `size` bytes."""
         prompt, completion = math.ceil(size / _BYTES_PER_TOKEN), self._settings.answer_tokens
-        # Nobody knows yet who will answer: the dearest might.
+        # The model that will answer is not known yet, so the highest price counts.
         prices = self._settings.prices.values()
         money = max((_money(price, Usage(prompt, completion)) for price in prices), default=0)
         return {"requests": 1, "tokens": prompt + completion, "money": money}
 
     async def _taken(self, shares: Sequence[Share]) -> Share | None:
-        """None when all of `shares` were taken, else one of which too little is left, and nothing was taken."""
+        """None if all `shares` were taken. Otherwise nothing was taken, and an exceeded share is returned."""
         try:
             await self._store.commit([share.take() for share in shares])
         except Conflict:
@@ -212,8 +210,8 @@ class RequestBudgets:
         return None
 
     def settled(self, reservation: Reservation, answer: ModelAnswer) -> list[Write]:
-        """The writes that correct what was taken by what was used; to be written in one unit with the answer, so that
-        it happens once, as the answer does."""
+        """Writes that replace the reserved amounts by the actual usage. Commit them in one unit with the answer, so
+        that they are applied exactly once."""
         usage = answer.usage
         if not _is_believable(usage, reservation):
             if usage != Usage():
@@ -228,7 +226,7 @@ class RequestBudgets:
         ]
 
     def give_back(self, reservation: Reservation, error: ModelError) -> None:
-        """The request gave nothing: what was taken is given back, unless the model worked all the same."""
+        """Return the reservation after a failed request, unless the provider charges for it."""
         if error.trouble in _ANSWERED:
             return
         self._store.post(
@@ -245,7 +243,7 @@ class RequestBudgets:
 
 
 class FunctionBudgets:
-    """The policy `budget`: units that runs of functions cost."""
+    """The budget policy: units charged for runs of functions."""
 
     def __init__(self, settings: BudgetsSettings, store: Store, clock: Clock) -> None:
         self._store = store
@@ -253,7 +251,7 @@ class FunctionBudgets:
         self.use(settings)
 
     def use(self, settings: BudgetsSettings) -> None:
-        """From the next run on these settings hold. What was used of the day stays used."""
+        """Apply `settings` to later runs. Today's usage is kept."""
         self._shares = Shares(settings, ("units",), self._store, self._clock)
         # Without a limit nothing is counted.
         self._costs = settings.functions if self._shares.limits else {}
@@ -261,8 +259,7 @@ class FunctionBudgets:
     def judge(
         self, context: MessageContext, spec: FunctionSpec, arguments: Any, turn: Turn
     ) -> PolicyDecision | Awaitable[PolicyDecision]:
-        """ALLOWED for what costs nothing; else the writes that take what `spec` costs, or a refusal when too little is
-        left."""
+        """ALLOWED if `spec` is free; otherwise the writes that charge its cost, or a refusal above the limit."""
         cost = self._costs.get(spec.name)
         return ALLOWED if cost is None else self._taken(context, spec, cost, turn)
 
@@ -284,13 +281,13 @@ def _bytes_of(request: ModelRequest) -> int:
 
 
 def _is_believable(usage: Usage, reservation: Reservation) -> bool:
-    """No request has more tokens than bytes, beside some that providers add. One wrong count must not lock a chat
-    out."""
+    """Whether the reported usage is plausible: a request has no more tokens than bytes, apart from a margin for tokens
+    that providers add. A single wrong count must not block a chat."""
     if usage == Usage():
         return False
     return usage.prompt <= reservation.request_bytes + 10_000 and usage.completion <= _LONGEST_ANSWER_TOKENS
 
 
 def _money(price: PriceSettings, usage: Usage) -> int:
-    """In millionths: prices are for a million tokens."""
+    """Price in millionths; prices are per million tokens."""
     return math.ceil(usage.prompt * price.prompt + usage.completion * price.completion)

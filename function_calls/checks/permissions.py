@@ -1,4 +1,4 @@
-"""Who may call what and where, policies on a run after its arguments are known, and data labels."""
+"""Permissions of callers, policies on a run with known arguments, and data labels."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _DOORS = {
 
 
 def enabled(setting: ResolvedFunction) -> Refusal | None:
-    """Off here by settings?"""
+    """Refuse a function that the settings disable here."""
     if setting.enabled:
         return None
     return Refusal("refusals.disabled", setting=setting.layers["enabled"])
 
 
 def open_to(spec: FunctionSpec, path: Path) -> Refusal | None:
-    """May this way lead to the function?"""
+    """Refuse a path that the function is not offered on."""
     door = _DOORS.get(path)
     if door is None or door in spec.access.offered_to:
         return None
@@ -42,14 +42,14 @@ def open_to(spec: FunctionSpec, path: Path) -> Refusal | None:
 
 
 def at_hand(spec: FunctionSpec, turn: Turn, profile: ChatProfile, path: Path) -> Refusal | None:
-    """Has the chat taken to hand what a model may call only then?"""
+    """Refuse a model's call of a function that the chat has not activated."""
     if path is not Path.MODEL or turn.input.functions.on_request.is_at_hand(spec, profile.at_hand):
         return None
     return Refusal("refusals.not_at_hand", spec.name, f"/use {spec.name}")
 
 
 def in_scope(spec: FunctionSpec, setting: ResolvedFunction | None, context: MessageContext) -> Refusal | None:
-    """Group, private, or both?"""
+    """Refuse a function outside its scope: group, private, or both."""
     scope = (setting.scope if setting else None) or spec.access.scope
     if scope == "both" or (scope == "group") == context.is_group:
         return None
@@ -57,7 +57,7 @@ def in_scope(spec: FunctionSpec, setting: ResolvedFunction | None, context: Mess
 
 
 def addressed(spec: FunctionSpec, setting: ResolvedFunction | None, context: MessageContext) -> Refusal | None:
-    """Does it insist on being addressed in a group, as this message is not?"""
+    """Refuse a function that requires an addressed message in a group. Called for unaddressed messages only."""
     require_at = spec.access.require_at if setting is None or setting.require_at is None else setting.require_at
     if not require_at or not context.is_group:
         return None
@@ -65,7 +65,7 @@ def addressed(spec: FunctionSpec, setting: ResolvedFunction | None, context: Mes
 
 
 def role_allows(spec: FunctionSpec, setting: ResolvedFunction | None, role: Role) -> Refusal | None:
-    """Is `role` among those that may?"""
+    """Refuse a role that may not call the function."""
     roles = spec.access.roles if setting is None else _roles(spec, setting)
     if role in roles:
         return None
@@ -74,7 +74,7 @@ def role_allows(spec: FunctionSpec, setting: ResolvedFunction | None, role: Role
 
 
 def roles_here(spec: FunctionSpec, profile: ChatProfile) -> frozenset[Role]:
-    """Who may call it in this chat."""
+    """Roles that may call the function in this chat."""
     return _roles(spec, profile.functions.get(spec.name))
 
 
@@ -83,34 +83,34 @@ def _roles(spec: FunctionSpec, setting: ResolvedFunction | None) -> frozenset[Ro
 
 
 def is_risky(spec: FunctionSpec, profile: ChatProfile) -> bool:
-    """Whether the platform is asked for the caller's role once more before each run: what not every member may do, and
-    which changes something or touches more than the asker's own things."""
+    """Whether the caller's role is verified with the platform before each run: for restricted functions that have an
+    effect or access more than the asker's own data."""
     return (spec.execution.effect is not Effect.READ or bool(spec.execution.touches)) and Role.MEMBER not in roles_here(
         spec, profile
     )
 
 
 async def refusal_now(context: MessageContext, spec: FunctionSpec, turn: Turn, profile: ChatProfile) -> Refusal | None:
-    """The refusal where the sender is no longer what the message says."""
+    """Refusal according to the sender's current role."""
     role = await turn.role_now(context.sender)
     return _as_told(role_allows(spec, profile.functions.get(spec.name), role), context, turn)
 
 
 def _as_told(refused: Refusal | None, context: MessageContext, turn: Turn) -> Refusal | None:
-    """A refusal for the sender's role, which says so where nobody told what that is."""
+    """Refusal of the sender's role, marked as temporary if the platform did not report the role."""
     if refused is None or context.sender.ref not in turn.memory.untold:
         return refused
     return refused._replace(key="refusals.role_untold", may_pass=True)
 
 
 def _key(spec: FunctionSpec, setting: ResolvedFunction | None, name: str) -> str:
-    """The key that `name` of the function comes from; of what it declares itself, the key that would change it."""
+    """Settings key that decided `name`; for a function's own declaration, the key that would override it."""
     layer = setting.layers.get(name, DEFAULT_LAYER) if setting else DEFAULT_LAYER
     return f"functions.{spec.name}.{name}" if layer == DEFAULT_LAYER else layer
 
 
 def timeout_seconds(spec: FunctionSpec, profile: ChatProfile) -> float:
-    """How long a run may take here."""
+    """Timeout of a run in this chat, in seconds."""
     setting = profile.functions.get(spec.name)
     return (
         spec.execution.timeout_seconds
@@ -122,9 +122,9 @@ def timeout_seconds(spec: FunctionSpec, profile: ChatProfile) -> float:
 def refusal(
     context: MessageContext, spec: FunctionSpec, turn: Turn, profile: ChatProfile, path: Path
 ) -> Refusal | None:
-    """The first reason why the sender may not run `spec` here; None when they may."""
+    """First reason why the sender may not run `spec` here; None if they may."""
     setting = profile.functions.get(spec.name)
-    # This stands before every run: a check that does not concern it is not asked.
+    # Runs before every call, so checks that do not apply are skipped.
     refused = (
         (None if setting is None else enabled(setting))
         or (switched_on(profile) if path is Path.MODEL else None)
@@ -140,49 +140,49 @@ def refusal(
 
 
 def offered_here(context: MessageContext, turn: Turn) -> Offer:
-    """`callable_here` as a model is offered it, remembered for all who are alike in what `refusal` looks at."""
+    """Offer of the functions that a model may call here, cached for equal inputs of `refusal`."""
     profile = turn.input.profile()
     alike = (context.sender.role, context.is_group, turn.input.addressed, profile.functions_on, profile.at_hand)
     return turn.input.functions.offer_for(alike, profile.functions, lambda: callable_here(context, turn, Path.MODEL))
 
 
 def callable_here(context: MessageContext, turn: Turn, path: Path) -> list[FunctionSpec]:
-    """The functions that the sender may run here, in registration order. What is not in it is not offered."""
+    """Functions that the sender may run here, in registration order. No others are offered."""
     profile = turn.input.profile()
     return [spec for spec in turn.input.functions.specs if refusal(context, spec, turn, profile, path) is None]
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyDecision:
-    """What a policy says about one run."""
+    """Decision of a policy on a run."""
 
     refusal: FunctionResult | None = None
-    """An error or a question instead of the run; None lets it pass."""
+    """Error or question instead of the run; None permits it."""
     writes: tuple[Write, ...] = ()
-    """Executed in the same unit as the intent: a budget is taken where the run begins, or not at all."""
+    """Committed in the same unit as the intent, so that a budget is charged exactly if the run starts."""
 
 
 ALLOWED = PolicyDecision()
 
 
 class Policy(Protocol):
-    """Decides about one run."""
+    """A check of a run with parsed arguments."""
 
     def judge(
         self, context: MessageContext, spec: FunctionSpec, arguments: Any, turn: Turn
     ) -> PolicyDecision | Awaitable[PolicyDecision]:
-        """ALLOWED, or why not; to be awaited where it has to look something up first."""
+        """ALLOWED, or a refusal or question. Awaitable if the policy must read from the store."""
 
 
 class Open:
-    """Lets every run pass."""
+    """Permits every run."""
 
     def judge(self, context: MessageContext, spec: FunctionSpec, arguments: Any, turn: Turn) -> PolicyDecision:
         return ALLOWED
 
 
 class Policies(NamedTuple):
-    """The three that every run passes, in this order."""
+    """The policies that every run passes, in this order."""
 
     budget: Policy
     taint: Policy
@@ -194,8 +194,8 @@ _OUTSIDE = frozenset({Touch.READS_OUTSIDE})
 
 
 def reaches_out(spec: FunctionSpec) -> bool:
-    """Whether its effect goes beyond the asker's own things in this chat. A function that does not say so reaches out
-    when it acts only once or may not be called by every member; what may be repeated and is open to all does not."""
+    """Whether the effect goes beyond the asker's own data in this chat. Without a declaration, this is assumed of
+    functions with a `once` effect and of restricted ones with any effect."""
     if Touch.REACHES_OUT in spec.execution.touches:
         return True
     if spec.execution.effect is Effect.READ or Touch.STAYS_HERE in spec.execution.touches:
@@ -204,16 +204,16 @@ def reaches_out(spec: FunctionSpec) -> bool:
 
 
 def is_tainted(spec: FunctionSpec, turn: Turn) -> bool:
-    """Whether words from outside may have led to this effect, or what not everybody may know may go out with it. One
-    search after another asks nothing: what the first one found was known outside before."""
+    """Whether outside data may have caused this effect, or private data may leave with it. A search after another
+    search is not tainted, since the data of the first one was public."""
     if Touch.SENDS_OUT in spec.execution.touches and Touch.READS_PRIVATE in turn.memory.taint:
         return True
     return bool(turn.memory.taint) and reaches_out(spec)
 
 
 def taint_of(context: MessageContext, notes: Sequence[ChatNote]) -> frozenset[Touch]:
-    """What a model reads with the message beside the words of who asks: a quoted message is somebody else's, unless it
-    is the bot's own, and so is what scripts have noted of others."""
+    """Labels of data in the model's input apart from the asker's text: quoted messages of others than the bot, and
+    notes of scripts with outside text or words of other members."""
     quoted, asker = context.reply_to, context.sender.ref.key
     if quoted is not None and quoted.text and not quoted.from_bot:
         return _OUTSIDE

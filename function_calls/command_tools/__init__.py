@@ -1,4 +1,4 @@
 """Functions declared in YAML.
 
-Run as commands and Python callables, step by step. Used by the source of command tools; authors use `request`.
+Commands and Python callables, run step by step. Used by the YAML source; authors' callables use `request`.
 """

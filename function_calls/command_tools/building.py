@@ -1,4 +1,4 @@
-"""From a command tool as written to a FunctionSpec, with every error that can be found before a run."""
+"""Builds FunctionSpecs from command tools in YAML and reports all errors that can be detected before a run."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ _TYPES: tuple[tuple[type, str], ...] = ((bool, "boolean"), (int, "integer"), (fl
 
 
 class BadParameters(ValueError):
-    """Parameters that no schema can be made of; says why."""
+    """Parameters without a usable schema; the message has the reason."""
 
 
 def parameters_for(tool: CommandTool, names: PythonNames) -> tuple[JsonObject, ArgumentParser]:
-    """The JSON Schema and what reads arguments by it. Raises BadParameters, BadReference and DefinitionError."""
+    """JSON Schema and parser of the arguments. Raises BadParameters, BadReference and DefinitionError."""
     if tool.sample is not None:
         return schema_arguments(tool.name, _from_sample(tool.name, tool.sample))
     if tool.parameters is None or isinstance(tool.parameters, Mapping):
@@ -71,7 +71,7 @@ def parameters_for(tool: CommandTool, names: PythonNames) -> tuple[JsonObject, A
 
 
 def _from_sample(name: str, written: Mapping[str, Any]) -> Any:
-    """The parameters of a call as it is to be written, or of an OpenAI definition."""
+    """Parameters from a sample call or from an OpenAI definition."""
     sample = written
     if written.get("type") == "function" and isinstance(written.get("function"), Mapping):
         sample = written["function"]
@@ -86,7 +86,7 @@ def _from_sample(name: str, written: Mapping[str, Any]) -> Any:
 
 
 def _schema_of(value: Any) -> JsonObject:
-    """The schema of which `value` is a sample: every part is required, and shown to models as an example."""
+    """Schema inferred from the sample `value`: every part is required, and shown to models as an example."""
     if isinstance(value, Mapping):
         properties = {str(name): _schema_of(one) for name, one in value.items()}
         return {"type": "object", "properties": properties, "required": list(properties)}
@@ -99,22 +99,22 @@ def _schema_of(value: Any) -> JsonObject:
 
 
 class Sensitive:
-    """The sensitive parameters of a tool, and the variables that were made of them."""
+    """Tracks which variables contain values of sensitive parameters."""
 
     def __init__(self, parameters: Iterable[str]) -> None:
         self._holds: dict[str, tuple[str, ...]] = {name: (name,) for name in parameters}
 
     def within(self, template: Template) -> tuple[str, ...]:
-        """The sensitive parameters whose values stand in `template`."""
+        """Sensitive parameters whose values occur in `template`."""
         return tuple(dict.fromkeys(name for one in template.variables for name in self._holds.get(one.root, ())))
 
     def made(self, variable: str, template: Template) -> None:
-        """From now on `variable` stands for `template`."""
+        """Record that `variable` has the value of `template`."""
         self._holds[variable] = self.within(template)
 
 
 class Code(StrEnum):
-    """What can be wrong with a command tool. Closed."""
+    """Codes of problems with command tools. Closed list."""
 
     UNKNOWN_KEY = "commands.unknown_key"
     BAD_VALUE = "commands.bad_value"
@@ -135,7 +135,7 @@ _CODES: dict[str, Code] = {
 
 @dataclass(slots=True)
 class Entry:
-    """One entry of a file, with what is wrong with it."""
+    """An entry of a file, with its diagnostics."""
 
     document: YamlDocument
     at: Location
@@ -147,12 +147,12 @@ class Entry:
         return f"{self.document.file}:{self.document.key_at(self.at).line}"
 
     def complain(self, inner: Sequence[str | int], code: Code, message: str) -> None:
-        """Add a fault of the value at `inner`, from the entry on."""
+        """Add a diagnostic for the value at `inner`, a path relative to the entry."""
         place = self._place(self._written(inner))
         self.faults.append(Diagnostic(self.document.file, place.line, place.column, code.value, message))
 
     def complain_of(self, error: ValidationError, root: type[BaseModel]) -> None:
-        """Add all that pydantic found when it read the entry as a `root`."""
+        """Add the errors of pydantic's validation of the entry as a `root`."""
         for details in error.errors(include_url=False):
             written = self._written(details["loc"])
             if self.document.is_unknown((*self.at, *written)):
@@ -163,7 +163,7 @@ class Entry:
             self.faults.append(replace(found, code=code.value, line=place.line, column=place.column))
 
     def without_unknown(self, value: object, error: ValidationError) -> object:
-        """`value` without the keys that `error` says nobody knows, so that the rest can be looked at as well."""
+        """`value` without the unknown keys in `error`, so that the rest can be validated too."""
         rest = deepcopy(value)
         for details in error.errors(include_url=False):
             if details["type"] != "extra_forbidden":
@@ -181,7 +181,7 @@ class Entry:
         return self.document.key_at(location) if is_key else self.document.value_at(location)
 
     def _written(self, inner: Sequence[str | int]) -> Location:
-        """`inner` without the steps that a short form leaves out: the words of a command that is just a list."""
+        """`inner` as a path in the document, without the steps that pydantic adds for short forms."""
         value = self._value()
         written: list[str | int] = []
         for step in inner:
@@ -213,12 +213,12 @@ Path_ = tuple[str | int, ...]
 
 
 def spec_of(entry: Entry, tool: CommandTool, names: PythonNames, folder: Path, machine: Machine) -> FunctionSpec | None:
-    """The spec, or None where `entry` has faults then. Relative files begin in `folder`."""
+    """Build the spec. Returns None and adds diagnostics to `entry` on errors. Relative paths start in `folder`."""
     return _Builder(entry, tool, names, folder).spec(machine)
 
 
 class _Builder:
-    """Makes one spec, and notes on the way what is wrong."""
+    """Builds one spec and collects its diagnostics."""
 
     def __init__(self, entry: Entry, tool: CommandTool, names: PythonNames, folder: Path) -> None:
         self._entry = entry
@@ -226,7 +226,7 @@ class _Builder:
         self._names = names
         self._folder = folder
         self._known: dict[str, Any] = {}
-        """The variables by name, arguments with their schemas; those of `env` without one."""
+        """Variables by name: arguments with their schemas, those of `env` without."""
         self._may_be_more = callable(tool.env) or isinstance(tool.env, str)
         self._required: frozenset[str] = frozenset()
         self._sensitive = Sensitive(tool.sensitive if tool.opts.approval == "each_step" else ())
@@ -257,7 +257,7 @@ class _Builder:
         return spec
 
     def _check_ways(self) -> None:
-        """A tool that asks in its midst cannot be tried out before it is left to the clock."""
+        """Reject scheduled calls of tools that ask for each step: they cannot be checked in advance."""
         ways = self._tool.offered_to or ()
         if self._tool.opts.approval == "each_step" and "timer" in ways:
             message = (
@@ -282,7 +282,7 @@ class _Builder:
             self._known = known_variables(parameters["properties"])
             self._required = frozenset(parameters["required"])
             return parameters, arguments
-        self._may_be_more = True  # nothing can be said of variables then
+        self._may_be_more = True  # variables cannot be checked then
         return empty, RequestArguments(_Nothing())
 
     def _definition(self, parameters: JsonObject) -> Definition | None:
@@ -348,7 +348,7 @@ class _Builder:
         return Step(words, stdin=stdin, when=step.when, options_end=end, succeeds_with=step.succeeds_with)
 
     def _word(self, text: str, at: Path_) -> Template:
-        """A word of a command, each of whose variables is sure to have one value, or says what to do with others."""
+        """Template of a command's word. Every variable must have exactly one value, or a form for other cases."""
         template = self._unshown(self._template(text, at), at)
         for variable in template.variables:
             schema = self._known.get(variable.name)
@@ -367,7 +367,7 @@ class _Builder:
         return template
 
     def _unshown(self, template: Template, at: Path_) -> Template:
-        """The template, of which a question before a step shows or keeps the values."""
+        """Reject sensitive values in a template that a question before a step shows or stores."""
         for name in self._sensitive.within(template):
             message = (
                 f"{name} is sensitive, but each step is shown before it runs, and what is known by then is kept with "
@@ -390,7 +390,7 @@ class _Builder:
     def _is_known(self, name: str) -> bool:
         if self._may_be_more or name in self._known:
             return True
-        # What stands within an argument whose parts nobody has described may be there.
+        # Parts of an argument without declared properties are unknown and may exist.
         schema = self._known.get(Variable(name).root)
         return "." in name and isinstance(schema, Mapping) and "properties" not in schema
 
@@ -428,7 +428,7 @@ class _Builder:
             for key, text in (("model", wording.model), ("chat", wording.chat))
             if text is not None
         }
-        if at[-1] == Ending.SUCCESS:  # the others are said when there is no step to come
+        if at[-1] == Ending.SUCCESS:  # the other texts are sent after the last step
             for key, template in texts.items():
                 self._unshown(template, (*at, key))
         return Wording(texts.get("model"), texts.get("chat"), self._hook(wording.python, takes, at))
@@ -441,7 +441,7 @@ class _Builder:
         return tuple(paths)
 
     def _system_prompt(self, parameters: JsonObject) -> str:
-        """With `{schema}` where the sample of the call stands, which each protocol writes in its own way."""
+        """The prompt with `{schema}` in place of the sample call, which each protocol formats in its own way."""
         prompt = self._tool.system_prompt
         if prompt.python is None:
             return prompt.text.replace("${schema}", "{schema}")
@@ -452,7 +452,7 @@ class _Builder:
         sample = write_xml_calls([(self._tool.name, sample_arguments(offered))])
         try:
             text = function(sample)
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever it raises is a fault of the file
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - any exception of author code is reported as an error of the file
             self._entry.complain(["system_prompt"], Code.BAD_PYTHON, f"it fails: {told(error)}")
             return ""
         if not isinstance(text, str):
@@ -461,7 +461,7 @@ class _Builder:
         return text.replace(sample, "{schema}")
 
     def _options(self) -> dict[str, Any]:
-        """What belongs to any function, as it is written."""
+        """Options of functions in general, unchanged."""
         tool = self._tool
         written = tool.model_dump(mode="python", exclude=set(OWN_KEYS), exclude_none=True, exclude_defaults=True)
         options: dict[str, Any] = {"touches": self._touches(), **written, "effect": tool.effect}
@@ -474,7 +474,7 @@ class _Builder:
         return options
 
     def _touches(self) -> list[str]:
-        """What is to be thought of a command whose author has not said what it touches."""
+        """Default data labels of a command without declared ones."""
         reaches = [] if self._tool.effect == "read" else ["reaches_out"]
         return ["reads_outside", *reaches, *(["sends_out"] if self._tool.opts.network else [])]
 
@@ -486,7 +486,7 @@ class _Builder:
 
 
 class _Nothing:
-    """Stands in for the arguments of a tool that has none that could be read."""
+    """Null object for arguments that could not be parsed."""
 
     def parse(self, raw: Mapping[str, Any]) -> Any:
         return dict(raw)

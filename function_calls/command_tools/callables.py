@@ -1,4 +1,4 @@
-"""Python that command tools name: found, checked for what it takes, and called where it does not hold up others."""
+"""Loading, checking and calling of the Python callables that command tools refer to."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from services.threads import Threads
 
 
 class BadReference(ValueError):
-    """Python that cannot be found or used; says why, for operators."""
+    """Python code that cannot be found or used; the message has the reason, for operators."""
 
 
 class PythonNames:
-    """Finds what a file of tools names in Python, each module once. Those in files beside it are read anew for every
-    PythonNames, so that an edit counts, and Python forgets them with it: who has a tool has its PythonNames. Modules of
-    packages stay as they were first imported."""
+    """Resolves the Python references of a file of tools, importing each module once. Modules in files next to the tools
+    are loaded separately by each PythonNames, so that edits take effect, and unloaded with it; tools must therefore
+    keep a reference to it. Modules of packages are imported only once per process."""
 
     def __init__(self, folder: Path | None) -> None:
-        """`folder`: where relative files begin; None where there are none."""
+        """`folder`: start of relative paths; None if there are no relative paths."""
         self._folder = folder
         self._modules: dict[Path, ModuleType | BadReference] = {}
         self.digests: dict[str, str] = {}
-        """Of the files that were read and of those beside them that they import, by their paths."""
+        """Digests of the loaded files and their imported neighbours, by path."""
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """The files that were looked for, in the order in which they were first named, and those that they import."""
+        """Requested files in order of first use, then the files that they import."""
         return tuple(dict.fromkeys((*self._modules, *map(Path, self.digests))))
 
     def find(self, reference: object) -> Any:
-        """What `package.module:name` or `./file.py:name` means, or the callable itself. Raises BadReference."""
+        """Resolve `package.module:name` or `./file.py:name`; a callable is returned as it is. Raises BadReference."""
         if not isinstance(reference, str):
             return reference
         place, _, name = reference.rpartition(":")
@@ -50,7 +50,7 @@ class PythonNames:
         return found
 
     def function(self, reference: object, takes: int) -> Callable[..., Any]:
-        """The same, when it can be called with so many arguments. Raises BadReference."""
+        """Callable for `reference`, which must accept `takes` arguments. Raises BadReference."""
         found = self.find(reference)
         if not callable(found):
             raise BadReference(f"{name_of(reference)} cannot be called")
@@ -61,7 +61,7 @@ class PythonNames:
             count = "one argument" if takes == 1 else f"{takes} arguments"
             raise BadReference(f"{name_of(reference)} has to take {count}") from None
         except ValueError:
-            return function  # a builtin does not tell
+            return function  # a builtin without a signature
         return function
 
     def _from_file(self, place: str) -> ModuleType:
@@ -76,7 +76,7 @@ class PythonNames:
         return found
 
     def _imported(self, file: Path) -> ModuleType | BadReference:
-        """The module in `file`, or why there is none: code that is broken is run once, too."""
+        """The module in `file`, or the reason why it cannot be loaded. Cached too, so broken code runs only once."""
         if not file.is_file():
             return BadReference(f"{file} is no Python file that is there")
         edition = Edition(Unit(file, False, ()))
@@ -91,7 +91,7 @@ class PythonNames:
 
 
 def name_of(reference: object) -> str:
-    """What people are told of a callable, and the same after a restart."""
+    """Display name of a callable, stable across restarts."""
     if isinstance(reference, str):
         return reference
     place = Path(file_of(reference)).name or str(getattr(reference, "__module__", "?"))
@@ -99,14 +99,14 @@ def name_of(reference: object) -> str:
 
 
 async def called(function: Callable[..., Any], threads: Threads, *arguments: Any) -> Any:
-    """What `function` returns or raises: awaited when it is async, in a thread when it may block."""
+    """Result of `function`: awaited if it is async, otherwise run in a thread because it may block."""
     is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
     value = function(*arguments) if is_async else await threads.run(function, *arguments)
     return await value if inspect.isawaitable(value) else value
 
 
 def file_of(reference: object) -> str:
-    """The file beside tools that a callable was read from, also when its module is forgotten; empty for any other."""
+    """File next to the tools that defines a callable, even if its module is unloaded; empty for others."""
     module = str(getattr(reference, "__module__", ""))
     if not is_of_an_edition(module):
         return ""

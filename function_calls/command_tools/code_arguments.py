@@ -1,5 +1,5 @@
-"""Words that a program would read as code: no value of a variable may stand in them, however it is quoted. And from
-which word on nothing is an option any more."""
+"""Detects command words that a program reads as code, which must not contain values, and the end of a command's
+options."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from config.sections.risky_programs import Program, words_of
 from function_calls.command_tools.words import Template
 
 _VALUE = "\0"
-"""Stands for a variable; no word may hold one otherwise."""
+"""Placeholder for a variable; NUL occurs in no other word."""
 _END = "--"
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 
 
 def code_with_variables(words: Sequence[Template], *, dash_allowed: bool = False) -> int | None:
-    """The place of a word with variables that a program of `words` would read as code, or run; None where there is
-    none. The program may stand behind another one that starts it. `dash_allowed`: values may be options."""
+    """Index of the first word with variables that a program in `words` reads as code or runs, or None. The program may
+    be started by another one. `dash_allowed`: values may be options."""
     texts = [_text(word) for word in words]
     for place, text in enumerate(texts):
         program = _program(text)
@@ -30,8 +30,8 @@ def code_with_variables(words: Sequence[Template], *, dash_allowed: bool = False
 
 
 def end_of_options(words: Sequence[Template]) -> int:
-    """The place from which no word is an option any more, because a `--` stands before it that belongs to the program
-    itself and not to one that starts it. So many words as there are: none."""
+    """Index after the `--` that ends the options of the program itself, not of a program that starts it. `len(words)`
+    if there is no such `--`."""
     texts = [_text(word) for word in words]
     place, program = 0, _program(texts[0]) if texts else None
     while program is not None:
@@ -49,28 +49,28 @@ def end_of_options(words: Sequence[Template]) -> int:
 
 
 class _Reading:
-    """One program reading the words behind it."""
+    """Parser of the words after a program's name."""
 
     def __init__(self, words: Sequence[str], place: int, program: Program, *, dash_allowed: bool = False) -> None:
         self.started: int | None = None
-        """Where the program that it starts stands."""
+        """Index of the program that it starts."""
         self._words = words
         self._place = place + 1
         self._program = program
         self._dash_allowed = dash_allowed
         self._operands = 0
         self._is_over = False
-        """No options come any more."""
+        """No more options follow."""
         self._has_ended = False
-        """A `--` has said so."""
+        """A `--` has ended the options."""
         self._is_flagged = False
         self._is_given = False
-        """An option has given the code, or the file that it is in."""
+        """An option has supplied the code or its file."""
         self._may_be_value = False
-        """The next word may belong to the option before it."""
+        """The next word may be the value of the option before it."""
 
     def code(self) -> int | None:
-        """The first place where code holds a value."""
+        """Index of the first word of code that contains a value, or None."""
         words, program = self._words, self._program
         while self._place < len(words):
             place, word = self._place, words[self._place]
@@ -99,7 +99,7 @@ class _Reading:
         return len(word) > 1 and (word[0] == "-" or (self._program.plus and word[0] == "+"))
 
     def _next(self) -> int | None:
-        """The next word, which is code, where it holds a value. It is nothing else then."""
+        """Consume the next word, which is code. Returns its index if it contains a value."""
         self._place += 1
         return self._place - 1 if self._holds_value(self._place - 1) else None
 
@@ -107,7 +107,7 @@ class _Reading:
         return place < len(self._words) and _VALUE in self._words[place]
 
     def _skip(self) -> None:
-        """The next word is a value. What looks like an option is looked at all the same."""
+        """Skip the next word, which is a value; a word that looks like an option is still checked."""
         if self._place < len(self._words) and not self._words[self._place].startswith("-"):
             self._place += 1
 
@@ -166,7 +166,7 @@ class _Reading:
         return None
 
     def _has_code(self, name: str) -> bool:
-        """Long options may be shortened where that is clear, and mostly are read so where it is not."""
+        """Whether a long option takes code. Unambiguous abbreviations count, and ambiguous ones if accepted."""
         program = self._program
         if name in program.code_words or name in program.takes_words:
             return name in program.code_words
@@ -183,7 +183,7 @@ class _Reading:
                 self._is_given = True
                 if _VALUE in rest:
                     return place
-                # Behind `-pe` stands the code of the last letter.
+                # The word after `-pe` is the code of the last letter.
                 if not rest:
                     return self._next()
                 return place + 1 if rest.isalpha() and self._holds_value(place + 1) else None

@@ -1,4 +1,4 @@
-"""Execution of one command, with its output shown as it runs and decoded for display."""
+"""Execution of a command, with progress output and decoding for display."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from services.sandbox.sandbox import Command, Isolation, Limits, Sandbox
 from services.sandbox.workspace import Workspaces
 
 _ESCAPES = re.compile(
-    r"\x1b\[[0-?]*[ -/]*[@-~]"  # colours, movements
+    r"\x1b\[[0-?]*[ -/]*[@-~]"  # colours, cursor movements
     r"|\x1b[\]PX^_].*?(?:\x07|\x1b\\|$)"  # titles, links
     r"|\x1b[ -/]*[0-~]"
     r"|[\x80-\x9f]",
@@ -31,26 +31,26 @@ _TAIL_PIECES = 8
 
 
 def readable(data: bytes, most_chars: int) -> tuple[str, bool]:
-    """The text of `data`, at most so long; and whether it is shorter than it was. Bytes that are no UTF-8 are replaced,
-    and of a line that was written over there is what was written last."""
+    """Text of `data`, at most `most_chars` characters, and whether it was truncated. Invalid UTF-8 is replaced, and
+    only the last version of an overwritten line is kept."""
     text = _ESCAPES.sub("", data.decode("utf-8", "replace")).replace("\r\n", "\n")
     text = _CONTROLS.sub("", _OVERWRITTEN.sub("", text))
     return text[:most_chars], len(text) > most_chars
 
 
 class Tail:
-    """The end of what a program has written so far."""
+    """The end of a program's output so far."""
 
     def __init__(self) -> None:
         self._pieces: deque[bytes] = deque(maxlen=_TAIL_PIECES)
 
     def add(self, data: bytes) -> None:
-        """Note a further piece."""
+        """Append output."""
         self._pieces.append(data[-4 * _LINE_CHARS :])
 
     @property
     def line(self) -> str:
-        """The last line that says something; empty when there is none."""
+        """Last line that is not blank, or empty."""
         text, _ = readable(b"".join(self._pieces), _TAIL_PIECES * 4 * _LINE_CHARS)
         lines = [line.strip() for line in text.splitlines() if line.strip()]
         return lines[-1][:_LINE_CHARS] if lines else ""
@@ -63,7 +63,7 @@ Tell = Callable[[str], Awaitable[None]]
 
 
 class RanOutOfTime(Exception):
-    """A command was ended because its time was over. `output` is what it wrote until then."""
+    """A command was terminated by its timeout. `output` is its output until then."""
 
     def __init__(self, output: Output) -> None:
         super().__init__("out of time")
@@ -72,7 +72,7 @@ class RanOutOfTime(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What commands run with."""
+    """Services for running commands."""
 
     sandbox: Sandbox
     clock: Clock
@@ -80,13 +80,13 @@ class Machine:
     deadlines: Deadlines
 
     async def folder_of(self, chat: ChatRef) -> Path:
-        """The folder of the chat, which is there from now on. Raises WorkspaceError and OSError."""
+        """Folder of the chat, created if necessary. Raises WorkspaceError and OSError."""
         return await asyncio.to_thread(self.workspaces.of(chat).made)
 
     async def run(
         self, tool: Definition, argv: tuple[str, ...], stdin: str, folder: Path | None, tell: Tell | None
     ) -> Output:
-        """What came of the command, of a failure too. `tell` is given a line now and then.
+        """Output of the command, successful or failed. `tell` gets the last output line every 5 seconds if it changed.
         Raises RanOutOfTime, NotIsolated and CannotStart."""
         opts = tool.opts
         command = Command(

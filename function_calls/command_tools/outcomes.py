@@ -1,4 +1,4 @@
-"""What is said of steps: to the model, which is told everything, and to the chat, which is told what people need."""
+"""Texts about steps, in full detail for the model and shortened for the chat."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from services.patterns import visible_line
 from services.refs import ErrorCode, JsonObject, JsonValue
 
 CallHook = Callable[..., Awaitable[Any]]
-"""Calls a callable of the tool with arguments."""
+"""Calls a callable of the tool."""
 
 
 class Said(NamedTuple):
-    """What is said of one step. None: nothing of one's own."""
+    """Custom texts about a step, or None for the default."""
 
     model: str | None = None
     chat: str | None = None
@@ -30,24 +30,24 @@ class Said(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StepFailure:
-    """A step that did not do what it should, or was not to run."""
+    """A step that failed or was rejected."""
 
     result: FunctionResult
-    """What is said where the tool has no words of its own."""
+    """Default result of the tool."""
     model: str = ""
-    """What the model is told beside it."""
+    """Additional text for the model."""
     output: Output | None = None
 
     @property
     def problem(self) -> Problem:
-        """As callables are told of it."""
+        """The failure in the form for callables."""
         error = self.result.error
         return Problem(error.code.value if error else "failed", error.text if error else "", self.output)
 
 
 async def said_of(wording: Wording | None, values: Mapping[str, Any], call: CallHook, arguments: Sequence[Any]) -> Said:
-    """What the tool's own words for a step are. Raises TypeError where its callable gives something else, and what
-    `call` raises."""
+    """The tool's custom texts for a step. Raises TypeError if its callable returns another type, and any exception of
+    `call`."""
     if wording is None:
         return Said()
     if wording.function is None:
@@ -64,7 +64,7 @@ async def said_of(wording: Wording | None, values: Mapping[str, Any], call: Call
 
 
 def words_for(step: StepFacts, output: Any, failure: StepFailure | None = None, reason: str = "") -> dict[str, Any]:
-    """The variables that texts have beside arguments and `env`."""
+    """Variables for texts, in addition to arguments and `env`."""
     ran = failure.output if failure is not None else output
     facts: dict[str, Any] = {"step": step.number, "command": shown(step), "reason": reason}
     facts["output"] = text_for(ran)
@@ -75,7 +75,7 @@ def words_for(step: StepFacts, output: Any, failure: StepFailure | None = None, 
 
 
 def shown(step: StepFacts, stdin: str = "") -> str:
-    """A step as people are shown it: exactly as it runs, with what cannot be seen written out."""
+    """Displayed form of a step: exactly as it runs, with invisible characters escaped."""
     if not step.argv:
         return visible_line(step.python)
     text = visible_line(shlex.join(step.argv))
@@ -83,10 +83,10 @@ def shown(step: StepFacts, stdin: str = "") -> str:
 
 
 def as_code(command: str) -> str:
-    """`command` so that chats show every character of it as it is."""
+    """`command` as inline code or a code block, so that chats show it unchanged."""
     if "`" not in command:
         return f"`{command}`"
-    # What would end the block early is shown as plain text.
+    # Text that would close the block early is shown as plain text.
     return command if "```" in command or command.endswith("`") else f"```\n{command}\n```"
 
 
@@ -100,14 +100,14 @@ def text_for(value: Any) -> str:
 
 
 WORDS = frozenset(words_for(StepFacts(1), None))
-"""Their names."""
+"""Names of these variables."""
 
 
 def succeeded(
     outputs: Sequence[JsonValue | Output], said: Sequence[Said], *, is_worded: bool, done: str
 ) -> FunctionResult:
-    """The result of a run all of whose steps did what they should. `is_worded`: the tool says itself what people are
-    told. `done`: what they are told where that is nothing."""
+    """Result of a successful run. `is_worded`: the tool has custom texts. `done`: text for the chat if there is nothing
+    else."""
     texts = [one.chat for one in said if one.chat]
     if not is_worded and not texts and outputs:
         texts.append(text_for(outputs[-1]))
@@ -119,7 +119,7 @@ def succeeded(
 def failed(
     failure: StepFailure, own: Said, outputs: Sequence[JsonValue | Output], said: Sequence[Said]
 ) -> FunctionResult:
-    """The result of a run that ended with `failure`, in the tool's own words where it has some."""
+    """Result of a run that ended with `failure`, with the tool's custom texts if there are any."""
     result = failure.result
     if own.chat:
         result = result.with_error_text(own.chat)
@@ -132,15 +132,14 @@ def failed(
 
 
 def fail(code: ErrorCode, texts: Phrases, key: str, *, model: str = "", **values: object) -> StepFailure:
-    """A failure in the words of `command_tools.<key>`."""
+    """Failure with the text `command_tools.<key>`."""
     return StepFailure(FunctionResult.fail(code, texts.say(f"command_tools.{key}", **values)), model)
 
 
 def _facts(
     earlier: Sequence[JsonValue | Output], said: Sequence[Said], last: JsonValue | Output, *, has_last: bool = False
 ) -> JsonObject | None:
-    """What the model is told: the output of the step with which it ended, where that has run, those before it, and the
-    tool's own words for all."""
+    """Data for the model: output of the last step if it ran, outputs of earlier steps, and the tool's custom texts."""
     told_model = "\n".join(one.model for one in said if one.model)
     facts: JsonObject = {"message": told_model} if told_model else {}
     if has_last or last is not None:

@@ -1,4 +1,4 @@
-"""What the Python callables of command tools are given."""
+"""Arguments of the Python callables of command tools."""
 
 from __future__ import annotations
 
@@ -13,93 +13,93 @@ from services.refs import JsonObject, JsonValue
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """The call as it came."""
+    """The call of the tool."""
 
     tool: str
     arguments: Mapping[str, Any]
-    """Checked, with the defaults of what was left out."""
+    """Validated, with defaults."""
     raw: Mapping[str, Any]
-    """As they were given."""
+    """As supplied by the caller."""
     chat: str
     """`platform:account:chat`."""
     member: str
-    """Who asks, as `platform:account:member`."""
+    """The requesting member, as `platform:account:member`."""
     key: str
-    """The same when a crashed run is repeated, and no other run has it."""
+    """Unique key of the run, unchanged when it is repeated after a crash."""
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What a command gave."""
+    """Output of a command."""
 
     stdout: str
     stderr: str
     exit_code: int
-    """Negative: ended by the signal of that number."""
+    """Negative: number of the signal that terminated it."""
     cut: bool = False
-    """It wrote more than is kept."""
+    """The output exceeded the limit and was truncated."""
 
     def to_json(self) -> JsonObject:
-        """For results and for what is kept with a question."""
+        """Plain data for results and for the saved state of questions."""
         facts: JsonObject = {"stdout": self.stdout, "stderr": self.stderr, "exit_code": self.exit_code}
         return {**facts, "cut": True} if self.cut else facts
 
 
 @dataclass(frozen=True, slots=True)
 class StepFacts:
-    """A step as callables see it."""
+    """Description of a step for callables."""
 
     number: int
-    """From 1 on."""
+    """Counted from 1."""
     argv: tuple[str, ...] = ()
-    """The words of a command; empty for a callable."""
+    """Words of a command; empty for a callable."""
     python: str = ""
-    """The name of a callable; empty for a command."""
+    """Name of a callable; empty for a command."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Why a step did not do what it should."""
+    """Reason why a step failed."""
 
     code: str
-    """One of the closed list of error codes."""
+    """An error code of the closed list."""
     text: str
-    """In words that may be shown in a chat."""
+    """Text that may be shown in a chat."""
     output: Output | None = None
-    """Of a command that ran."""
+    """Output of the command, if it ran."""
 
 
 @dataclass(slots=True)
 class ToolRun:
-    """One run of a tool: the first argument of its callables."""
+    """A run of a tool: the first argument of its callables."""
 
     request: Request
     env: Mapping[str, Any]
-    """What `env` gave."""
+    """Result of `env`."""
     cmds: list[Any] = field(default_factory=list)
-    """The steps. `setup` may change the list: add lists of words, which are taken as they stand, and callables."""
+    """The steps. `setup` may change the list by adding callables and lists of words, which are used literally."""
     outputs: list[JsonValue | Output] = field(default_factory=list)
-    """Of the steps so far."""
+    """Outputs of the completed steps."""
     folder: Path | None = None
-    """The folder of the chat, where the tool works in one."""
+    """The chat's folder, if the tool uses one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """The arguments of a run as its handler has them."""
+    """Arguments of a run, as the handler gets them."""
 
     arguments: JsonObject
     raw: JsonObject
 
 
 class RequestArguments:
-    """Reads arguments as `inner` does, and keeps what was given beside what it means."""
+    """Parses arguments with `inner` and keeps the raw values too."""
 
     def __init__(self, inner: ArgumentParser) -> None:
         self._inner = inner
 
     def parse(self, raw: Mapping[str, Any]) -> Given:
-        """Raises ArgumentError."""
+        """Validated and raw arguments. Raises ArgumentError."""
         return Given(self._inner.dump(self._inner.parse(raw)), dict(raw))
 
     def dump(self, arguments: Any) -> JsonObject:

@@ -1,4 +1,4 @@
-"""One run of a command tool: environment, setup, steps, and on_exit."""
+"""A run of a command tool: environment, setup, steps, and on_exit."""
 
 from __future__ import annotations
 
@@ -57,10 +57,10 @@ _LOGGED_CHARS = 2000
 
 
 class StepRunner:
-    """Runs the steps of one run."""
+    """Runs single steps."""
 
     def __init__(self, tool: Definition, machine: Machine, call: Call, hook: CallHook, name: str) -> None:
-        """`name`: what people know the tool as."""
+        """`name`: display name of the tool."""
         self._tool = tool
         self._machine = machine
         self._call = call
@@ -68,7 +68,7 @@ class StepRunner:
         self._name = name
 
     async def run(self, step: Step, facts: StepFacts, run: ToolRun, stdin: str) -> Any:
-        """The output of the step, or its StepFailure. Raises what the hook raises."""
+        """Output of the step, or its StepFailure. Raises the exceptions of `hook`."""
         if step.function is None:
             return await self._command(step, facts.argv, stdin, run.folder)
         try:
@@ -77,7 +77,7 @@ class StepRunner:
             return StepFailure(FunctionResult.fail(error.code, own_words(error, self._call.profile.texts)))
 
     async def quietly(self, argv: tuple[str, ...], stdin: str, folder: Path | None) -> str:
-        """Run a command of which nobody is told; what was wrong with it, for operators."""
+        """Run a command without output. Returns an error text for operators, empty on success."""
         try:
             output = await self._machine.run(self._tool, argv, stdin, folder, None)
         except RanOutOfTime:
@@ -99,14 +99,14 @@ class StepRunner:
             return self._noted(replace(failure, output=late.output), problem=why)
         except (CannotStart, NotIsolated) as error:
             return self._noted(fail(ErrorCode.ENVIRONMENT, texts, "not_set_up", name=name), problem=str(error))
-        # The code alone tells: programs write to their standard error when all is well, and fail without a word.
+        # Only the exit code counts: programs write to stderr on success, and fail silently.
         if output.exit_code in step.succeeds_with:
             return output
         failure = fail(ErrorCode.FAILED, texts, "failed", name=name, exit_code=output.exit_code)
         return self._noted(replace(failure, output=output), exit_code=output.exit_code)
 
     def _noted(self, failure: StepFailure, **facts: object) -> StepFailure:
-        """The failure of a command, in the log with the end of what it wrote."""
+        """The failure of a command, logged with the end of its output."""
         ran = failure.output
         if ran is not None:
             stream = "stderr" if ran.stderr.strip() else "stdout"
@@ -116,13 +116,13 @@ class StepRunner:
 
 
 def as_input(outputs: Sequence[JsonValue | Output]) -> Any:
-    """What the next step is given of the last one; None where there was none."""
+    """Input for the next step: the last output, or None."""
     last = outputs[-1] if outputs else None
     return last.stdout if isinstance(last, Output) else last
 
 
 def _read(value: Any) -> Any:
-    """Output or StepFailure of a callable's return value: `{status, msg}` and ("error", …) are read as everywhere."""
+    """Convert a callable's return value to an output or a StepFailure, with the same short forms as in handlers."""
     if isinstance(value, Mapping) and value.get("status") in ("success", "error") and "msg" in value:
         if value["status"] == "error":
             return StepFailure(FunctionResult.fail(ErrorCode.FAILED, str(value["msg"])))
@@ -142,16 +142,16 @@ Why = Literal["by_person", "by_tool", "expired", "changed", "too_long"]
 
 
 class Rejected(Exception):
-    """A step is not to run."""
+    """A step must not run."""
 
     def __init__(self, why: Why, reason: str = "") -> None:
         super().__init__(why)
         self.why: Why = why
         self.reason = reason
-        """What the person said, where they said more than no."""
+        """The member's reason, if any."""
 
     def failure(self, step: StepFacts, texts: Phrases, name: str, ran: Sequence[str]) -> StepFailure:
-        """What is said of it where the tool has no words of its own. `ran`: the commands that have run before."""
+        """Default result of the tool. `ran`: the commands that have run before."""
         key = f"command_tools.model_{self.why}{'_because' if self.reason else ''}"
         model = texts.say(key, command=shown(step), reason=self.reason)
         if not ran:
@@ -165,8 +165,8 @@ class Rejected(Exception):
 
 
 def question(step: StepFacts, stdin: str, texts: Phrases, name: str, state: JsonObject) -> FunctionResult:
-    """Ask whoever asked for the run. Raises Rejected for what is too long to be read: nobody can allow what they are
-    not shown."""
+    """Ask the requesting member for approval of a step. Raises Rejected if the command is too long to display, since
+    nobody can approve a command without reading it."""
     command = shown(step, stdin)
     if len(command) > _SHOWN_CHARS:
         raise Rejected("too_long")
@@ -179,13 +179,13 @@ def question(step: StepFacts, stdin: str, texts: Phrases, name: str, state: Json
 
 
 class Permission:
-    """Reads the answers of people."""
+    """Checks a member's answer."""
 
     def __init__(self, texts: Phrases) -> None:
         self._texts = texts
 
     def check(self, resumed: Resumed, digest: str) -> None:
-        """Return when exactly the step that was asked about may run, which `digest` is of. Raises Rejected."""
+        """Return if the answer approves the step with `digest`, the step that was asked about. Raises Rejected."""
         if resumed.kind != "answered":
             raise Rejected("expired" if resumed.kind == "expired" else "by_person")
         if resumed.state["asked"] != digest:
@@ -193,7 +193,7 @@ class Permission:
         answer = read_decision("", resumed.answer, self._texts)
         if answer.kind in (Answered.YES, Answered.ALWAYS):
             return
-        # A no may say why, or what to do instead.
+        # A no may include a reason or an alternative.
         raise Rejected("by_person", answer.value)
 
 
@@ -201,7 +201,7 @@ _MOST_BYTES = 400_000
 
 
 class CannotKeep(Exception):
-    """Something that no store can hold; says what, for operators."""
+    """A value that no store can hold; the message is for operators."""
 
 
 def kept(value: Any) -> Any:
@@ -213,40 +213,39 @@ def kept(value: Any) -> Any:
 
 
 def within_bounds(state: JsonObject) -> JsonObject:
-    """`state`, which a question can take along. Raises CannotKeep."""
+    """`state` within the size limit for saved questions. Raises CannotKeep above it."""
     if len(orjson.dumps(state)) > _MOST_BYTES:
         raise CannotKeep("the output of the steps so far is too long to wait for an answer: lower opts.output_chars")
     return state
 
 
 def outputs_to_json(outputs: list[JsonValue | Output]) -> list[JsonObject]:
-    """Raises CannotKeep."""
+    """`outputs` as plain data. Raises CannotKeep."""
     return [{"command": one.to_json()} if isinstance(one, Output) else {"value": kept(one)} for one in outputs]
 
 
 def outputs_from_json(data: list[JsonObject]) -> list[JsonValue | Output]:
-    """What `outputs_to_json` wrote."""
+    """Restore the outputs that `outputs_to_json` wrote."""
     return [Output(**one["command"]) if "command" in one else one["value"] for one in data]
 
 
 def said_from_json(data: list[list[str | None]]) -> list[Said]:
-    """What was said of steps, from the lists that JSON makes of it."""
+    """Restore custom texts from JSON lists."""
     return [Said(model, chat) for model, chat in data]
 
 
 def steps_to_json(steps: list[Step], tool: Definition) -> list[JsonValue]:
-    """A number for each step that the tool has anyway, and what else has been added. Raises CannotKeep."""
+    """Indexes of the tool's own steps, and definitions of added ones. Raises CannotKeep."""
     return [tool.steps.index(step) if step in tool.steps else _added(step) for step in steps]
 
 
 def steps_from_json(data: list[Any], tool: Definition) -> list[Step]:
-    """What `steps_to_json` wrote. Raises BadReference."""
+    """Restore the steps that `steps_to_json` wrote. Raises BadReference."""
     return [tool.steps[one] if isinstance(one, int) else _step_again(one, tool.names) for one in data]
 
 
 def added_step(given: object, names: PythonNames) -> Step:
-    """The step that `setup` means by `given`: a list of words, taken as they stand, or a callable. Raises
-    BadReference."""
+    """Step for an item that `setup` added: a list of literal words, or a callable. Raises BadReference."""
     if isinstance(given, Step):
         return given
     if isinstance(given, list | tuple) and given and all(isinstance(word, str) for word in given):
@@ -268,7 +267,7 @@ def _step_again(data: Mapping[str, Any], names: PythonNames) -> Step:
 
 
 def _reference_to(given: object, function: Callable[..., Any]) -> str:
-    """By which the function is found after a restart; empty where it cannot be."""
+    """Reference to the function that works after a restart, or empty."""
     if isinstance(given, str):
         return given
     module, name = getattr(function, "__module__", ""), getattr(function, "__qualname__", "<")
@@ -282,12 +281,12 @@ def _reference_to(given: object, function: Callable[..., Any]) -> str:
 
 _EXIT_SECONDS = 10.0
 _RUN_SHOWN_CHARS = 200
-"""Of each command that has run, where it is said that it has."""
+"""Length limit of each command in the list of commands that have run."""
 _log = structlog.get_logger("command_tools")
 
 
 class HookBroken(Exception):
-    """A callable of the tool raised something; `result` says so in neutral words, and the log has the rest."""
+    """A callable of the tool raised an exception. `result` has a neutral text; the log has the details."""
 
     def __init__(self, result: FunctionResult) -> None:
         super().__init__("a callable of the tool failed")
@@ -295,7 +294,7 @@ class HookBroken(Exception):
 
 
 class Run:
-    """The state of one run."""
+    """State of a run."""
 
     def __init__(
         self,
@@ -308,7 +307,7 @@ class Run:
     ) -> None:
         self.ending = Ending.ERROR
         self.waits = False
-        """It has asked somebody, and goes on with the answer."""
+        """It has asked a question and continues with the answer."""
         self._spec = spec
         self._name = spoken_name(spec, call.profile.texts.language)
         self._tool = tool
@@ -338,7 +337,7 @@ class Run:
         return {**self._run.request.arguments, **self._run.env}
 
     async def result(self) -> FunctionResult:
-        """What the handler gives; every failure that can be foreseen is one."""
+        """Result for the handler; expected failures are results too."""
         texts = self._call.profile.texts
         try:
             return await self._all()
@@ -359,7 +358,7 @@ class Run:
             return fail(ErrorCode.ENVIRONMENT, texts, "not_set_up", name=self._name).result
 
     async def exit(self, ending: Ending) -> None:
-        """Run `on_exit`. What becomes of it changes nothing about the run that it ends."""
+        """Run `on_exit`. Its failure does not change the result of the run."""
         step = self._tool.on_exit
         if step is None:
             return
@@ -403,7 +402,7 @@ class Run:
         return await self._go_on()
 
     async def _begin(self) -> None:
-        """`env`, then `setup`: both once for each request."""
+        """Run `env`, then `setup`; each runs once per request."""
         env = self._tool.env
         if callable(env):
             given = await self._hook(env, self._run.request)
@@ -423,7 +422,7 @@ class Run:
             raise ToolError("@command_tools.too_many_steps", ErrorCode.REFUSED)
 
     def _take_up(self, state: JsonObject) -> None:
-        """Go on where the run asked."""
+        """Restore the state from before the question."""
         self._run.env = state["env"]
         self._run.outputs = outputs_from_json(state["outputs"])
         self._said = said_from_json(state["said"])
@@ -462,7 +461,7 @@ class Run:
         return succeeded(self._run.outputs, self._said, is_worded=is_worded, done=done)
 
     async def _output(self, step: Step, facts: StepFacts) -> Any:
-        """What the step gives: its output, its StepFailure, or the result that it has made itself."""
+        """Output of the step, its StepFailure, or a result that the step built itself."""
         self._began = True
         try:
             output = await self._runner.run(step, facts, self._run, self._stdin(step))
@@ -474,7 +473,7 @@ class Run:
         return output
 
     async def _permission(self, index: int, facts: StepFacts) -> FunctionResult | None:
-        """None: the step may run. Else the question whether it may. Raises Rejected."""
+        """None if the step may run, otherwise the approval question. Raises Rejected."""
         if index == self._allowed_at:
             return None
         allowed: object = None
@@ -492,7 +491,7 @@ class Run:
         return asked
 
     def _state(self, index: int) -> JsonObject:
-        """All that the answer needs to go on. Raises CannotKeep."""
+        """State to continue with after the answer. Raises CannotKeep."""
         state = {
             "tool": self._tool.digest,
             "env": kept(self._run.env),
@@ -506,7 +505,7 @@ class Run:
         return within_bounds(state)
 
     def _digest(self, index: int) -> str:
-        """Of exactly what would run; empty where there is no such step any more."""
+        """Digest of the exact step; empty if there is no such step any more."""
         if index >= len(self._steps):
             return ""
         step = self._steps[index]
@@ -529,7 +528,7 @@ class Run:
         return failed(failure, own, self._run.outputs, self._said)
 
     async def _own(self, ending: Ending, values: Mapping[str, Any], arguments: list[Any]) -> Said:
-        """What the tool itself says of it."""
+        """The tool's custom texts for this ending."""
         try:
             return await said_of(self._tool.wording(ending), values, self._hook, arguments)
         except TypeError as error:
@@ -548,7 +547,7 @@ class Run:
         return told(step.stdin, {**self._values, "input": as_input(self._run.outputs)})
 
     async def _hook(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """What the callable gives. Raises ToolError where it fails on purpose, else HookBroken."""
+        """Result of the callable. Raises ToolError if it fails on purpose, else HookBroken."""
         try:
             return await called(function, self._call.threads, *arguments)
         except ToolError:
@@ -562,17 +561,17 @@ class Run:
 
 
 class CommandToolHandler:
-    """The handler of one tool."""
+    """Handler of a command tool."""
 
     def __init__(self, tool: Definition, machine: Machine) -> None:
         self.tool = tool
         self.machine = machine
         self.spec: FunctionSpec | None = None
-        """Known once it has been made with this handler."""
+        """Set after the spec was built with this handler."""
         self._leaving: set[asyncio.Task[None]] = set()
 
     async def handle(self, context: MessageContext, given: Given, call: Call) -> FunctionResult:
-        """What came of it, or what a person is asked before the next step."""
+        """Result of the run, or the question before its next step."""
         if self.spec is None:
             raise RuntimeError(f"the tool {self.tool.name} runs before it has a spec")
         run = Run(self.tool, self.machine, self.spec, context, given, call)
@@ -591,7 +590,7 @@ class CommandToolHandler:
         return result
 
     async def _leave(self, run: Run, ending: Ending) -> None:
-        """`on_exit` comes to its end even when whoever waits for the run does not any more."""
+        """Run `on_exit` to its end, even if the caller is cancelled."""
         if self.tool.on_exit is None:
             return
         leaving = asyncio.create_task(run.exit(ending))

@@ -1,4 +1,4 @@
-"""Words of commands with `${variables}`, and tools made of them."""
+"""Templates of command words with `${variables}`, and the definitions of tools built from them."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _MOST_CHARS = 100_000
 
 
 class BadTemplate(ValueError):
-    """A text whose `${` leads nowhere; says how to write it."""
+    """A text with an invalid `${`; the message explains the syntax."""
 
 
 class Misfit(StrEnum):
-    """Why a value cannot stand in a word. Closed; each is the end of a key in `texts/`."""
+    """Reasons why a value cannot be inserted into a word. Closed list; each is the end of a key in `texts/`."""
 
     ABSENT = "absent"
     STRUCTURED = "structured"
@@ -37,7 +37,7 @@ class Misfit(StrEnum):
 
 
 class WordError(ValueError):
-    """A variable whose value cannot stand where the command has it."""
+    """A value that cannot be inserted into the command."""
 
     def __init__(self, name: str, why: Misfit) -> None:
         super().__init__(f"{name}: {why.value}")
@@ -47,14 +47,14 @@ class WordError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """`${name}`, `${name.of.inner}`, or `${name...}` for as many words as there are values."""
+    """`${name}`, `${name.of.inner}`, or `${name...}` for one word per value."""
 
     name: str
     is_each: bool = False
 
     @property
     def root(self) -> str:
-        """The argument or variable that it begins with."""
+        """Name of the argument or variable before the first dot."""
         return self.name.partition(".")[0]
 
 
@@ -66,23 +66,23 @@ class Template:
 
     @property
     def variables(self) -> tuple[Variable, ...]:
-        """Those in it, in order."""
+        """Variables of the template, in order."""
         return tuple(part for part in self.parts if isinstance(part, Variable))
 
     @property
     def begins_with(self) -> Variable | None:
-        """The variable that comes first of all."""
+        """The variable at the beginning of the text, if any."""
         first = self.parts[0] if self.parts else ""
         return first if isinstance(first, Variable) else None
 
     @property
     def each(self) -> Variable | None:
-        """The variable that makes a word of each of its values."""
+        """The variable that expands into a word per value, if any."""
         return next((one for one in self.variables if one.is_each), None)
 
 
 def template_of(text: str) -> Template:
-    """`text` taken apart. `$${` is a literal `${`. Raises BadTemplate."""
+    """Parse `text`. `$${` is a literal `${`. Raises BadTemplate."""
     parts: list[str | Variable] = []
     end = 0
     for found in _TOKEN.finditer(text):
@@ -102,7 +102,7 @@ def template_of(text: str) -> Template:
 
 
 def argv_of(words: Sequence[Template], values: Mapping[str, Any], *, options_end: int | None = None) -> tuple[str, ...]:
-    """The words with their values. From the word at `options_end` on they may begin with `-`; None: nowhere. Raises
+    """The words with values inserted. From index `options_end` on, values may begin with `-`; None: never. Raises
     WordError."""
     argv: list[str] = []
     for place, word in enumerate(words):
@@ -116,22 +116,22 @@ def argv_of(words: Sequence[Template], values: Mapping[str, Any], *, options_end
 
 
 def text_of(template: Template, values: Mapping[str, Any]) -> str:
-    """The text with its values; those of lists with a space between them. Raises WordError."""
+    """The text with values inserted; list items are separated by spaces. Raises WordError."""
     return " ".join(_filled(template, values))
 
 
 def told(template: Template, values: Mapping[str, Any]) -> str:
-    """The text for people, with its values; what is structured as JSON, and nothing for what is absent."""
+    """The text for display: structured values as JSON, absent values as nothing."""
     return "".join(part if isinstance(part, str) else _told(_looked_up(part, values)) for part in template.parts)
 
 
 def holds(name: str, values: Mapping[str, Any]) -> bool:
-    """Whether the variable has a value that is neither empty, nor false, nor zero."""
+    """Whether the variable is set and neither empty, false nor zero."""
     return bool(_looked_up(Variable(name), values))
 
 
 def known_variables(properties: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """The variables that arguments of this schema give, those within objects by dots; each with its schema."""
+    """Variables for arguments of this schema, including parts of objects with dotted names, with their schemas."""
     found: dict[str, Any] = {}
     for name, schema in properties.items():
         found[prefix + name] = schema
@@ -169,7 +169,7 @@ def _joined(word: Template, values: Mapping[str, Any], given: Mapping[Variable, 
 
 
 def _looked_up(variable: Variable, values: Mapping[str, Any]) -> Any:
-    """The value; None where there is none."""
+    """Value of the variable, or None."""
     if variable.name in values:
         return values[variable.name]
     found: Any = values
@@ -181,7 +181,7 @@ def _looked_up(variable: Variable, values: Mapping[str, Any]) -> Any:
 
 
 def _plain(variable: Variable, value: Any) -> str:
-    """The value as part of one word. Raises WordError."""
+    """The value as part of a word. Raises WordError."""
     if value is None:
         raise WordError(variable.name, Misfit.ABSENT)
     if isinstance(value, list | tuple):
@@ -203,34 +203,34 @@ def _told(value: Any) -> str:
 
 
 class Ending(StrEnum):
-    """How a run ends. Closed; `on_exit` is told."""
+    """How a run ended; argument of `on_exit`. Closed list."""
 
     SUCCESS = "success"
     ERROR = "error"
-    REJECTED = "rejected"  # somebody refused a step, or nobody answered
-    CANCELLED = "cancelled"  # stopped, or out of time
+    REJECTED = "rejected"  # a step was rejected or its question expired
+    CANCELLED = "cancelled"  # stopped or timed out
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Step:
-    """A command, or a callable where there is a `function`. Compared by identity."""
+    """A command, or a callable if `function` is set. Compared by identity."""
 
     words: tuple[Template, ...] = ()
     function: Callable[..., Any] | None = None
     name: str = ""
-    """Of the callable, as it can be found again."""
+    """Reference to the callable."""
     stdin: Template | None = None
     when: str = ""
     options_end: int | None = None
-    """From this word on values may begin with `-`. None: from none on."""
+    """Index of the first word whose values may begin with `-`. None: no word."""
     succeeds_with: tuple[int, ...] = (0,)
     added: JsonObject | None = None
-    """For a step that `setup` has added: what it is made of again."""
+    """Definition of a step that `setup` added, for restoring it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """What is said of a step."""
+    """Custom texts about a step."""
 
     model: Template | None = None
     chat: Template | None = None
@@ -239,7 +239,7 @@ class Wording:
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """Everything that a tool does."""
+    """Complete definition of a tool."""
 
     name: str
     steps: tuple[Step, ...]
@@ -252,22 +252,22 @@ class Definition:
     on_exit: Step | None = None
     output: Mapping[Ending, Wording] | None = None
     digest: str = ""
-    """Of all that decides what runs: a yes to a tool that has changed since is no yes."""
+    """Digest of all facts that determine a run; an approval does not cover a changed tool."""
 
     def wording(self, ending: Ending) -> Wording | None:
-        """What is said of that ending; None: what is always said."""
+        """Custom texts for that ending; None: the default texts."""
         return (self.output or {}).get(ending)
 
     @property
     def streams(self) -> bool:
-        """Whether the chat is shown what a long command writes."""
+        """Whether the chat is shown progress output of long commands."""
         if self.opts.stream is None:
             return self.wording(Ending.SUCCESS) is None
         return self.opts.stream
 
 
 def digest_of(*facts: Any) -> str:
-    """The same for the same facts, after a restart too. They are JSON, callables and what settings are made of."""
+    """Digest that is stable across restarts. `facts` are JSON values, callables and settings values."""
     return hashlib.sha256(orjson.dumps(facts, default=_as_json, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 

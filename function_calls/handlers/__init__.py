@@ -1,4 +1,4 @@
 """Built-in functions.
 
-One module for each subject. Loaded by name; none imports another.
+One module per subject. Loaded by name; none imports another.
 """

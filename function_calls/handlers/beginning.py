@@ -1,4 +1,4 @@
-"""The beginning of a chat: its admins may have it once more."""
+"""Start function of a chat: admins can run it again."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from function_calls.spec import FunctionResult
     effect="idempotent",
 )
 async def begin_again(context: MessageContext, *, beginnings: ChatBeginnings, call: Call) -> FunctionResult:
-    """Say that it will."""
+    """Schedule the start function for the next answer."""
     if not await beginnings.again(context.chat, context.bot):
         return FunctionResult.say(call.say("beginning.none"))
     return FunctionResult.say(call.say("beginning.again"))

@@ -16,7 +16,7 @@ from services.refs import ErrorCode
 
 
 class CalculateArguments(BaseModel):
-    """What to compute."""
+    """Arguments of `calculate`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -24,7 +24,7 @@ class CalculateArguments(BaseModel):
 
 
 class ConvertArguments(BaseModel):
-    """A measure and the unit wanted."""
+    """Arguments of `unit_convert`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -56,7 +56,7 @@ class ConvertArguments(BaseModel):
     ask={"expression": "@calculate.ask_expression"},
 )
 async def calculate_expression(context: MessageContext, args: CalculateArguments, *, call: Call) -> FunctionResult:
-    """Say the value."""
+    """Evaluate the expression."""
     try:
         value = calculate(args.expression)
     except BadExpression as error:
@@ -87,7 +87,7 @@ async def calculate_expression(context: MessageContext, args: CalculateArguments
     effect="read",
 )
 async def unit_convert(context: MessageContext, args: ConvertArguments, *, units: Units, call: Call) -> FunctionResult:
-    """Say the measure in the other unit."""
+    """Convert the measure."""
     try:
         converted = units.convert(Fraction(repr(args.value)), args.from_unit, args.to_unit)
     except UnknownUnit as error:

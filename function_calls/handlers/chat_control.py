@@ -1,4 +1,4 @@
-"""What concerns the chat with the bot itself: why a message ended as it did, ids, and stop."""
+"""Diagnosis and control of the chat: reasons of outcomes, ids, and stop."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from services.refs import ErrorCode
 
 
 class WhyArguments(BaseModel, frozen=True):
-    """Which messages."""
+    """Arguments of `why`."""
 
     count: int = Field(1, ge=1, le=10, description="How many of the last messages to explain")
     back: int | None = Field(None, ge=1, le=200, description="Only the message that is so many back")
@@ -38,7 +38,7 @@ class WhyArguments(BaseModel, frozen=True):
     return_direct=True,
 )
 async def why(context: MessageContext, args: WhyArguments, *, explanations: Explanations, call: Call) -> FunctionResult:
-    """Explain the message of that id or place, else the one that this replies to, else the last ones."""
+    """Explain the message with that id or position, else the replied-to message, else the latest ones."""
     native_id = args.id or (context.reply_to.native_id if context.reply_to is not None and args.back is None else "")
     if native_id:
         found = list(await explanations.of(context.chat, native_id, context.sender.ref if context.private else None))
@@ -61,7 +61,7 @@ def _explained(one: Explanation, call: Call) -> str:
 
 
 def _known_as(detail: str, call: Call) -> str:
-    """`detail` with functions that this member may call under the names that people know."""
+    """`detail` with display names of the functions that this member may call."""
     names = {spec.name: spoken_name(spec, call.profile.texts.language) for spec in call.functions()}
     if detail.startswith("@"):
         sentence, _, name = detail.partition(" ")
@@ -77,7 +77,7 @@ def _known_as(detail: str, call: Call) -> str:
     offered_to=["command", "api"],
 )
 async def show_id(context: MessageContext, *, call: Call) -> FunctionResult:
-    """Show the chat's key, the sender's key and role."""
+    """Show the chat's key, and the sender's key and role."""
     return FunctionResult.say(
         call.say(
             "id.shown",
@@ -100,9 +100,9 @@ async def show_id(context: MessageContext, *, call: Call) -> FunctionResult:
     immediate=True,
 )
 async def stop(context: MessageContext, *, actions: ChatActions, call: Call) -> FunctionResult:
-    """End the running turn: the sender's own, or anyone's for moderators and above; else what the sender was asked."""
+    """End the active turn (for moderators and above, of any member), or withdraw the sender's open question."""
     if await actions.stop(context.chat, context.sender.ref, context.sender.role):
-        # The turn that was stopped says so.
+        # The stopped turn sends the message.
         return FunctionResult()
     if await actions.ask_no_more(context.chat, context.sender.ref):
         return FunctionResult.say(call.say("stop.asked"))

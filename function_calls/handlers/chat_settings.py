@@ -1,4 +1,4 @@
-"""What a chat may set for itself: look at it, change it, go back to what the operator's settings say."""
+"""Settings that a chat may change itself: show, change and reset them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SHOWN_CHARS = 200
 
 
 class SettingsArguments(BaseModel, frozen=True, extra="forbid"):
-    """Which setting, and what it is to be."""
+    """Arguments of `settings`."""
 
     name: ChatSettingName | None = Field(default=None, description="The setting; without it all are shown")
     value: str | None = Field(

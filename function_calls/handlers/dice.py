@@ -1,4 +1,4 @@
-"""Leave it to chance: dice, a coin, a pick."""
+"""Random choices: dice, coin flips, picks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FACES_SHOWN = 20
 
 
 class RollArguments(BaseModel):
-    """Which dice."""
+    """Arguments of `roll_dice`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -23,7 +23,7 @@ class RollArguments(BaseModel):
 
 
 class PickArguments(BaseModel):
-    """What to pick from."""
+    """Arguments of `pick_one`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -50,7 +50,7 @@ class PickArguments(BaseModel):
     effect="read",
 )
 async def roll_dice(context: MessageContext, args: RollArguments, *, dice: Dice, call: Call) -> FunctionResult:
-    """Roll, and say each die where there are few."""
+    """Roll dice. Single faces are shown for up to 20 dice."""
     try:
         roll = dice.roll(args.dice)
     except BadDice:
@@ -84,7 +84,7 @@ async def roll_dice(context: MessageContext, args: RollArguments, *, dice: Dice,
     effect="read",
 )
 async def flip_coin(context: MessageContext, *, dice: Dice, call: Call) -> FunctionResult:
-    """Say heads or tails."""
+    """Flip a coin."""
     heads = dice.flip()
     return FunctionResult.say(call.say("dice.heads" if heads else "dice.tails"), data="heads" if heads else "tails")
 
@@ -109,7 +109,7 @@ async def flip_coin(context: MessageContext, *, dice: Dice, call: Call) -> Funct
     ask={"options": "@dice.ask_options"},
 )
 async def pick_one(context: MessageContext, args: PickArguments, *, dice: Dice, call: Call) -> FunctionResult:
-    """Say one of the options."""
+    """Pick one of the options."""
     options = alternatives(args.options)
     if len(options) < 2:
         return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, call.say("dice.too_few_options"), ["options"])

@@ -1,4 +1,4 @@
-"""What can be called here, generated from the specs: a list that cannot name what is not there."""
+"""Help generated from the function specs, so it lists only existing functions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _BRIEF_CHARS = 380
 
 
 class HelpArguments(BaseModel, frozen=True):
-    """What to explain."""
+    """Arguments of `help`."""
 
     topic: str | None = Field(None, description="A function or command to explain in detail; leave out to list all")
 
@@ -51,7 +51,7 @@ class HelpArguments(BaseModel, frozen=True):
     return_direct=True,
 )
 async def help_(context: MessageContext, args: HelpArguments, *, call: Call) -> FunctionResult:
-    """List the functions that this member may call here, or one in detail."""
+    """List the functions that this member may call here, or describe one."""
     functions = _for_people(call)
     typed = [spec for spec in functions if _is_typed(spec)]
     if args.topic:
@@ -64,15 +64,15 @@ async def help_(context: MessageContext, args: HelpArguments, *, call: Call) -> 
 
 
 def _brief(head: str, typed: Sequence[FunctionSpec], others: Sequence[str], foot: str) -> str:
-    """The same in three lines: each command by its first word, once."""
+    """The list in three lines, with the first word of each command, without duplicates."""
     words = dict.fromkeys(f"/{spec.command.words[0].split()[0]}" for spec in typed)
     listed = shorten(" · ".join([" ".join(words), *others]), _BRIEF_CHARS, placeholder=" …")
     return "\n".join([head, listed, foot])
 
 
 def _for_people(call: Call) -> list[FunctionSpec]:
-    """Without those that only the clock, programs or other functions call, and those that somebody has to take to hand
-    first."""
+    """Functions without those that only timers, programs or other functions call, and without inactive ones that have
+    no command."""
     return [spec for spec in call.functions() if spec.access.offered_to & _PEOPLES_WAYS and _is_there(spec, call)]
 
 
@@ -85,8 +85,8 @@ def _is_typed(spec: FunctionSpec) -> bool:
 
 
 def _in_words(functions: Sequence[FunctionSpec], call: Call) -> Sequence[str]:
-    """A line that names what has no command, by the names that `/help` knows; the first of many. What models alone may
-    call is theirs to use, and nobody asks for it."""
+    """A line with the names of functions without a command, limited to the first six. Functions for models only are
+    left out, since members do not request them."""
     names = [spec.name for spec in functions if not _is_typed(spec) and spec.access.offered_to != _MODELS_ALONE]
     if not names:
         return []
@@ -98,7 +98,7 @@ def _in_words(functions: Sequence[FunctionSpec], call: Call) -> Sequence[str]:
 
 
 def _on_request(call: Call) -> Sequence[str]:
-    """A line that names what can be taken to hand; none where there is nothing."""
+    """A line with the functions and groups that can be activated, if any."""
     names = [one.name for one in call.on_request() if one.name not in call.profile.at_hand]
     if not names:
         return []
@@ -107,7 +107,7 @@ def _on_request(call: Call) -> Sequence[str]:
 
 
 def _lines(functions: Sequence[FunctionSpec], call: Call) -> list[str]:
-    """A line for each function; those that share a tag share a line, for a list must be short enough to be read."""
+    """A line per function; functions with a common tag share a line to keep the list short."""
     groups: dict[str, list[FunctionSpec]] = {}
     for spec in functions:
         groups.setdefault(
@@ -137,7 +137,7 @@ def _one(topic: str, call: Call) -> FunctionResult:
 
 
 def _detail(spec: FunctionSpec, call: Call) -> str:
-    """Everything a person needs to call it: what can be typed, where the texts have it, else what it takes."""
+    """Complete description of a function: its command forms from the texts, if any, else its parameters."""
     typed = f"help.typed.{spec.name}"
     if call.profile.texts.has(typed):
         others = ", ".join(f"/{one}" for one in spec.command.words[1:])

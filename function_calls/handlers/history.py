@@ -1,4 +1,4 @@
-"""The recorded messages of a chat, and the notes that scripts keep in it: show and delete."""
+"""Show and delete the recorded messages of a chat and the notes of its scripts."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from services.refs import ErrorCode
     confirm="@history.confirm",
 )
 async def clear_messages(context: MessageContext, *, past: ChatPast, call: Call) -> FunctionResult:
-    """Forget what was said until the message that wants it, and the summaries of it."""
+    """Delete the messages before the request, and their summaries."""
     count = await past.forget(context.chat, context.sent_at, context.sender.ref)
     return FunctionResult.say(call.say("history.forgotten" if count else "history.nothing", count=count), data=count)
 
@@ -44,7 +44,7 @@ _SHOWN_CHARS = 300
 
 
 class NameArguments(BaseModel, frozen=True):
-    """Which one."""
+    """Arguments of `notes_clear`."""
 
     name: str = Field(default="", description="The note's name, as /notes shows it; empty: all of them", max_length=200)
 
@@ -59,7 +59,7 @@ class NameArguments(BaseModel, frozen=True):
     roles="admin",
 )
 async def show_notes(context: MessageContext, *, notes: ChatNotes, call: Call) -> FunctionResult:
-    """Show every note, the oldest first."""
+    """Show all notes, oldest first."""
     found = notes.of(context.chat, context.bot)
     if not found:
         return FunctionResult.say(call.say("notes.none"), data=[])
@@ -89,7 +89,7 @@ async def show_notes(context: MessageContext, *, notes: ChatNotes, call: Call) -
     line="name",
 )
 async def clear_notes(context: MessageContext, args: NameArguments, *, notes: ChatNotes, call: Call) -> FunctionResult:
-    """Take notes back."""
+    """Delete notes."""
     wanted = args.name.strip().casefold()
     names = [
         one.name

@@ -1,4 +1,4 @@
-"""What is new, from the feeds of the settings."""
+"""Headlines from the configured feeds."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NEW_SECONDS = 60
 
 
 class NewsArguments(BaseModel):
-    """About what, and how much."""
+    """Arguments of `news`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -57,9 +57,9 @@ class NewsArguments(BaseModel):
 async def news(
     context: MessageContext, args: NewsArguments, *, feeds: News, clock: Clock, call: Call
 ) -> FunctionResult:
-    """Say the newest items, and in one clause which feeds are missing from them."""
+    """Return the newest items, and which feeds are unavailable."""
     if not feeds.usual_count:
-        # Offered all the same: a model that is not told would make news up.
+        # Offered nevertheless: without this function a model would invent news.
         return FunctionResult.fail(ErrorCode.ENVIRONMENT, call.say("news.no_feeds"))
     found = await feeds.latest(args.topic, args.count or feeds.usual_count, call.profile.texts.language)
     notes = _notes(found, call)

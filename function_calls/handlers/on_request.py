@@ -1,4 +1,4 @@
-"""What is at hand in a chat: functions and groups of functions that are offered to a model on request alone."""
+"""Activation of functions and groups that models are offered only on request."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _DESCRIPTION_CHARS = 80
 
 
 class NamesArguments(BaseModel):
-    """Which ones."""
+    """Arguments of `use_tools` and `put_away_tools`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -32,7 +32,7 @@ class NamesArguments(BaseModel):
 
 
 class ListArguments(BaseModel):
-    """Which one."""
+    """Arguments of `list_tools`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -51,7 +51,7 @@ class ListArguments(BaseModel):
     line="names",
 )
 async def use_tools(context: MessageContext, args: NamesArguments, *, at_hand: AtHand, call: Call) -> FunctionResult:
-    """Take functions or groups to hand in this chat, or put all of them away."""
+    """Activate functions or groups in this chat, or deactivate all of them."""
     words = _words(args.names)
     if not words:
         return _listed(at_hand.of(context.chat), call)
@@ -84,14 +84,14 @@ async def use_tools(context: MessageContext, args: NamesArguments, *, at_hand: A
 async def put_away_tools(
     context: MessageContext, args: NamesArguments, *, at_hand: AtHand, call: Call
 ) -> FunctionResult:
-    """Put away what is at hand in this chat: by name, or all of it."""
+    """Deactivate functions and groups in this chat, by name or all of them."""
     words, before = _words(args.names), at_hand.of(context.chat)
     if not words:
         return _listed(before, call)
     if len(words) == 1 and words[0].casefold() in call.profile.texts.words("tools.all_words"):
         return await _all_put_away(context, at_hand, call)
     by_word = {name.casefold(): name for name in before}
-    # What is not there any more can be put away all the same.
+    # Names that no longer exist can be deactivated too.
     unknown = [word for word in words if word.casefold() not in by_word]
     if unknown:
         text = call.say("tools.not_at_hand", names=", ".join(unknown), at_hand=", ".join(before) or "–")
@@ -112,7 +112,7 @@ async def put_away_tools(
     offered_to=("command", "model"),
 )
 async def list_tools(context: MessageContext, args: ListArguments, *, at_hand: AtHand, call: Call) -> FunctionResult:
-    """What a model may call in this chat, by name and description, and what it may not before somebody takes it."""
+    """List the active functions of this chat and those that can be activated."""
     if args.name:
         return _detail(args.name.strip(), at_hand.of(context.chat), call)
     return _listed(at_hand.of(context.chat), call)
@@ -123,7 +123,7 @@ def _words(names: str) -> list[str]:
 
 
 def _found(words: Iterable[str], call: Call) -> tuple[list[Takeable], list[str]]:
-    """What the words name, each once, and the words that name nothing."""
+    """Functions and groups named by the words, without duplicates, and the unknown words."""
     known = {one.name.casefold(): one for one in call.on_request()}
     found = {word: known.get(word.casefold()) for word in words}
     named = dict.fromkeys(one.name for one in found.values() if one is not None)
@@ -131,7 +131,7 @@ def _found(words: Iterable[str], call: Call) -> tuple[list[Takeable], list[str]]
 
 
 def _no_such(unknown: Sequence[str], call: Call) -> FunctionResult:
-    """Why these cannot be taken: they are there for everybody anyway, or they are not there at all."""
+    """Failed result for names that cannot be activated: always active, or unknown."""
     always = {spec.name.casefold() for spec in call.functions()}
     if unknown[0].casefold() in always:
         return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, call.say("tools.always", name=unknown[0]), ["names"])
@@ -150,7 +150,7 @@ async def _all_put_away(context: MessageContext, at_hand: AtHand, call: Call) ->
 
 
 def _listed(names: Sequence[str], call: Call) -> FunctionResult:
-    """What is at hand, and what could be."""
+    """List of active and of available functions."""
     takeable = call.on_request()
     known = {one.name: one for one in takeable}
     here = [_line(known[name], call) if name in known else call.say("tools.gone", name=name) for name in names]
@@ -187,7 +187,7 @@ def _data(one: Takeable) -> JsonObject:
 
 
 def _detail(name: str, names: Sequence[str], call: Call) -> FunctionResult:
-    """One function with its schema, or one group with its functions."""
+    """A function with its schema, or a group with its functions."""
     wanted = name.lstrip("@＠/").casefold()
     group = next((one for one in call.on_request() if one.is_group and one.name.casefold() == wanted), None)
     if group is not None:

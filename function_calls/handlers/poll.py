@@ -1,4 +1,4 @@
-"""Polls: ask the group, vote, count."""
+"""Polls of a group: create, vote, results, close."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from services.refs import ErrorCode, JsonObject, Role
 
 
 class CreateArguments(BaseModel):
-    """What is asked."""
+    """Arguments of `poll_create`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -35,7 +35,7 @@ class CreateArguments(BaseModel):
 
 
 class VoteArguments(BaseModel):
-    """A vote."""
+    """Arguments of `poll_vote`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -44,7 +44,7 @@ class VoteArguments(BaseModel):
 
 
 class PollArguments(BaseModel):
-    """Which poll."""
+    """Arguments of `poll_results` and `poll_close`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -71,8 +71,8 @@ class PollArguments(BaseModel):
     ask={"question": "@poll.ask_question", "options": "@poll.ask_options"},
 )
 async def poll_create(context: MessageContext, args: CreateArguments, *, polls: Polls, call: Call) -> FunctionResult:
-    """Ask the group, with a button for each answer. The poll keeps the key of the call, so a run that is repeated
-    after a crash finds it instead of starting another."""
+    """Create a poll with a button for each option. Idempotent: a run repeated after a crash finds the poll by the key
+    of the call."""
     try:
         poll = await polls.create(
             context.chat,
@@ -117,7 +117,7 @@ async def poll_create(context: MessageContext, args: CreateArguments, *, polls: 
     ask={"option": "@poll.ask_option"},
 )
 async def poll_vote(context: MessageContext, args: VoteArguments, *, polls: Polls, call: Call) -> FunctionResult:
-    """Give the sender's one vote; a second one takes the place of the first."""
+    """Record the sender's vote, replacing an earlier one."""
     try:
         standing, option = await polls.vote(context.chat, args.option, poll=args.poll, member=context.sender.ref)
     except NoPoll:
@@ -180,7 +180,7 @@ async def poll_results(context: MessageContext, args: PollArguments, *, polls: P
     effect="idempotent",
 )
 async def poll_close(context: MessageContext, args: PollArguments, *, polls: Polls, call: Call) -> FunctionResult:
-    """Close a poll: one's own, or anybody's for moderators and above."""
+    """Close a poll: the member's own, or any poll for moderators and above."""
     may_close_any = context.sender.role in Role.at_least(Role.MODERATOR)
     try:
         standing = await polls.close(

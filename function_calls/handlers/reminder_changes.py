@@ -1,4 +1,4 @@
-"""Reminders: list, change and remove them."""
+"""Reminders: list, change and delete."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _DIGITS = 4
 
 
 class ListArguments(BaseModel):
-    """Which reminders."""
+    """Arguments of `reminder_list`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -53,7 +53,7 @@ class ListArguments(BaseModel):
 
 
 class ChangeArguments(BaseModel):
-    """A reminder, and what is to be different."""
+    """Arguments of `reminder_change`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -68,7 +68,7 @@ class ChangeArguments(BaseModel):
 
     @property
     def time(self) -> WishedTime:
-        """Its new time."""
+        """The new time."""
         return wished_time(self.when, self.start, self.repeat, self.every, self.cron, self.end)
 
 
@@ -100,8 +100,8 @@ class ChangeArguments(BaseModel):
 async def reminder_list(
     context: MessageContext, args: ListArguments, *, reminders: Reminders, call: Call
 ) -> FunctionResult:
-    """Show one's own reminders and those for everybody, soonest first, twelve at once. A number is a page of them, or
-    where there is no such page a word to look for."""
+    """List the member's own reminders and those for everybody, soonest first, twelve per page. A number in `about` is
+    the page, or a search word if there is no such page."""
     asker = asker_of(context, call)
     timers = await reminders.of(asker)
     words = (args.about or "").strip()
@@ -145,7 +145,7 @@ async def reminder_list(
 async def reminder_change(
     context: MessageContext, args: ChangeArguments, *, reminders: Reminders, call: Call
 ) -> FunctionResult:
-    """Let a reminder say something else, or be at another time; the time is read in the zone that it keeps."""
+    """Change the text or the time of a reminder; times are interpreted in the reminder's time zone."""
     asker = asker_of(context, call, is_time_new=call.answered == "when")
     if args.time.is_empty and not (args.text or "").strip():
         known = {"which": args.which}
@@ -173,7 +173,7 @@ async def reminder_change(
 async def reminder_change_of_others(
     context: MessageContext, args: ChangeArguments, *, reminders: Reminders, call: Call
 ) -> FunctionResult:
-    """The same where others are concerned: only `reminder_change` calls it, and a tainted turn is asked here."""
+    """Change a reminder for others. Only called by `reminder_change`, so that a tainted turn needs an approval."""
     asker = asker_of(context, call)
     try:
         return await _changed(asker, only(await reminders.meant(asker, args.which)), args, reminders, call)
@@ -203,12 +203,12 @@ def _failed_change(
 
 
 def _raw(args: ChangeArguments, timer: Timer) -> dict[str, Any]:
-    """The arguments as they were given, for exactly this reminder."""
+    """Raw arguments for exactly this reminder."""
     return {**args.model_dump(mode="json", exclude_defaults=True), "which": str(timer.number)}
 
 
 class DeleteArguments(BaseModel):
-    """Reminders."""
+    """Arguments of `reminder_delete`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -216,7 +216,7 @@ class DeleteArguments(BaseModel):
 
 
 class DeleteAllArguments(BaseModel):
-    """All that the asker has set here."""
+    """No arguments."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -246,7 +246,7 @@ class DeleteAllArguments(BaseModel):
 async def reminder_delete(
     context: MessageContext, args: DeleteArguments, *, reminders: Reminders, call: Call
 ) -> FunctionResult:
-    """Delete reminders by number or by description, all of those that are named or none."""
+    """Delete reminders by number or text: all matching ones, or none on an error."""
     if means_all(args.which):
         return await call.invoke("reminder_delete_all", {})
     asker = asker_of(context, call)
@@ -279,7 +279,7 @@ async def reminder_delete(
 async def reminder_delete_of_others(
     context: MessageContext, args: DeleteArguments, *, reminders: Reminders, call: Call
 ) -> FunctionResult:
-    """The same where others are concerned: only `reminder_delete` calls it, and a tainted turn is asked here."""
+    """Delete reminders for others. Only called by `reminder_delete`, so that a tainted turn needs an approval."""
     asker = asker_of(context, call)
     try:
         removed = await reminders.remove(asker, await reminders.meant(asker, args.which), call_key=call.key)
@@ -310,7 +310,7 @@ async def reminder_delete_of_others(
 async def reminder_delete_all(
     context: MessageContext, args: DeleteAllArguments, *, reminders: Reminders, call: Call
 ) -> FunctionResult:
-    """Delete what the asker has set, nobody else's."""
+    """Delete all reminders that the member has set."""
     asker = asker_of(context, call)
     before = await reminders.removed_by(context.chat, call.key)
     if before:

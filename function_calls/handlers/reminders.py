@@ -1,4 +1,4 @@
-"""Reminders: set them, send them when due, snooze and finish them."""
+"""Reminders: set them, send them when due, snooze and complete them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from services.times.wished_times import Repeat, WishedTime, wished_time
 
 
 class RemindArguments(BaseModel):
-    """What to say."""
+    """Arguments of `remind`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -60,7 +60,7 @@ class RemindArguments(BaseModel):
     effect="read",
 )
 async def remind(context: MessageContext, args: RemindArguments, *, reminders: Reminders, call: Call) -> FunctionResult:
-    """Say it to whom it is for, with what they may do about it; nothing where it was deleted in this very moment."""
+    """Send a due reminder to its recipients, with buttons to snooze or complete it. Empty if it is deleted by now."""
     timer = await reminders.of_id(context.timer.timer_id) if context.timer is not None else None
     if timer is None:
         return FunctionResult()
@@ -71,7 +71,7 @@ async def remind(context: MessageContext, args: RemindArguments, *, reminders: R
 
 
 def _choices(timer: Timer, reminders: Reminders, call: Call) -> tuple[Choice, ...]:
-    """To put it off, or to be done with it."""
+    """Buttons to snooze or complete the reminder."""
     minutes = round(reminders.snooze_for.total_seconds() / 60)
     return (
         Choice(amount(minutes * 60, call.profile.texts), f"/snooze {timer.number} {minutes} minutes"),
@@ -82,7 +82,7 @@ def _choices(timer: Timer, reminders: Reminders, call: Call) -> tuple[Choice, ..
 
 
 class SnoozeArguments(BaseModel):
-    """A reminder, and until when it is put off."""
+    """Arguments of `reminder_snooze`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -91,7 +91,7 @@ class SnoozeArguments(BaseModel):
 
 
 class DoneArguments(BaseModel):
-    """A reminder."""
+    """Arguments of `reminder_done`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -122,7 +122,7 @@ class DoneArguments(BaseModel):
 async def reminder_snooze(
     context: MessageContext, args: SnoozeArguments, *, reminders: Reminders, call: Call
 ) -> FunctionResult:
-    """Say it once more later; its own times stay as they are."""
+    """Repeat a reminder later, without changing its schedule."""
     asker = asker_of(context, call)
     try:
         timer, until = await reminders.said_or_meant(asker, args.which or "", args.when or "")
@@ -161,7 +161,7 @@ async def reminder_snooze(
 async def reminder_done(
     context: MessageContext, args: DoneArguments, *, reminders: Reminders, call: Call
 ) -> FunctionResult:
-    """Thank for it, and let what was put off of it not come again. What repeats goes on."""
+    """Complete a reminder and cancel its snooze. Repeating reminders continue."""
     asker = asker_of(context, call)
     try:
         timer, _ = await reminders.said_or_meant(asker, args.which or "", "")
@@ -177,7 +177,7 @@ async def reminder_done(
 
 
 class ReminderItem(BaseModel):
-    """One reminder."""
+    """A reminder to create."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -197,7 +197,7 @@ class ReminderItem(BaseModel):
 
     @property
     def time(self) -> WishedTime:
-        """When."""
+        """Its time."""
         return wished_time(self.when, self.start, self.repeat, self.every, self.cron, self.end, self.count)
 
 
@@ -205,7 +205,7 @@ _FURTHER: JsonObject = {"type": "array", "items": {"type": "object"}}
 
 
 class CreateArguments(ReminderItem):
-    """One reminder, and further ones beside it."""
+    """Arguments of `reminder_create`: a reminder, and optionally further ones."""
 
     more: Annotated[list[ReminderItem], WithJsonSchema(_FURTHER)] | None = Field(
         default=None, description="Further reminders of the same message, each with the fields above", max_length=19
@@ -213,19 +213,19 @@ class CreateArguments(ReminderItem):
 
     @property
     def items(self) -> list[ReminderItem]:
-        """All of them."""
+        """All requested reminders."""
         return [self, *(self.more or ())]
 
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """One reminder that is asked for, and for whom; nobody: everybody in the chat."""
+    """A requested reminder and its recipients; an empty tuple means everybody in the chat."""
 
     item: ReminderItem
     members: tuple[KnownMember, ...]
 
     def is_own(self, asker: Asker) -> bool:
-        """Whether it is the asker's own affair."""
+        """Whether the asker is the only recipient."""
         return [one.ref for one in self.members] == [asker.member]
 
 
@@ -268,7 +268,7 @@ class _Asked:
 async def reminder_create(
     context: MessageContext, args: CreateArguments, *, reminders: Reminders, members: KnownMembers, call: Call
 ) -> FunctionResult:
-    """Set one's own reminders; those for others go by way of `reminder_for_others`, where a tainted turn is asked."""
+    """Set reminders for the member, and others with `reminder_for_others`, where a tainted turn needs an approval."""
     says_when = call.answered == "when" or (call.answered == "text" and args.time.is_empty)
     asker = asker_of(context, call, is_time_new=says_when)
     before = await reminders.added_by(call.key, f"{call.key}.0")
@@ -298,7 +298,7 @@ async def reminder_create(
 async def reminder_for_others(
     context: MessageContext, args: CreateArguments, *, reminders: Reminders, members: KnownMembers, call: Call
 ) -> FunctionResult:
-    """Set reminders for others: only `reminder_create` calls it, and settings may keep it for some roles."""
+    """Set reminders for others. Only called by `reminder_create`; settings may restrict it to some roles."""
     asker = asker_of(context, call)
     known = await members.of(context.chat) if context.is_group else ()
     items = args.items
@@ -312,7 +312,7 @@ async def reminder_for_others(
 async def _taken_apart(
     args: CreateArguments, asker: Asker, names: Sequence[str], reminders: Reminders, call: Call
 ) -> list[ReminderItem] | FunctionResult:
-    """Every reminder with its own time, which may stand within the text; or the question for what is missing."""
+    """Each reminder with its time, extracted from its text if necessary; or the question for a missing part."""
     now = await reminders.now_of(asker)
     items: list[ReminderItem] = []
     for number, item in enumerate(args.items):
@@ -339,9 +339,9 @@ async def _taken_apart(
 def _for_whom(
     item: ReminderItem, asker: Asker, known: Sequence[KnownMember], context: MessageContext
 ) -> tuple[KnownMember, ...]:
-    """Those whom `item` is for; nobody: everybody in the chat. Raises UnknownMember and SeveralMembers."""
+    """Recipients of `item`; an empty tuple means everybody in the chat. Raises UnknownMember and SeveralMembers."""
     me = KnownMember(asker.member, asker.name)
-    # Who has written before stands in the history under the name of then.
+    # The history may have the asker under a former name.
     here = [*(one for one in known if one.ref != me.ref), me]
     found: dict[str, KnownMember] = {}
     for name in item.who or ["me"]:
@@ -357,7 +357,7 @@ def _for_whom(
 
 
 async def _set(asker: Asker, wanted: Sequence[_Asked], reminders: Reminders, call: Call) -> FunctionResult:
-    """All of them, or none, with what was understood."""
+    """Create all reminders, or none, and report their times."""
     plans: list[Plan] = []
     for one in wanted:
         try:

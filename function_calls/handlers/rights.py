@@ -1,4 +1,4 @@
-"""Who has which role in a chat, and what the chat allows for always."""
+"""Roles of members, and reusable approvals of a chat."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from services.refs import ErrorCode, Role
 
 
 class GrantArguments(BaseModel, frozen=True):
-    """Which grant."""
+    """Arguments of `grants_revoke`."""
 
     code: str = Field(description="The grant's code, as /grants shows it", min_length=1, max_length=20)
 
@@ -28,7 +28,7 @@ class GrantArguments(BaseModel, frozen=True):
     offered_to=["command", "api"],
 )
 async def roles(context: MessageContext, *, members: Members, call: Call) -> FunctionResult:
-    """Show roles as the platform and the settings have them now; nobody is given one by a chat."""
+    """Show current roles according to the platform and the settings. Chats cannot assign roles."""
     known = await members.role(context.chat, context.sender.ref)
     role = known or context.sender.role
     lines = [call.say("roles.yours", role=role.value)]
@@ -49,7 +49,7 @@ async def roles(context: MessageContext, *, members: Members, call: Call) -> Fun
     offered_to=["command", "api"],
 )
 async def show_grants(context: MessageContext, *, grants: Grants, clock: Clock, call: Call) -> FunctionResult:
-    """Show every grant of this chat, oldest first."""
+    """Show all reusable approvals of this chat, oldest first."""
     found = await grants.of(context.chat)
     if not found:
         return FunctionResult.say(call.say("grants.none"), data=[])
@@ -79,7 +79,7 @@ async def show_grants(context: MessageContext, *, grants: Grants, clock: Clock, 
     ask={"code": "@grants.ask_code"},
 )
 async def revoke_grant(context: MessageContext, args: GrantArguments, *, grants: Grants, call: Call) -> FunctionResult:
-    """Take one grant back."""
+    """Revoke a reusable approval."""
     revoked = await grants.revoke(context.chat, args.code, context.sender.ref)
     if revoked is None:
         return FunctionResult.fail(ErrorCode.NOT_FOUND, call.say("grants.unknown", code=args.code), ["code"])

@@ -1,4 +1,4 @@
-"""Schedules of a chat: what runs here by the clock, made and looked after by its admins."""
+"""Schedules of a chat, which run functions at set times and are managed by admins."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from services.times.recurrence import BadRule
 from services.times.time_formatting import in_words, moment
 
 _ASIDE = ["command", "model", "mcp", "api"]
-"""Every way but the clock: no schedule makes or changes schedules."""
+"""All paths except timers: schedules cannot create or change schedules."""
 
 
 class PlanArguments(BaseModel):
-    """When, and what."""
+    """Arguments of `schedule`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -45,7 +45,7 @@ class PlanArguments(BaseModel):
 
 
 class CreateArguments(BaseModel):
-    """When, and which function with which arguments."""
+    """Arguments of `schedule_create`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -57,7 +57,7 @@ class CreateArguments(BaseModel):
 
 
 class NumberArguments(BaseModel):
-    """One schedule."""
+    """Arguments of functions for a single schedule."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -82,7 +82,7 @@ async def schedule(
     clock: Clock,
     call: Call,
 ) -> FunctionResult:
-    """Put a command line on a schedule; with nothing given, show what there is."""
+    """Schedule a command line; without arguments, list the schedules."""
     if not (args.plan or "").strip():
         shown = _listing(await schedules.of_chat(context.chat, private_to=_private_to(context)), clock, call)
         return FunctionResult.say(f"{shown}\n{call.say('schedules.how')}")
@@ -125,7 +125,7 @@ async def schedule_create(
     clock: Clock,
     call: Call,
 ) -> FunctionResult:
-    """Put a function with its arguments on a schedule."""
+    """Schedule a function with arguments."""
     try:
         when = schedules.reader.said_now(args.when, clock.now(), call.profile.timezone.key)
         run = rehearsal.call(context, args.function, args.arguments, call.profile)
@@ -152,7 +152,7 @@ async def schedule_create(
     offered_to=_ASIDE,
 )
 async def schedule_list(context: MessageContext, *, schedules: Schedules, clock: Clock, call: Call) -> FunctionResult:
-    """Show every schedule of the chat, the next one first."""
+    """List the chat's schedules, next one first."""
     found = await schedules.of_chat(context.chat, private_to=_private_to(context))
     return FunctionResult.say(_listing(found, clock, call), data=[_data(one.timer) for one in found])
 
@@ -175,7 +175,7 @@ async def schedule_list(context: MessageContext, *, schedules: Schedules, clock:
 async def schedule_pause(
     context: MessageContext, args: NumberArguments, *, schedules: Schedules, call: Call
 ) -> FunctionResult:
-    """Pause one schedule, of the settings too."""
+    """Pause a schedule, including those of the settings."""
     try:
         timer = await schedules.pause(context.chat, args.number, private_to=_private_to(context), call_key=call.key)
     except NoSuchSchedule:
@@ -201,7 +201,7 @@ async def schedule_pause(
 async def schedule_resume(
     context: MessageContext, args: NumberArguments, *, schedules: Schedules, clock: Clock, call: Call
 ) -> FunctionResult:
-    """Let one schedule go on, from its next time on."""
+    """Resume a schedule from its next time on."""
     try:
         timer = await schedules.resume(context.chat, args.number, private_to=_private_to(context), call_key=call.key)
     except NoSuchSchedule:
@@ -231,7 +231,7 @@ async def schedule_resume(
 async def schedule_remove(
     context: MessageContext, args: NumberArguments, *, schedules: Schedules, call: Call
 ) -> FunctionResult:
-    """Delete one schedule; those of the settings are deleted there."""
+    """Delete a schedule. Those of the settings must be deleted there."""
     try:
         timer = await schedules.remove(
             context.chat, args.number, by=context.sender.ref, private_to=_private_to(context), call_key=call.key
@@ -248,7 +248,7 @@ async def _created(
     context: MessageContext, when: When, run: Rehearsed, schedules: Schedules, clock: Clock, call: Call
 ) -> FunctionResult:
     if context.kind is Kind.TIMER:
-        # A function that runs by the clock may call this one.
+        # A scheduled function may call this one.
         return FunctionResult.fail(ErrorCode.REFUSED, call.say("schedules.not_from_a_schedule"))
     draft = Draft(
         kind=TimerKind.SCHEDULE,
@@ -292,7 +292,7 @@ def _listing(found: Sequence[Listed], clock: Clock, call: Call) -> str:
 
 
 def _line(one: Listed, clock: Clock, call: Call) -> str:
-    """One schedule: number, what, when, and what is to be known of it."""
+    """A schedule as a line: number, command, times and status."""
     timer, zone = one.timer, one.timer.timezone
     rule = in_words(timer.rule, zone, clock.now(), call.profile.texts)
     if zone.key != call.profile.timezone.key:
@@ -312,14 +312,14 @@ def _line(one: Listed, clock: Clock, call: Call) -> str:
 
 
 def _next(timer: Timer, clock: Clock, call: Call) -> str:
-    """The next time, by the clocks of the schedule's own zone."""
+    """Next time, in the schedule's time zone."""
     if timer.next_at is None:
         return "–"
     return moment(timer.next_at, timer.timezone, clock.now(), call.profile.texts)
 
 
 def _here(at: datetime, clock: Clock, call: Call) -> str:
-    """An instant by the chat's clocks."""
+    """A time in the chat's time zone."""
     return moment(at, call.profile.timezone, clock.now(), call.profile.texts)
 
 
@@ -354,7 +354,7 @@ def _data(timer: Timer) -> JsonObject:
 
 
 def _origin(source: str, call: Call) -> str:
-    """Who set it, if not a member."""
+    """Origin of a schedule that no member created."""
     if is_of_a_script(source):
         return call.say("schedules.of_a_script", script=script_of(source.partition(".")[2])[1])
     return call.say("schedules.of_the_settings", source=source)

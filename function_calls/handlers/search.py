@@ -1,4 +1,4 @@
-"""What the web says."""
+"""Web search."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _BUSY = 429
 
 
 class SearchArguments(BaseModel):
-    """What to look for."""
+    """Arguments of `search`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -44,7 +44,7 @@ class SearchArguments(BaseModel):
     ask={"query": "@search.ask_query"},
 )
 async def search(context: MessageContext, args: SearchArguments, *, web: WebSearch, call: Call) -> FunctionResult:
-    """Say what was found, with whole links."""
+    """Search the web. Results contain complete links."""
     await call.status(call.say("search.status", query=args.query))
     try:
         answer = await web.search(args.query, call.profile.texts.language)

@@ -1,4 +1,4 @@
-"""What was said in this chat, in short."""
+"""Summaries of a chat's history."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from services.web.content import shortened
 
 _TEXT_CHARS = 3500
 _TOKENS_OF_A_LINE = 12
-"""The date, the time and the name before each line."""
+"""Tokens of the date, the time and the name before each line."""
 _INSTRUCTIONS = """\
 You are given lines of a group chat, each with its time and who wrote it. Say in short what was said, for members who \
 were not there: first the topics, each with who said or wants what; then what was decided and by whom; then questions \
@@ -39,7 +39,7 @@ _WORDS = 250
 
 
 class SummaryArguments(BaseModel):
-    """Which part of this chat's past."""
+    """Arguments of `summary`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -88,7 +88,7 @@ async def summary(
     clock: Clock,
     call: Call,
 ) -> FunctionResult:
-    """Let the model put it in short; without one, count what can be counted."""
+    """Summarise messages with a model; without a model, return statistics."""
     period = _period(args, clock.now(), call.profile.timezone, past.most_lines)
     if period is None:
         text = call.say("summary.bad_period", period=args.period)
@@ -120,7 +120,7 @@ async def summary(
 
 
 def _period(args: SummaryArguments, now: datetime, zone: ZoneInfo, most: int) -> Period | None:
-    """What is asked for; the last messages where nothing is. None for words that say no period."""
+    """Requested period, by default the latest messages. None if `period` is not understood."""
     found: Period | None = Period()
     if args.period.strip():
         found = read_period(args.period, now, zone)
@@ -133,12 +133,12 @@ def _period(args: SummaryArguments, now: datetime, zone: ZoneInfo, most: int) ->
 
 
 def _names(lines: Sequence[ChatLine]) -> list[str]:
-    """Who wrote, each once, the latest first."""
+    """Names of the authors without duplicates, latest first."""
     return list(dict.fromkeys(line.name for line in reversed(lines) if not line.from_bot))
 
 
 def _of_member(lines: Sequence[ChatLine], wanted: str) -> Sequence[ChatLine]:
-    """What the member of that name wrote, or of the only name that begins so, and what was replied to them."""
+    """Messages of the member with that name or unique prefix, and replies to them."""
     called = wanted.strip().lstrip("@").casefold()
     names = _names(lines)
     found = [name for name in names if name.casefold() == called]
@@ -150,7 +150,7 @@ def _of_member(lines: Sequence[ChatLine], wanted: str) -> Sequence[ChatLine]:
 
 
 def _that_fit(lines: Sequence[ChatLine], tokens: int) -> Sequence[ChatLine]:
-    """The latest lines within so many tokens, one at least."""
+    """The latest lines within `tokens`, at least one."""
     first = len(lines)
     while first > 0:
         tokens -= estimated_tokens(lines[first - 1].text) + _TOKENS_OF_A_LINE
@@ -161,7 +161,7 @@ def _that_fit(lines: Sequence[ChatLine], tokens: int) -> Sequence[ChatLine]:
 
 
 def _about(lines: Sequence[ChatLine], topic: str) -> Sequence[ChatLine]:
-    """The lines that hold a word of `topic`."""
+    """Lines that contain a word of `topic`."""
     wanted = set(terms(topic))
     if not topic.strip():
         return lines
@@ -199,7 +199,7 @@ def _clock(at_ms: int, call: Call) -> str:
 
 
 def _counted(lines: Sequence[ChatLine], call: Call, why: Unwritten) -> str:
-    """What can be said without a model."""
+    """Statistics for a summary without a model."""
     seen = overview(lines, call.profile.timezone)
     parts: list[str] = []
     if seen.people:

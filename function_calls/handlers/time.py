@@ -1,4 +1,4 @@
-"""What time and what day it is, here and elsewhere."""
+"""Current time and date, here and in other places."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PLACE = "City, country, IANA zone or abbreviation; absent: here"
 
 
 class PlaceArguments(BaseModel):
-    """Where."""
+    """Arguments of `time_in` and `date_in`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -25,7 +25,7 @@ class PlaceArguments(BaseModel):
 
 
 class ConvertArguments(BaseModel):
-    """A time of day and two places."""
+    """Arguments of `time_convert`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -56,7 +56,7 @@ class ConvertArguments(BaseModel):
     effect="read",
 )
 async def time_in(context: MessageContext, args: PlaceArguments, *, places: Places, call: Call) -> FunctionResult:
-    """Say the time in a place; in every zone of it where there are several."""
+    """Return the time in a place, in all its zones if there are several."""
     found = _find(args.place, places, call)
     times = [(place, places.now(place.zone)) for place in found]
     data = [
@@ -91,7 +91,7 @@ async def time_in(context: MessageContext, args: PlaceArguments, *, places: Plac
     effect="read",
 )
 async def date_in(context: MessageContext, args: PlaceArguments, *, places: Places, call: Call) -> FunctionResult:
-    """Say the date in a place."""
+    """Return the date in a place."""
     days: dict[date, Place] = {}
     for place in _find(args.place, places, call):
         days.setdefault(places.now(place.zone).date(), place)
@@ -121,7 +121,7 @@ async def date_in(context: MessageContext, args: PlaceArguments, *, places: Plac
 async def time_convert(
     context: MessageContext, args: ConvertArguments, *, places: Places, call: Call
 ) -> FunctionResult:
-    """Say what the clocks of one place show when those of another show a given time."""
+    """Convert a local time of one place to that of another."""
     source = _one(args.from_place, "from_place", places, call)
     target = _one(args.to_place, "to_place", places, call)
     if isinstance(source, FunctionResult):
@@ -149,7 +149,7 @@ async def time_convert(
 
 
 def _find(name: str | None, places: Places, call: Call) -> tuple[Place, ...]:
-    """The places meant; without a name the chat's own. Raises ToolError."""
+    """Places with that name; by default the chat's own. Raises ToolError."""
     if not name or not name.strip() or name.strip().casefold() in call.profile.texts.words("time.here_words"):
         return (_here(call.profile.timezone),)
     try:

@@ -1,4 +1,4 @@
-"""A member's own time zone."""
+"""Time zones of members."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MOST_CHOICES = 8
 
 
 class ZoneArguments(BaseModel):
-    """Which zone."""
+    """Arguments of `timezone`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -50,7 +50,7 @@ class ZoneArguments(BaseModel):
 async def timezone(
     context: MessageContext, args: ZoneArguments, *, zones: MemberZones, places: Places, call: Call
 ) -> FunctionResult:
-    """Show the zone that holds for the asker, set it, or go back to the chat's."""
+    """Show the member's effective time zone, set it, or reset it to the chat's."""
     member = context.sender.ref
     said = " ".join((args.place or "").split())
     if not said:
@@ -67,7 +67,7 @@ async def timezone(
 
 
 def _found(said: str, places: Places, call: Call) -> str | FunctionResult:
-    """The IANA name of the zone that is meant, or why none is."""
+    """IANA name of the zone, or a failed result."""
     try:
         candidates = places.find(said)
     except UnknownPlace as error:
@@ -85,7 +85,7 @@ def _found(said: str, places: Places, call: Call) -> str | FunctionResult:
 
 
 def _which(said: str, zones: dict[str, Place], call: Call) -> FunctionResult:
-    """There are several: each can be chosen."""
+    """Ask which of several zones to use."""
     names = list(zones)[:_MOST_CHOICES]
     text = call.say("timezones.which", place=said, zones=", ".join(names))
     return FunctionResult.say(text, data=names, choices=tuple(Choice(name, f"/timezone {name}") for name in names))

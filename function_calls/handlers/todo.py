@@ -1,4 +1,4 @@
-"""The chat's to-do list."""
+"""To-do list of a chat."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from services.store.chats.todos import Todo
 
 
 class AddArguments(BaseModel):
-    """What is to be done."""
+    """Arguments of `todo_add`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -33,7 +33,7 @@ class AddArguments(BaseModel):
 
 
 class ListArguments(BaseModel):
-    """Which entries."""
+    """Arguments of `todo_list`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -41,7 +41,7 @@ class ListArguments(BaseModel):
 
 
 class EntryArguments(BaseModel):
-    """One entry."""
+    """Arguments of `todo_done` and `todo_remove`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -49,7 +49,7 @@ class EntryArguments(BaseModel):
 
 
 class UpdateArguments(BaseModel):
-    """What is different about an entry."""
+    """Arguments of `todo_update`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -81,7 +81,7 @@ class UpdateArguments(BaseModel):
     ask={"text": "@todo.ask_text"},
 )
 async def todo_add(context: MessageContext, args: AddArguments, *, lists: TodoLists, call: Call) -> FunctionResult:
-    """Add an entry. The list keeps the key of the call, so a run that is repeated after a crash adds nothing new."""
+    """Add an entry. Idempotent: a run repeated after a crash finds the entry by the key of the call."""
     try:
         entry = await lists.add(
             context.chat,
@@ -118,7 +118,7 @@ async def todo_add(context: MessageContext, args: AddArguments, *, lists: TodoLi
     effect="read",
 )
 async def todo_list(context: MessageContext, args: ListArguments, *, lists: TodoLists, call: Call) -> FunctionResult:
-    """Show the entries, the most important first."""
+    """List the entries by priority, highest first."""
     entries = await lists.entries(context.chat, args.show)
     if not entries:
         return FunctionResult.say(call.say(f"todo.empty.{args.show}"), data=[])
@@ -147,7 +147,7 @@ async def todo_list(context: MessageContext, args: ListArguments, *, lists: Todo
     ask={"item": "@todo.ask_item"},
 )
 async def todo_done(context: MessageContext, args: EntryArguments, *, lists: TodoLists, call: Call) -> FunctionResult:
-    """Mark an entry as done; anybody in the chat may."""
+    """Mark an entry as done; permitted to all members of the chat."""
     try:
         entry, now = await lists.finish(context.chat, args.item, call_key=call.key)
     except (NoSuchTodo, SeveralTodos) as error:
@@ -178,7 +178,7 @@ async def todo_done(context: MessageContext, args: EntryArguments, *, lists: Tod
 async def todo_update(
     context: MessageContext, args: UpdateArguments, *, lists: TodoLists, call: Call
 ) -> FunctionResult:
-    """Change an entry: one's own text, or anybody's for moderators and above; its state by anybody."""
+    """Change an entry: the text by its author, or by moderators and above; the state by all members."""
     if args.text is None and args.state is None:
         return FunctionResult.fail(ErrorCode.MISSING_ARGUMENTS, call.say("todo.no_change"), ["text"])
     try:
@@ -223,7 +223,7 @@ async def todo_update(
     ask={"item": "@todo.ask_item"},
 )
 async def todo_remove(context: MessageContext, args: EntryArguments, *, lists: TodoLists, call: Call) -> FunctionResult:
-    """Delete an entry: one's own, or anybody's for moderators and above."""
+    """Delete an entry: the member's own, or any for moderators and above."""
     try:
         entry = await lists.remove(
             context.chat,

@@ -1,4 +1,4 @@
-"""What the weather is and will be."""
+"""Weather and forecasts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from services.web.weather import DayWeather, Forecast, OpenMeteo, PlaceNotFound
 
 
 class WeatherArguments(BaseModel):
-    """Where, and how far ahead."""
+    """Arguments of `weather`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -58,7 +58,7 @@ class WeatherArguments(BaseModel):
 async def weather(
     context: MessageContext, args: WeatherArguments, *, forecasts: OpenMeteo, call: Call
 ) -> FunctionResult:
-    """Say the weather at a place now and for some days."""
+    """Return the current weather and the forecast for a place."""
     try:
         found = await forecasts.forecast(args.city, call.profile.texts.language)
     except PlaceNotFound as error:

@@ -1,4 +1,4 @@
 """Authors' Python modules.
 
-Loaded and reloaded under private names, and the functions found in them. Used by sources and registration.
+Modules loaded and reloaded under private names, and the functions defined in them. Used by sources and registration.
 """

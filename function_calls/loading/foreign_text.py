@@ -1,4 +1,4 @@
-"""Text and results of foreign programs, cleaned, shortened and labelled."""
+"""Cleaning, shortening and labelling of texts and results of foreign programs."""
 
 from __future__ import annotations
 
@@ -15,41 +15,41 @@ from services.mcp.tools import ToolAnswer
 from services.refs import ErrorCode, JsonObject, JsonValue
 
 _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
-"""Control and invisible characters: among them those that turn the direction of writing, and tags, by which whole
-sentences can be hidden within a text."""
+"""Categories of control and invisible characters, including direction marks and tag characters, which can hide whole
+sentences in a text."""
 _SPACES = "\n\t"
 _VARIATIONS = (range(0xFE00, 0xFE10), range(0xE0100, 0xE01F0))
-"""Marks without a shape of their own, behind any character and as many as somebody likes."""
+"""Variation selectors: invisible, and allowed in any number after any character."""
 _LINE_ENDS = dict.fromkeys(map(ord, "\n\r\t"))
 _DESCRIBING = ("description", "title", "$comment")
 _NAMING = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies")
-"""Words of a schema under which names of the server's own stand."""
+"""Schema keywords whose keys are names chosen by the server."""
 _COUNTING = frozenset(
     {"const", "default", "dependentRequired", "enum", "format", "pattern", "required"}
     | {"$anchor", "$dynamicAnchor", "$dynamicRef", "$id", "$ref", "$schema"}
 )
-"""Words of a schema whose values arguments are held against, or taken from."""
+"""Schema keywords whose values take part in validation or become arguments."""
 
 
 def cleaned_text(text: str, *, lines: bool) -> str:
-    """`text` without control and invisible characters; without `lines` in one line."""
+    """`text` without control and invisible characters; with `lines` false, on a single line."""
     kept = "".join(one for one in text if one in _SPACES or not _is_unseen(one))
     return kept if lines else " ".join(kept.split())
 
 
 def has_unseen(text: str) -> bool:
-    """Whether something in `text` cannot be seen."""
+    """Whether `text` contains invisible characters."""
     return any(_is_unseen(one) for one in text)
 
 
 def capped(text: str, characters: int) -> str:
-    """`text` cleaned, at most so many characters of it."""
+    """`text` cleaned and truncated to `characters`."""
     cleaned = cleaned_text(text, lines=True).strip()
     return cleaned if len(cleaned) <= characters else cleaned[: characters - 1].rstrip() + "…"
 
 
 def cleaned_value(value: JsonValue) -> JsonValue:
-    """`value` with every text and every key in it cleaned. Keys that are the same then are told apart by a number."""
+    """`value` with all its texts and keys cleaned. Keys that become equal get a numeric suffix."""
     if isinstance(value, str):
         return cleaned_text(value, lines=True)
     if isinstance(value, list):
@@ -68,19 +68,19 @@ def cleaned_value(value: JsonValue) -> JsonValue:
 
 
 class UnseenIn(ValueError):
-    """Something in a schema cannot be seen and cannot be left out: it would not mean the same without. The text names
-    the place, with escapes."""
+    """A schema has invisible characters in a value or name whose meaning they may change. The text is the location,
+    with escapes."""
 
 
 def described(schema: Mapping[str, Any], characters: int) -> JsonObject:
-    """`schema` with everything that only describes cleaned, and descriptions at most so long. Raises UnseenIn for names
-    and for values that count, such as those of an enum, when they have characters that cannot be seen."""
+    """`schema` with cleaned annotations and truncated descriptions. Raises UnseenIn if names or significant values,
+    such as those of an enum, contain invisible characters."""
     cleaned: JsonObject = _described(dict(schema), characters, ())
     return cleaned
 
 
 def _described(node: Any, characters: int, at: tuple[str, ...], *, names: bool = False) -> Any:
-    """`names`: the keys of `node` are names, and not words of a schema."""
+    """`names`: the keys of `node` are names instead of schema keywords."""
     if isinstance(node, list):
         return [_described(one, characters, at) for one in node]
     if isinstance(node, str):
@@ -106,7 +106,7 @@ def _described(node: Any, characters: int, at: tuple[str, ...], *, names: bool =
 
 
 def _is_seen(value: Any) -> bool:
-    """Whether all of a value that counts can be seen: ends of lines are escapes wherever a schema is read."""
+    """Whether a significant value has no invisible characters. Line ends are permitted: readers see them escaped."""
     if isinstance(value, str):
         return not has_unseen(value.translate(_LINE_ENDS))
     if isinstance(value, list):
@@ -128,26 +128,26 @@ def _is_unseen(character: str) -> bool:
 
 
 _KEPT_CHARS = 200_000
-"""Of what a model may read; the settings say how much of it it does."""
+"""Limit of the text for models; the settings may lower it."""
 _READ_CHARS = 4_000
-"""Of a read, for a chat in which no model puts it in words."""
+"""Limit of a read's text in a chat where no model rephrases it."""
 _EFFECT_CHARS = 1_000
-"""Of what an effect says, which every chat hears."""
+"""Limit of an effect's text, which every chat gets."""
 _NAME_CHARS = 200
 _BYTES_PER_KB = 1000
 MISMATCH = "does_not_fit_its_schema"
-"""In the metadata of a result that is not what its tool promises."""
+"""Metadata key of a result that does not match its tool's schema."""
 _log = structlog.get_logger("mcp")
 
 
 class ResultSchema:
-    """The schema that a tool says its structured results have."""
+    """Validator for the declared schema of a tool's structured results."""
 
     def __init__(self, schema: Mapping[str, Any] | None) -> None:
         self._validator = None if schema is None else _validator(schema)
 
     def fits(self, answer: ToolAnswer) -> bool:
-        """Whether `answer` is as the schema says; always where there is none that can be used."""
+        """Whether `answer` matches the schema; always true without a usable schema."""
         if self._validator is None or answer.is_error:
             return True
         try:
@@ -157,11 +157,11 @@ class ResultSchema:
 
 
 def _validator(schema: Mapping[str, Any]) -> Any:
-    # Imported here: only daemons with foreign functions need it.
+    # Imported here because only daemons with imported functions need it.
     import jsonschema_rs
 
     try:
-        # The plain regex engine has no look-around and runs in linear time.
+        # This regex engine has no look-around and runs in linear time.
         return jsonschema_rs.validator_for(
             dict(schema), pattern_options=jsonschema_rs.RegexOptions(), retriever=_refuse_to_fetch
         )
@@ -174,8 +174,8 @@ def _refuse_to_fetch(uri: str) -> Any:
 
 
 def result_of(answer: ToolAnswer, *, name: str, is_read: bool, fits: bool, texts: Phrases) -> FunctionResult:
-    """The result of the function `name`. Where the tool says that it failed, the chat hears a sentence of ours, and the
-    model alone what the tool says about it."""
+    """Result of the function `name`. If the tool reports an error, the chat gets a neutral text; only the model gets
+    the tool's message."""
     text = _kept("\n".join(part for block in answer.blocks if (part := _text_of(block, texts))), texts)
     if answer.is_error:
         return failed(name, text or answer.structured, texts)
@@ -191,13 +191,13 @@ def result_of(answer: ToolAnswer, *, name: str, is_read: bool, fits: bool, texts
 
 
 def failed(name: str, details: JsonValue, texts: Phrases) -> FunctionResult:
-    """The failure of the function `name` with what its server says about it, which only a model is told."""
+    """Failed result of the function `name`; `details` from the server are only for a model."""
     error = FunctionError(ErrorCode.FAILED, texts.say("foreign_tools.failed", name=name))
     return FunctionResult(error=error, data=cleaned_value(details) or None)
 
 
 def _structured(value: JsonValue, text: str) -> JsonValue:
-    """The structured result without what cannot be seen, unless the text says the same or it is too long to be kept."""
+    """The cleaned structured result; None if the text is equivalent or if it exceeds the limit."""
     if value is None:
         return None
     cleaned = cleaned_value(value)
@@ -210,7 +210,7 @@ def _structured(value: JsonValue, text: str) -> JsonValue:
 
 
 def _text_of(block: JsonObject, texts: Phrases) -> str:
-    """One block of content in words. Nothing that it points to is fetched."""
+    """A content block as text. Resources that it links to are not fetched."""
     match block.get("type"):
         case "text":
             return cleaned_text(str(block.get("text", "")), lines=True)
@@ -239,7 +239,7 @@ def _named(value: object) -> str:
 
 
 def _size(base64: object) -> str:
-    """How large the file is that is written as base64."""
+    """Size of a base64-encoded file."""
     size = len(base64) * 3 // 4 if isinstance(base64, str) else 0
     return f"{size} B" if size < _BYTES_PER_KB else f"{size / _BYTES_PER_KB:.1f} kB"
 
@@ -255,7 +255,7 @@ def _shortened(text: str, characters: int, texts: Phrases) -> str:
 
 
 def progress_text(name: str, done: float, total: float | None, texts: Phrases) -> str:
-    """How far the function `name` has come: a share where the server says of how much, else the count."""
+    """Progress of the function `name`: a percentage if the server reports a total, else the count."""
     if total is not None and total > 0 and 0 <= done <= total:
         return texts.say("foreign_tools.percent", name=name, percent=int(100 * done / total))
     return texts.say("foreign_tools.step", name=name, done=f"{done:g}")

@@ -1,5 +1,5 @@
-"""All that modules give, in whichever ways together: functions that are marked, definitions that `tools()` returns,
-with the defaults of `tool_info()`, and filters of their own. What is wrong is told with its place and hides nothing."""
+"""Definitions in modules: functions marked with `@tool_function`, the definitions of `tools()` with defaults of
+`tool_info()`, and the module's own filters. Errors are reported with their location and affect no other definition."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NOTHING = (
 
 
 class ModuleReader:
-    """Reads modules with what their functions may be given."""
+    """Reads modules; binds services to the parameters of their functions."""
 
     def __init__(self, services: Mapping[type, object]) -> None:
         self._services = services
@@ -38,9 +38,9 @@ class ModuleReader:
         find: FindModule | None = None,
         unread: Sequence[Diagnostic] = (),
     ) -> Reading:
-        """What `modules`, which belong together, give; the first one stands for all. `place` is theirs, `find` gives
-        the modules of handlers that are named by their paths (without it: those that Python finds from there), `unread`
-        says why others could not be imported."""
+        """Definitions of `modules`, which form one unit; the first is its main module. `place`: location of the unit.
+        `find`: imports the modules of handlers given by path (default: Python's import). `unread`: diagnostics of
+        modules of the unit that could not be imported."""
         found = _Found(modules[0].__name__, {str(module.__file__) for module in modules}, place)
         found.faults += unread
         found.is_whole = not unread
@@ -52,8 +52,8 @@ class ModuleReader:
         return found.reading()
 
     def one(self, given: object, place: str) -> Reading:
-        """What an object gives that an installed package names: a module, a marked function, or a function that
-        returns definitions as `tools()` does."""
+        """Definitions of an entry point of an installed package: a module, a marked function, or a function that
+        returns definitions like `tools()`."""
         if isinstance(given, ModuleType):
             return self.modules([given], place)
         found = _Found(str(getattr(given, "__module__", "")), _files_of(given), place)
@@ -88,16 +88,16 @@ class ModuleReader:
             found.specs.append(info.lend(as_spec(function, self._services)))
         except DefinitionError as error:
             found.refuse(name, error)
-        except Exception as error:  # noqa: BLE001 - types and models are an author's code; what they raise becomes a value
+        except Exception as error:  # noqa: BLE001 - types and models are author code; their exceptions become diagnostics
             found.refuse(name, DefinitionError(f"function {name!r} ({place_of(function)})", [_unreadable(error)]))
 
 
 class _Found:
-    """What has been found so far."""
+    """Definitions and diagnostics of a unit, collected while reading it."""
 
     def __init__(self, unit: str, files: set[str], place: str) -> None:
         self.unit = unit
-        """The name of the module that stands for all: what is defined in it and below belongs to it."""
+        """Name of the main module; the module and its submodules belong to the unit."""
         self.files = files
         self.place = place
         self.specs: list[FunctionSpec] = []
@@ -108,28 +108,28 @@ class _Found:
         self.says_something = False
 
     def owns(self, function: object) -> bool:
-        """Whether it is defined in these modules, rather than imported from elsewhere."""
+        """Whether it is defined in this unit rather than imported."""
         defined_in = str(getattr(function, "__module__", ""))
         return defined_in == self.unit or defined_in.startswith(f"{self.unit}.")
 
     def is_new(self, function: object) -> bool:
-        """Whether it was not met before under another name."""
+        """Whether it was not read before under another name."""
         known = id(function) in self.seen
         self.seen.add(id(function))
         return not known
 
     def add_problem(self, where: str, text: str) -> None:
-        """Something is wrong there."""
+        """Add a diagnostic at `where`."""
         self.faults.append(problem_at(where, text))
 
     def refuse(self, name: str, error: DefinitionError) -> None:
-        """The function of that name cannot be used."""
+        """Add diagnostics for the function `name`, which cannot be used."""
         self.faults += problems_of(error, self.place)
         if name:
             self.broken.add(name)
 
     def fail(self, what: str, function: object, error: BaseException) -> None:
-        """`function`, which is `what`, gives nothing that can be used."""
+        """Add diagnostics for `function`, described as `what`, which failed when called."""
         if isinstance(error, DefinitionError):
             self.faults += problems_of(error, place_of(function) if callable(function) else self.place)
             return
@@ -137,7 +137,7 @@ class _Found:
         self.add_problem(where if ":" in where else self.place, f"{what} cannot be asked: {told(error)}")
 
     def reading(self) -> Reading:
-        """All of it."""
+        """The collected definitions."""
         return Reading(tuple(self.specs), tuple(self.faults), frozenset(self.broken), self.is_whole)
 
 
@@ -146,13 +146,13 @@ def _info(module: ModuleType, found: _Found) -> ModuleInfo:
         if declares(module, "tool_info"):
             _require_no_parameters(module.tool_info, "tool_info()")
         return info_of(module)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - an author's code may raise anything; it becomes a value
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - any exception of author code becomes a diagnostic
         found.fail("tool_info()", module.tool_info, error)
         return ModuleInfo()
 
 
 def _definitions(tools: Callable[..., object], what: str, found: _Found, info: ModuleInfo, find: FindModule) -> None:
-    """Add what `tools` returns."""
+    """Add the definitions that `tools` returns."""
     found.says_something = True
     try:
         _require_no_parameters(tools, what)
@@ -161,20 +161,20 @@ def _definitions(tools: Callable[..., object], what: str, found: _Found, info: M
                 found.refuse(name, one)
             else:
                 found.specs.append(info.lend(one))
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - an author's code may raise anything; it becomes a value
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - any exception of author code becomes a diagnostic
         found.fail(what, tools, error)
         found.is_whole = False
 
 
 def _bind_filters(module: ModuleType, found: _Found, first: int) -> None:
-    """Put the module's filters around those of its functions that name them; where they cannot be had, a function
-    that names any is not used, because what it counts on would be missing."""
+    """Apply the module's filters to those functions that name them. If the filters cannot be created, functions that
+    name any are not used, because a check they rely on would be missing."""
     theirs = found.specs[first:]
     del found.specs[first:]
     try:
         _require_no_parameters(module.filters, "filters()")
         own = OwnFilters.of(module)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - an author's code may raise anything; it becomes a value
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - any exception of author code becomes a diagnostic
         found.fail("filters()", module.filters, error)
         for spec in theirs:
             if spec.execution.filters:
@@ -193,12 +193,12 @@ def _bind_filters(module: ModuleType, found: _Found, first: int) -> None:
 def _is_marked(candidate: object) -> bool:
     try:
         return declaration_of(candidate) is not None
-    except Exception:  # noqa: BLE001 - objects that stand for others may fail at being asked; they are no functions
+    except Exception:  # noqa: BLE001 - proxy objects may raise on attribute access; they are no functions
         return False
 
 
 def _require_no_parameters(function: Callable[..., object], what: str) -> None:
-    """Raises DefinitionError."""
+    """Raise DefinitionError if `function` has required parameters."""
     needed = [
         one.name
         for one in signature(function).parameters.values()

@@ -1,4 +1,4 @@
-"""Python modules from files, loaded in private packages, and again in new ones when the files change."""
+"""Loading of Python files into private packages, with reloading into new packages after changes."""
 
 from __future__ import annotations
 
@@ -30,24 +30,25 @@ class Unit:
     """A Python file, or a package with all its Python files."""
 
     root: Path
-    """The file, or the folder of the package."""
+    """The file, or the package's folder."""
     is_package: bool
     etag: tuple[tuple[str, str], ...]
-    """Its files with their etags: differs when any of them does. Data beside them is no part of it: a function that
-    keeps something there must not have its module imported anew by that."""
+    """Relative paths of its Python files with their etags. Data files are excluded, so that a function that stores data
+    next to its code does not cause a reload."""
 
     @property
     def name(self) -> str:
-        """What its author calls it."""
+        """Name of the file or package, as authors use it."""
         return self.root.name if self.is_package else self.root.stem
 
     @property
     def file(self) -> Path:
-        """The file that stands for it."""
+        """The file, or the package's `__init__.py`."""
         return self.root / _INIT if self.is_package else self.root
 
     def modules(self) -> Iterator[tuple[str, Path, bool]]:
-        """Each module's name below the unit's own (empty: the unit itself), its file, and whether it is a package."""
+        """For each module: its name relative to the unit (empty for the unit itself), its file, and whether it is a
+        package."""
         if not self.is_package:
             yield "", self.root, False
             return
@@ -57,13 +58,12 @@ class Unit:
             yield ".".join(steps[:-1] if is_package else steps), self.root / path, is_package
 
     def giving(self) -> Sequence[str]:
-        """The modules that are asked for functions, by their names below the unit's own: all but those that begin with
-        `_`, and tests."""
+        """Names, relative to the unit, of the modules to search for functions: all except private ones and tests."""
         return sorted(name for name, _, _ in self.modules() if not any(map(is_private, name.split("."))))
 
 
 def version_of(files: Iterable[Path]) -> str:
-    """A digest of what stands in `files`, wherever they lie; a file that cannot be read counts as an empty one."""
+    """Digest of the contents of `files`, independent of their folders. Unreadable files count as empty."""
     digest = hashlib.sha256()
     for file in files:
         try:
@@ -75,8 +75,8 @@ def version_of(files: Iterable[Path]) -> str:
 
 
 def units_at(path: Path) -> list[Unit]:
-    """The units of what an operator named, in the order of their names: a file, a package, or a folder of both. Empty
-    when there is nothing of that name. Raises StorageError when it cannot be read."""
+    """Units at a path from the settings, by name: a file, a package, or a folder of both. Empty if the path does not
+    exist. Raises StorageError if it cannot be read."""
     if not path.is_dir():
         return [Unit(path, False, tuple(LocalFile(path).list().items()))] if path.exists() else []
     if (path / _INIT).is_file():
@@ -98,21 +98,21 @@ def _package(folder: Path) -> Unit:
 
 
 def is_private(name: str) -> bool:
-    """Whether a module of that name is left out: one that begins with `_`, and tests."""
+    """Whether a module of that name is ignored: names that begin with `_`, and tests."""
     return name.startswith(("_", "test_")) or name in _FOR_TESTS
 
 
 _EDITION = re.compile(r"rollcall_\w*_[0-9a-f]{12}(\.|$)")
 _RESERVED = sys.stdlib_module_names | {"rollcall"}
-"""Never looked for beside a file."""
+"""Modules that are never searched for next to a file."""
 _DAEMONS = frozenset({"bot", "function_calls", "services", "config"})
 
 
 class _PrivateImports(ast.NodeTransformer):
-    """Turns absolute imports of modules beside a file into imports of their private names."""
+    """Rewrites absolute imports of modules next to a file to their private names."""
 
     def __init__(self, private_name: Callable[[str], str]) -> None:
-        """`private_name`: of a module's name; empty where the name is not private."""
+        """`private_name` maps a module name to its private name, or to an empty string."""
         self._private_name = private_name
 
     def visit_Import(self, node: ast.Import) -> ast.Import:
@@ -137,10 +137,10 @@ class _PrivateImports(ast.NodeTransformer):
 
 
 class _FromBytes(SourceFileLoader):
-    """Compiles what is in the file now; a compiled file from before is neither read nor written."""
+    """Compiles the current content of a file, without reading or writing bytecode files."""
 
     digest = ""
-    """Of what was compiled."""
+    """Digest of the compiled content."""
 
     def __init__(self, name: str, path: str, private_name: Callable[[str], str]) -> None:
         super().__init__(name, path)
@@ -150,17 +150,17 @@ class _FromBytes(SourceFileLoader):
         content = self.get_data(self.path)
         self.digest = hashlib.sha256(content).hexdigest()
         tree = _PrivateImports(self._private_name).visit(ast.parse(content, self.path))
-        # Typed as code alone, because of the mode.
+        # The annotation is needed because the return type of compile() depends on the mode.
         code: CodeType = compile(tree, self.path, "exec", dont_inherit=True)
         return code
 
 
 class _Finder(MetaPathFinder):
-    """Lets Python's own import find the modules of editions."""
+    """Import hook for the modules of editions."""
 
     def __init__(self) -> None:
         self.editions: dict[str, Edition] = {}
-        """By their names."""
+        """Loaded editions by package name."""
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
         edition = self.editions.get(name.partition(".")[0])
@@ -168,7 +168,7 @@ class _Finder(MetaPathFinder):
 
 
 def _finder() -> _Finder:
-    """The one in Python's list. It stays there: taking one out lets imports of other threads miss the next one."""
+    """The finder in `sys.meta_path`. Never removed, because concurrent imports in other threads would skip an entry."""
     for finder in sys.meta_path:
         if isinstance(finder, _Finder):
             return finder
@@ -178,26 +178,25 @@ def _finder() -> _Finder:
 
 
 class Edition:
-    """The modules of a unit, as its files are when they are loaded, in a private package. Modules beside the unit are
-    imported into the same package when its code imports them, so each edition has its own, and their names hide no
-    module of the process and are hidden by none."""
+    """A unit loaded in its current state into a private package. Modules next to the unit are imported into the same
+    package, so each edition has separate copies, without name conflicts with other modules of the process."""
 
     def __init__(self, unit: Unit) -> None:
         self.unit = unit
         own = re.sub(r"[^a-zA-Z0-9_]", "_", unit.name)
         self.name = f"rollcall_{own}_{uuid.uuid4().hex[:12]}"
-        """Of the package. No other edition has it."""
+        """Unique name of the package."""
         self._own = f"{self.name}.{own}"
         self._folder = unit.root.absolute().parent
         self._modules = {self._full(name): (file.absolute(), is_package) for name, file, is_package in unit.modules()}
         self._beside: dict[Path, str] = {}
-        """The etag of each file that was looked for beside the unit; empty where there was none."""
+        """Etags of the files that were looked up next to the unit; empty for missing files."""
         self._finder = _finder()
         self._is_free = False
 
     @property
     def helpers(self) -> frozenset[Path]:
-        """The files beside the unit that its code imports."""
+        """Files next to the unit that its code imports."""
         return frozenset(file for file, etag in list(self._beside.items()) if etag)
 
     @property
@@ -206,16 +205,15 @@ class Edition:
         return frozenset(str(file) for file, _ in self._modules.values()) | {str(file) for file in self.helpers}
 
     def version(self) -> str:
-        """Of the code that was loaded, as its files are now: the same wherever they lie and whenever they were
-        written."""
+        """Digest of the current content of the loaded files, independent of their location and modification times."""
         return version_of((*(file for _, file, _ in self.unit.modules()), *sorted(self.helpers)))
 
     def is_outdated(self) -> bool:
-        """Whether a file beside the unit has changed, gone or come since it was looked for."""
+        """Whether a file next to the unit was changed, deleted or created since it was looked up."""
         return any(_etag(file) != etag for file, etag in list(self._beside.items()))
 
     def module_spec(self, name: str) -> ModuleSpec | None:
-        """How to import the module of that full name; None where there is none."""
+        """Import spec of the module with that full name, or None."""
         if name == self.name:
             return ModuleSpec(name, None, is_package=True)
         found = self._file_of(name)
@@ -228,8 +226,8 @@ class Edition:
         return spec_from_file_location(name, file, loader=loader, submodule_search_locations=folders)
 
     def _private_name(self, wanted: str, importer: str, package: str) -> str:
-        """The full name of the module that code of the module `importer` in `package` imports as `wanted`; empty where
-        that is none of the edition. A file never means itself: what has its name is installed."""
+        """Full name of the module that `importer` in `package` imports as `wanted`, or empty if it is outside the
+        edition. A file never imports itself: its own name refers to an installed module."""
         first = wanted.partition(".")[0]
         if first in _RESERVED:
             return ""
@@ -240,7 +238,7 @@ class Edition:
         return next((name for name in names if name != importer and self._file_of(name) is not None), "")
 
     def _file_of(self, name: str) -> tuple[Path, bool] | None:
-        """The file of the module of that full name, and whether it is a package."""
+        """File of the module with that full name, and whether it is a package."""
         if name in self._modules:
             return self._modules[name]
         parent, _, last = name.rpartition(".")
@@ -258,8 +256,8 @@ class Edition:
         return None
 
     def load(self) -> tuple[list[ModuleType], list[Diagnostic]]:
-        """The modules that may give functions, and why others of them could not be imported. What they begin, as
-        threads, goes on; SystemExit and endless recursion are failures like any."""
+        """Import the modules that may define functions. Returns them and diagnostics of failed imports, including
+        SystemExit and infinite recursion. Threads started by the code continue."""
         if not self._is_free:
             self._finder.editions[self.name] = self
         loaded: list[ModuleType] = []
@@ -267,15 +265,15 @@ class Edition:
         for name in self.unit.giving():
             try:
                 loaded.append(importlib.import_module(self._full(name)))
-            except (Exception, SystemExit) as error:  # noqa: BLE001 - authors' code may raise anything; it becomes a value
+            except (Exception, SystemExit) as error:  # noqa: BLE001 - any exception of author code becomes a diagnostic
                 failed.append(self._failure(name, error))
                 if not name:
                     break
         return loaded, failed
 
     def find(self, name: str) -> ModuleType:
-        """The module that an author calls `name` within the unit: `.module`, or after the file's or package's own name,
-        or beside it; any other is looked for in the daemon's Python. Raises what importing raises."""
+        """Module that authors refer to as `name`: `.module` within the unit, a path from the unit's own name, or a
+        module next to the unit; otherwise an installed module. Raises the errors of the import."""
         own = self.unit.name
         package = self._own if self.unit.is_package else self.name
         if name.startswith("."):
@@ -285,7 +283,7 @@ class Edition:
         return importlib.import_module(self._private_name(name, self._own, package) or name)
 
     def free(self) -> None:
-        """Nobody needs the modules any more: Python may forget them."""
+        """Unload the modules."""
         self._is_free = True
         self._finder.editions.pop(self.name, None)
         for name in [one for one in list(sys.modules) if one == self.name or one.startswith(f"{self.name}.")]:
@@ -300,7 +298,7 @@ class Edition:
         return problem_at(where, f"{text}: {told(error)}{self._hint(error)}")
 
     def _hint(self, error: BaseException) -> str:
-        """What to do about a file beside it that was looked for."""
+        """Advice for a failed import of a neighbouring file."""
         if not isinstance(error, ModuleNotFoundError) or not error.name:
             return ""
         first = error.name.partition(".")[0]
@@ -310,23 +308,23 @@ class Edition:
 
 
 def _etag(file: Path) -> str:
-    """Of a file; empty where there is none."""
+    """Etag of a file; empty if it does not exist."""
     return LocalFile(file).list().get(file.name, "")
 
 
 def digest_of(module: ModuleType) -> str:
-    """Of what the file of a module of an edition was when it was imported."""
+    """Digest of a module's file when it was imported; empty for modules outside editions."""
     loader = module.__loader__
     return loader.digest if isinstance(loader, _FromBytes) else ""
 
 
 def is_of_an_edition(module: str) -> bool:
-    """Whether that is the name of a module that was imported here, of which the next start knows nothing."""
+    """Whether `module` is the name of a module in an edition, which changes with every start."""
     return _EDITION.match(module) is not None
 
 
 def imported(file: Path) -> ModuleType:
-    """The module in `file`, which stays. Raises DefinitionError when it cannot be imported."""
+    """Import `file` permanently. Raises DefinitionError on failure."""
     units = units_at(file)
     if len(units) != 1:
         raise DefinitionError(str(file), ["there is no such file"])
@@ -340,7 +338,7 @@ Services = Mapping[type, object]
 
 
 def bound_services(wanted: Mapping[str, object], services: Services) -> tuple[dict[str, object], list[str]]:
-    """The service for each parameter of `wanted`, by its type; and what is wrong with the others."""
+    """The service for each parameter of `wanted` by type, and problems with the others."""
     bound: dict[str, object] = {}
     missing: list[str] = []
     for name, kind in wanted.items():
@@ -352,7 +350,7 @@ def bound_services(wanted: Mapping[str, object], services: Services) -> tuple[di
 
 
 def untyped(wanted: Mapping[str, object]) -> list[str]:
-    """What is wrong with parameters that should be bound and have no type."""
+    """Problems with parameters without a type."""
     return [
         f"parameter {name!r} needs a type, so that a service can be found for it"
         for name, kind in wanted.items()

@@ -1,4 +1,4 @@
-"""Python functions marked with @tool_function become specs. Signatures are read once; a run touches no reflection."""
+"""Conversion of functions marked with @tool_function to specs. Signatures are inspected at load time only."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from services.refs import JsonObject
 
 
 class NoArguments(BaseModel, frozen=True):
-    """For functions that take none."""
+    """Arguments of functions without parameters."""
 
 
 class PythonFunctions:
-    """The marked functions of modules that are imported already."""
+    """Source for the marked functions of modules that are already imported."""
 
     def __init__(self, name: str, modules: Sequence[ModuleType], services: Services) -> None:
         self.name = name
@@ -37,12 +37,12 @@ class PythonFunctions:
         self._services = services
 
     async def run(self, publish: Publish) -> None:
-        """Publish once: the marked functions of all modules, in their order. Raises DefinitionError."""
+        """Publish the marked functions of all modules once, in order. Raises DefinitionError."""
         publish(Snapshot(tuple(spec for module in self._modules for spec in specs_of(module, self._services))))
 
 
 def specs_of(module: ModuleType, services: Services) -> list[FunctionSpec]:
-    """The specs of the marked functions that `module` defines itself, in their order. Raises DefinitionError."""
+    """Specs of the marked functions that `module` itself defines, in order. Raises DefinitionError."""
     found = [
         (function, declaration)
         for function in vars(module).values()
@@ -52,8 +52,8 @@ def specs_of(module: ModuleType, services: Services) -> list[FunctionSpec]:
 
 
 def as_spec(function: Callable[..., Any], services: Services, declaration: Declaration | None = None) -> FunctionSpec:
-    """The spec of one marked function, with its keyword-only parameters bound by type.
-    Raises DefinitionError when the function is not marked, its signature is another, or a service is missing."""
+    """Spec of a marked function, with services bound to its keyword-only parameters by type. Raises DefinitionError if
+    the function is not marked, its signature is invalid, or a service is missing."""
     declared = declaration or declaration_of(function)
     where = place_of(function)
     if declared is None:
@@ -81,12 +81,12 @@ def as_spec(function: Callable[..., Any], services: Services, declaration: Decla
 
 
 async def _unbound(context: MessageContext, arguments: Any, call: Call) -> FunctionResult:
-    """The handler of a spec that is kept to be loaded again: the services of one daemon are not kept with it."""
+    """Placeholder handler of a cached spec, which must not hold the services of a particular daemon."""
     raise NotImplementedError
 
 
 class _Signature:
-    """What a marked function takes: the context, perhaps a model, and services by keyword; and what it gives."""
+    """Signature of a marked function: the context, optionally a model, keyword-only services, and the result type."""
 
     def __init__(self, model: Any, takes_model: bool, wanted: Mapping[str, Any], returns: Any) -> None:
         self.arguments = ModelArguments(model)
@@ -139,7 +139,7 @@ def _async_handler(run: Callable[..., Awaitable[Any]], takes_model: bool, call_n
         return value if type(value) is FunctionResult else normalised(value)
 
     async def handle_plainly(context: MessageContext, arguments: Any, call: Call) -> FunctionResult:
-        """The same for what nearly all take."""
+        """Fast path for the most common signature."""
         value = await run(context, arguments)
         return value if type(value) is FunctionResult else normalised(value)
 
@@ -147,7 +147,7 @@ def _async_handler(run: Callable[..., Awaitable[Any]], takes_model: bool, call_n
 
 
 def _threaded_handler(run: Callable[..., Any], takes_model: bool, call_name: str) -> Handler:
-    """A plain function may block, so it runs in a thread."""
+    """Handler for a plain function, which runs in a thread because it may block."""
 
     async def handle(context: MessageContext, arguments: Any, call: Call) -> FunctionResult:
         given = (context, arguments) if takes_model else (context,)

@@ -1,4 +1,4 @@
-"""Protocol of a function source, and what its units gave when they were last read."""
+"""Protocol of function sources, and the cached results of reading their units."""
 
 from __future__ import annotations
 
@@ -18,75 +18,75 @@ from services.threads import Threads
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What a source has at one moment."""
+    """The current content of a source."""
 
     specs: tuple[FunctionSpec, ...] = ()
-    """In the order in which they are offered."""
+    """In the order on offer."""
     groups: tuple[ToolGroup, ...] = ()
     faults: tuple[Diagnostic, ...] = ()
-    """What of it cannot be used, and why. Where an edit broke something, `specs` still has the last that could be."""
+    """Diagnostics of unusable definitions. After a broken edit, `specs` still has the last working version."""
 
 
 Publish = Callable[[Snapshot], None]
 
 
 class FunctionSource(Protocol):
-    """The registry cannot tell sources apart."""
+    """A source of functions."""
 
     name: str
     """Unique among the sources."""
 
     async def run(self, publish: Publish) -> None:
-        """Publish what there is, and again whenever it has changed. Ends when it is cancelled, or when nothing can
-        change any more. One bad definition is a fault of the snapshot and hides no good one; DefinitionError is raised
-        for functions that are given in code, where nobody could mend them while the daemon runs."""
+        """Publish the functions, and again after each change. Returns when cancelled, or when no more changes are
+        possible. Invalid definitions become diagnostics of the snapshot and affect no others; DefinitionError is raised
+        for functions registered in code, which cannot be corrected while the daemon runs."""
 
 
 class Changes(Protocol):
-    """Who is told when files change."""
+    """Notifications about changed files."""
 
     def of(self, *paths: Path) -> AsyncGenerator[None, None]:
-        """An item at once, and another one whenever something at or below `paths` may have changed. Ends when nothing
-        is watched."""
+        """Yields once immediately, then whenever something at or below `paths` may have changed. Ends if nothing can be
+        watched."""
 
 
 class Unwatched:
-    """Tells of no change: for commands that look once and end."""
+    """Reports no changes; for commands that read sources once."""
 
     async def of(self, *paths: Path) -> AsyncGenerator[None, None]:
         yield
 
 
 _PATIENT_SECONDS = 5.0
-"""So long a unit is waited for before those behind it are read."""
+"""Maximum wait for a unit before the next one is read."""
 _LESS_PATIENT_SECONDS = 0.5
-"""The same, behind one that took longer."""
+"""Maximum wait after a unit that exceeded the first limit."""
 _SECONDS_WITHOUT_A_WORD = 7.0
-"""After so long what there is by then is told, and the rest when it is there."""
+"""Interval for publishing partial results while units are read."""
 _MOST_THREADS = 256
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a unit gave."""
+    """Definitions of a unit."""
 
     specs: tuple[FunctionSpec, ...] = ()
     faults: tuple[Diagnostic, ...] = ()
     broken: frozenset[str] = frozenset()
-    """The names of functions that are defined there and cannot be used."""
+    """Names of functions that are defined there but cannot be used."""
     is_whole: bool = True
-    """False: it may define more, of which nothing could be learned."""
+    """False: further definitions may exist, but could not be read."""
     is_empty: bool = False
-    """It defines nothing at all, which is its fault."""
+    """The unit defines no functions, which is reported as a problem."""
 
     def of_version(self, version: str) -> Reading:
-        """The same, of functions that know which edition of the code they are."""
+        """The same reading with `version` set on all specs."""
         return replace(
             self, specs=tuple(replace(spec, origin=replace(spec.origin, version=version)) for spec in self.specs)
         )
 
     def after(self, earlier: Reading) -> Reading:
-        """The same, with what served before in the place of what is broken now."""
+        """The same reading, completed with the working specs of `earlier` for definitions that are broken now."""
         mine = {spec.name for spec in self.specs}
         kept = tuple(
             spec for spec in earlier.specs if spec.name not in mine and (spec.name in self.broken or not self.is_whole)
@@ -101,47 +101,47 @@ class Reading:
 
 
 class Work(Protocol):
-    """One unit as it is at one moment."""
+    """A unit in its current state, to be read."""
 
     place: str
-    """Where it is, as an operator is told."""
+    """Location, for operators."""
 
     def read(self) -> Reading:
-        """What it gives. Runs in a thread."""
+        """Definitions of the unit. Called in a thread."""
 
     def free(self) -> None:
-        """Nobody needs its modules any more."""
+        """Release the modules."""
 
 
 class _Unit:
-    """What is known of one unit."""
+    """State of a unit."""
 
     __slots__ = ("is_late", "reading", "running", "used", "work")
 
     def __init__(self) -> None:
         self.reading = Reading()
         self.used: Work | None = None
-        """What the functions in use were made of."""
+        """The work that produced the functions in use."""
         self.work: Work | None = None
-        """What is being read, in `running`."""
+        """The work that `running` is reading."""
         self.running: asyncio.Task[Reading] | None = None
         self.is_late = False
 
 
 class Readings:
-    """Reads units and keeps what they gave. Belongs to one event loop."""
+    """Reads units and caches their definitions. Bound to one event loop."""
 
     def __init__(self, clock: Clock, tell: Callable[[], None]) -> None:
-        """`tell` is called when there is something new that nobody waits for: a unit that took long has been read, or
-        reading all of them takes long."""
+        """`tell` is called when new results should be published: after a slow unit was read, and regularly while many
+        units are being read."""
         self._clock = clock
         self._tell = tell
         self._threads = Threads(_MOST_THREADS)
         self._units: dict[Hashable, _Unit] = {}
 
     async def read(self, work: Mapping[Hashable, Work]) -> None:
-        """Read these units, one after another. Returns when each has been read or has taken five seconds; one that was
-        still being read as it was before is left to itself."""
+        """Read the units sequentially. Returns when each has been read or has exceeded its time; slow units continue in
+        the background. A unit's earlier read is abandoned."""
         patience, told_at = _PATIENT_SECONDS, self._clock.monotonic()
         for key, one in work.items():
             if not await self._read(key, one, patience):
@@ -151,7 +151,7 @@ class Readings:
                 told_at = self._clock.monotonic()
 
     async def _read(self, key: Hashable, work: Work, patience: float) -> bool:
-        """Whether it ended within so many seconds."""
+        """Start reading a unit. Returns whether it finished within `patience` seconds."""
         unit = self._units.setdefault(key, _Unit())
         _abandon(unit)
         task = asyncio.create_task(self._threads.run(work.read))
@@ -166,7 +166,7 @@ class Readings:
         return not unit.is_late
 
     def keep_only(self, keys: Iterable[Hashable]) -> None:
-        """Forget all units but these."""
+        """Drop all units except `keys`."""
         for key in self._units.keys() - set(keys):
             _abandon(self._units[key])
             _free(self._units.pop(key))
@@ -174,8 +174,7 @@ class Readings:
     def snapshot(
         self, order: Iterable[Hashable], faults: Iterable[Diagnostic] = (), helpers: Collection[Hashable] = ()
     ) -> Snapshot:
-        """What the units give, in this order, behind `faults` of the source itself. Units among `helpers` may define
-        nothing."""
+        """Definitions of all units in `order`, after `faults` of the source itself. Units in `helpers` may be empty."""
         specs: list[FunctionSpec] = []
         found = list(faults)
         for key in order:
@@ -189,13 +188,13 @@ class Readings:
         return Snapshot(tuple(specs), faults=tuple(dict.fromkeys(found)))
 
     async def finish(self) -> None:
-        """Return when nothing is being read any more."""
+        """Wait until all reads have finished."""
         running = [unit.running for unit in self._units.values() if unit.running is not None]
         if running:
             await asyncio.wait(running)
 
     def close(self) -> None:
-        """Wait for nothing any more, and free everything."""
+        """Abandon all reads and release all modules."""
         self.keep_only(())
 
     def _ended(self, unit: _Unit, task: asyncio.Task[Reading]) -> None:
@@ -228,7 +227,7 @@ def _outcome(task: asyncio.Task[Reading], work: Work) -> Reading:
 
 
 def _abandon(unit: _Unit) -> None:
-    """Leave to itself what is being read."""
+    """Abandon the running read."""
     if unit.running is not None and unit.work is not None:
         task, work = unit.running, unit.work
         unit.running = unit.work = None

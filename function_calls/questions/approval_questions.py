@@ -1,4 +1,4 @@
-"""Approval questions: somebody who may allow a run says yes, always, or no with a reason."""
+"""Approval questions: an authorized member answers yes, always, or no with a reason."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _CODE = re.compile(r"[0-9a-f]{5}", re.ASCII)
 
 
 def approval_question(spec: FunctionSpec, values: JsonObject, terms: ApprovalTerms, texts: Phrases) -> ApprovalQuestion:
-    """Ask whoever may allow the run with the arguments `values`."""
+    """Ask the authorized members to approve the run with the arguments `values`."""
     key = "asker" if terms.role is None else "other" if terms.by_other else "role"
     text = texts.say(
         f"approvals.ask_{key}",
@@ -72,7 +72,7 @@ def _plain(value: Any) -> str:
 
 
 def who_may(terms: ApprovalTerms, texts: Phrases) -> str:
-    """Text for a member who may not decide: who may."""
+    """Text for a member without the right to decide, with the required role."""
     key = "asker" if terms.role is None else "other" if terms.by_other else "role"
     role = terms.role.value if terms.role else ""
     return texts.say(f"approvals.only_{key}", asker=shown_name(terms.asker.sender), role=role)
@@ -93,7 +93,7 @@ def rejection(
 
 
 def too_late(became: Became, function: str, texts: Phrases) -> str:
-    """Text for an answer that comes after the question was closed."""
+    """Text for an answer to a question that is already closed."""
     if not became.how:
         return texts.say("approvals.closed")
     name = visible_line(became.by)[:_NAME_CHARS]
@@ -116,8 +116,8 @@ def read_decision(code: str, text: str, texts: Phrases) -> Answer:
 
 
 def is_about_a_code(text: str, texts: Phrases, *, clearly: bool) -> bool:
-    """Whether `text` has the form of a decision that names a code. `clearly`: exclude texts that people may as well say
-    to each other."""
+    """Whether `text` has the form of a decision that names a code. `clearly`: exclude texts that may be ordinary
+    conversation."""
     found = [one for one in _WORD.finditer(text) if _CODE.fullmatch(one[1].lower())]
     if len(found) != 1:
         return False
@@ -144,14 +144,13 @@ def without_code(code: str, text: str) -> str:
 
 
 async def resume(waiting: WaitingTurn, question: ApprovalQuestion, text: str) -> TurnOutcome:
-    """Run the function, or tell the chat and the model of the rejection. It is the asker's run, with the asker's
-    current rights."""
+    """Run the function with the asker's current rights, or report the rejection to the chat and the model."""
     context, turn, texts, terms = waiting.context, waiting.turn, waiting.texts, question.terms
     answer = read_decision(terms.code, text, texts)
     allows = answer.kind in (Answered.YES, Answered.ALWAYS)
     member, role = context.sender.ref, await turn.role_now(context.sender)
     may = terms.may_allow(member, role) if allows else terms.may_refuse(member, role)
-    # An earlier attempt of this turn may have claimed it before a crash: then the decision stands.
+    # If an earlier attempt of this turn claimed the question before a crash, its decision remains valid.
     if not may and not await turn.input.approval.claimed():
         return sent(ReasonCode.REFUSED, [Message(who_may(terms, texts))], question.function, ErrorCode.REFUSED)
     if not await turn.input.approval.claim(allows):
@@ -178,7 +177,7 @@ async def resume(waiting: WaitingTurn, question: ApprovalQuestion, text: str) ->
 
 
 async def expire(waiting: WaitingTurn, question: ApprovalQuestion) -> TurnOutcome:
-    """Tell the chat that nobody decided, and end the run that waits for it."""
+    """Report to the chat that nobody decided, and end the waiting run."""
     others_wait = waiting.turn.input.approval.others_wait()
     told = Message(not_in_time(question.terms, question.function, waiting.texts, others_wait=others_wait))
     return sent(ReasonCode.EXPIRED, [told, *await waiting.end(question, "expired")], question.function)

@@ -17,8 +17,8 @@ from services.refs import ErrorCode, JsonObject
 
 
 def faulty(spec: FunctionSpec, fault: ArgumentError, raw: Mapping[str, Any], profile: ChatProfile) -> FunctionResult:
-    """Failure for arguments that do not fit, with what is allowed and the usage line; if some are only missing, with
-    the question for the first of them."""
+    """Failed result for invalid arguments, with the valid values and the usage line; if arguments are only missing,
+    with the question for the first of them."""
     texts: Phrases = profile.texts
     fields, text = (*fault.problems, *fault.missing), fault_text(spec, fault, texts)
     if fault.problems:

@@ -1,4 +1,4 @@
-"""Questions to callers that wait on the line: MCP clients, the HTTP API, the command line."""
+"""Questions to callers that wait synchronously: MCP clients, the HTTP API, the command line."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from services.refs import ErrorCode, JsonObject, Role
 
 
 class Reply(NamedTuple):
-    """What a caller replied."""
+    """Reply of a caller."""
 
     kind: ResumedKind
     text: str = ""
@@ -41,11 +41,11 @@ class Reply(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """A question as it is put to a caller."""
+    """A question as presented to a caller."""
 
     question: Question
     text: str
-    """All that a chat would be told, including messages before the question."""
+    """All messages that a chat would get, including those before the question."""
     parameter: JsonObject
     """Schema of the parameter that the answer fills; empty for other kinds of question."""
     fingerprint: str
@@ -56,18 +56,18 @@ class Person(Protocol):
     """A caller who can be asked."""
 
     async def answer(self, asked: Asked) -> Reply:
-        """Their reply. Has no timeout of its own, and may be cancelled."""
+        """The caller's reply. Has no timeout, but may be cancelled."""
 
 
 def to_ask(result: FunctionResult, turn: Turn, filled: frozenset[str]) -> Asked | None:
-    """The question of `result`, if the caller may answer it; else None. `filled`: parameters that were asked for
-    already."""
+    """The question of `result` if the caller may answer it, else None. `filled`: parameters that were already
+    requested."""
     question, parameter = result.question, {}
     spec = None if question is None else turn.input.functions.find(question.function)
     if question is None or spec is None:
         return None
     if isinstance(question, ApprovalQuestion) and (question.terms.role is not None or question.terms.by_other):
-        # An approval of another person or a role is given in the chat, where everybody sees who gives it.
+        # Other members approve in the chat, where everybody sees who approved.
         return None
     if isinstance(question, ArgumentQuestion):
         name, execution = question.field, spec.execution
@@ -81,8 +81,8 @@ def to_ask(result: FunctionResult, turn: Turn, filled: frozenset[str]) -> Asked 
 
 
 def understood(question: Question, text: str, texts: Phrases) -> Answer:
-    """The answer that `text` gives. Callers cancel by other means, so no word does; a standing approval is not
-    possible."""
+    """The answer in `text`. Cancellation words are plain text, because callers have other means to cancel; "always" is
+    rejected."""
     answer = read_answer(question, text, texts)
     if answer.kind is Answered.CANCELLED and not (isinstance(question, InputQuestion) and question.only_choices):
         return Answer(Answered.FILLED, text.strip())
@@ -98,7 +98,7 @@ class Answering:
     async def resume(
         self, context: MessageContext, turn: Turn, asked: Asked, reply: Reply, path: Path
     ) -> FunctionResult:
-        """Result of the call that `asked` interrupted on `path`, or why it is not made."""
+        """Result of the call that `asked` interrupted on `path`, or of its refusal."""
         question, texts = asked.question, turn.input.profile().texts
         waiting = WaitingRun(self._invoker, context, turn, Continuation(path.value, asked.fingerprint, {}))
         spec = waiting.find(question)
@@ -123,7 +123,7 @@ class Answering:
         return result
 
     async def end(self, context: MessageContext, turn: Turn, question: Question, path: Path) -> FunctionResult:
-        """End the run that waits for an answer and gets none. Returns the result for the caller."""
+        """End a run whose question gets no answer. Returns the result for the caller."""
         spec = turn.input.functions.find(question.function)
         on = Continuation(path.value, spec.fingerprint if spec is not None else "", {})
         told = await WaitingRun(self._invoker, context, turn, on).end(question, "expired")
@@ -151,7 +151,7 @@ async def _resume_run(
 
 
 async def _decide(waiting: WaitingRun, question: ApprovalQuestion, spec: FunctionSpec, reply: Reply) -> FunctionResult:
-    """Result of the call for which the caller's approval was asked."""
+    """Result of a call after the caller's decision on its approval."""
     context, turn, texts = waiting.context, waiting.turn, waiting.texts
     answer = understood(question, reply.text, texts) if reply.kind == "answered" else Answer(Answered.NO)
     if answer.kind is Answered.YES:
@@ -170,7 +170,7 @@ async def _decide(waiting: WaitingRun, question: ApprovalQuestion, spec: Functio
 
 
 def _ended(left: FunctionResult, told: Sequence[Message]) -> FunctionResult:
-    """`left` of a run that ended, or `told` if the outcome of one of its effects is unknown."""
+    """Result of a run that ended: `left`, or an unknown outcome with the texts of `told` if there are any."""
     if not told:
         return left
     return FunctionResult.fail(ErrorCode.UNKNOWN_OUTCOME, "\n".join(message.text for message in told))

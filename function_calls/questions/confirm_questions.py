@@ -12,7 +12,7 @@ from services.refs import JsonObject
 
 
 def confirm_question(spec: FunctionSpec, arguments: JsonObject, texts: Phrases) -> ConfirmQuestion:
-    """Ask for a yes before a run: in the declared words, else with the arguments as understood."""
+    """Ask for a yes before a run, with the declared text or else with the parsed arguments."""
     text = declared_text(spec, spec.access.confirm, arguments, texts)
     if not text:
         understood = ", ".join(f"{name} = {shown_value(value)}" for name, value in arguments.items())

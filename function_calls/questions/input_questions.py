@@ -21,7 +21,7 @@ from function_calls.turn import Run
 from services.refs import ErrorCode, JsonObject, ReasonCode
 
 MOST_QUESTIONS = 50
-"""Per run, each of them answered: a handler that asks more is broken."""
+"""Maximum number of answered questions per run, as a guard against broken handlers."""
 MOST_STATE_BYTES = 512_000
 _UNANSWERED = frozenset({Path.TIMER, Path.API, Path.MCP, Path.CLI})
 _log = structlog.get_logger("questions")
@@ -36,7 +36,7 @@ def input_question(
     texts: Phrases,
 ) -> FunctionResult:
     """`result` of `run` with the facts that its question needs to be resumed; a failure if it may not ask again.
-    `resumed`: what the run continued from. `allowed`: digest of the approval that it consumed."""
+    `resumed`: saved state from which the run continued. `allowed`: digest of the approval that it consumed."""
     spec = run.spec
     if resumed is not None and resumed.kind != "answered":
         _log.warning("asked_after_the_end", function=spec.name, kind=resumed.kind)
@@ -101,7 +101,7 @@ def read_input(question: InputQuestion, text: str, texts: Phrases, *, has_files:
 
 
 def _among(choices: Sequence[Choice], said: str, texts: Phrases) -> Answer:
-    """The choice that is meant, also in other words for yes or no. A no is passed on with its reason."""
+    """The matching choice, also for other words for yes or no. A no is passed on with its reason."""
     for choice in choices:
         if bare_word(said) in (bare_word(choice.value), bare_word(choice.label)):
             return Answer(Answered.FILLED, choice.value)
@@ -116,14 +116,14 @@ def _among(choices: Sequence[Choice], said: str, texts: Phrases) -> Answer:
 async def resume(waiting: WaitingTurn, question: InputQuestion, spec: FunctionSpec, text: str) -> TurnOutcome:
     """Continue the run with the answer, or cancel it."""
     answer = read_input(question, text, waiting.texts, has_files=bool(waiting.context.attachments))
-    # A message that was edited until it is empty is no answer either.
+    # A message edited into an empty text is no answer either.
     kind: ResumedKind = "answered" if answer.kind is Answered.FILLED else "cancelled"
     resumed = replace(question.saved_run, answer=answer.value, kind=kind)
     return await waiting.resume_run(question, spec, resumed)
 
 
 async def expire(waiting: WaitingTurn, question: InputQuestion) -> TurnOutcome:
-    """Tell the run that nobody answered; the chat is told nothing."""
+    """Resume the run without an answer. Nothing is sent to the chat, unless an effect's outcome is unknown."""
     spec = waiting.find(question)
     if spec is None:
         return sent(ReasonCode.EXPIRED, [], question.function)

@@ -42,7 +42,7 @@ def open_to_json(open_question: OpenQuestion) -> JsonObject:
 
 
 def open_from_json(id_: int, data: Mapping[str, Any]) -> OpenQuestion:
-    """The question that `open_to_json` wrote."""
+    """Restore a question that `open_to_json` wrote."""
     keys = ("path", "fingerprint", "state", "transcript", "call_id", "calls", "rounds", "final", "asked", "uncertain")
     on = Continuation(
         **{key: data[key] for key in keys},
@@ -70,7 +70,7 @@ def _placeholders(spec: FunctionSpec, arguments: JsonObject) -> JsonObject:
 
 
 def shown_value(value: Any) -> str:
-    """An argument as people are shown it."""
+    """Displayed form of an argument."""
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
@@ -91,11 +91,11 @@ class Answered(StrEnum):
 
 
 class Answer(NamedTuple):
-    """A message read as the answer to a question."""
+    """Interpretation of a message as an answer to a question."""
 
     kind: Answered
     value: str = ""
-    """The value that was asked for; of a no the reason, if one was given."""
+    """The requested value; for a no, the reason if given."""
 
 
 def read_yes_or_no(text: str, texts: Phrases) -> Answer:
@@ -130,7 +130,7 @@ def _plain_word(text: str, texts: Phrases) -> Answered:
         heard.add(meanings[phrase])
         at += len(phrase)
     decided = heard - {Answered.UNRELATED}
-    # “Yes, no” is neither.
+    # "Yes, no" is neither.
     return decided.pop() if len(decided) == 1 else Answered.UNRELATED
 
 
@@ -151,7 +151,7 @@ def _refusal(said: str, texts: Phrases) -> Answer:
             continue
         reason = rest.strip(SEPARATORS)
         first = next((one for one in because if reason.casefold().startswith(one)), "")
-        # Many sentences begin with “no”: it is an answer only if it is alone or clearly followed by a reason.
+        # Many sentences start with "no": it is an answer only if it is alone or followed by a reason.
         if rest and not first and rest.lstrip()[:1] not in _MARKS and word not in refusing:
             continue
         if rest and word.isascii() and rest[0].isalnum():

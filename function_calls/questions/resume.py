@@ -16,7 +16,7 @@ from services.refs import ReasonCode
 
 
 def read_answer(question: Question, text: str, texts: Phrases, *, has_files: bool = False) -> Answer:
-    """Answer that `text`, from the member who was asked, gives to `question`. `has_files`: the message has files."""
+    """Answer in `text`, a message of the member who was asked. `has_files`: the message has files."""
     match question:
         case ArgumentQuestion():
             return argument_questions.read_argument(text, texts)
@@ -65,8 +65,8 @@ class Questions:
                 return await input_questions.resume(waiting, question, spec, text)
 
     async def end(self, context: MessageContext, turn: Turn, asked: OpenQuestion) -> list[Message]:
-        """End the run that waits for the answer, since it may not continue. Returns what the chat must be told.
-        Without effect if no run waits, and for an approval that may still be given."""
+        """End the waiting run, which may not continue. Returns the messages that the chat must get. No effect if no run
+        waits, and for an approval that may still be given."""
         if isinstance(asked.question, ApprovalQuestion) and context.kind is not Kind.EXPIRY:
             return []
         return await self._waiting(context, turn, asked).end(asked.question, "expired")

@@ -36,7 +36,7 @@ class Invokes(Protocol):
     """Runs functions; implemented by the Invoker."""
 
     async def invoke(self, request: CallRequest) -> FunctionResult:
-        """The result of the requested run."""
+        """Result of the requested run."""
 
 
 class ResumesRounds(Protocol):
@@ -56,8 +56,8 @@ class ResumesRounds(Protocol):
 
 
 async def end(invoker: Invokes, request: CallRequest, resumed: Resumed) -> list[Message]:
-    """Run the function of `request` once more so that the run saved in `resumed` can clean up. Returns what the chat
-    must be told: only that the outcome of an effect is unknown."""
+    """Run the function of `request` once more so that the run saved in `resumed` can clean up. Returns the messages
+    that the chat must get: only that the outcome of an effect is unknown."""
     turn, key = request.turn, request.key or request.turn.next_key()
     turn.memory.resume(key, resumed)
     turn.memory.ending |= {key}
@@ -70,7 +70,7 @@ def end_key(key: str) -> str:
 
 
 def only_ends(key: str, turn: Turn) -> bool:
-    """Whether the refused run of `key` takes place nevertheless, only to clean up and end."""
+    """Whether a refused run may start nevertheless, only to clean up and end."""
     resumed = turn.memory.resuming.get(key)
     if resumed is None or resumed.kind == "answered":
         return False
@@ -86,14 +86,14 @@ def held_up(result: FunctionResult, resumed: Resumed | None) -> FunctionResult:
 
 
 def unknown_end(result: FunctionResult) -> list[Message]:
-    """What the chat must be told of the end of a run whose result nobody waits for."""
+    """Messages that the chat must get about a run that ended without a recipient for its result."""
     if result.error is not None and result.error.code is ErrorCode.UNKNOWN_OUTCOME:
         return list(result.for_chat())
     return []
 
 
 def with_unknown(result: FunctionResult, told: list[Message]) -> FunctionResult:
-    """`result` with what the chat must be told of another run that was ended meanwhile."""
+    """`result` with the messages about another run that was ended meanwhile."""
     return replace(result, messages=(*result.for_chat(), *told)) if told else result
 
 
@@ -103,7 +103,7 @@ class WaitingRun:
 
     invoker: Invokes
     context: MessageContext
-    """A message of the member for whom it runs."""
+    """A message of the member who requested the run."""
     turn: Turn
     on: Continuation
 
@@ -113,8 +113,8 @@ class WaitingRun:
         return self.turn.input.profile().texts
 
     def find(self, question: Question) -> FunctionSpec | None:
-        """The function that asked; None if it is gone or has changed since. A run that waits for the answer then
-        cannot continue or clean up, which is logged."""
+        """The function that asked; None if it was removed or changed. A waiting run then cannot continue or clean up,
+        which is logged."""
         spec = self.turn.input.functions.find(question.function)
         if spec is not None and spec.fingerprint == self.on.fingerprint:
             return spec
@@ -125,7 +125,7 @@ class WaitingRun:
         return None
 
     def changed(self, question: Question) -> str:
-        """Text for an answer to a function that is gone or has changed."""
+        """Text for an answer to a function that was removed or changed."""
         spec = self.turn.input.functions.find(question.function)
         name = plain_name(question.function) if spec is None else spoken_name(spec, self.texts.language)
         return self.texts.say("questions.changed", name=name)
@@ -138,7 +138,7 @@ class WaitingRun:
     async def call(
         self, question: Question, spec: FunctionSpec, arguments: JsonObject, *, confirmed: bool = False, key: str = ""
     ) -> FunctionResult:
-        """Result of the interrupted call, on the path on which it was interrupted. `key`: of a run that continues."""
+        """Result of the interrupted call, on its original path. `key`: key of a run that continues."""
         turn, path = self.turn, Path(self.on.path)
         self.restore()
         profile = turn.input.profile()
@@ -160,7 +160,7 @@ class WaitingRun:
     async def resume(
         self, question: InputQuestion | ApprovalQuestion, spec: FunctionSpec, resumed: Resumed
     ) -> tuple[FunctionResult, str]:
-        """Continue the run that asked `question`: its result, and the key of its continuation."""
+        """Continue the run that asked `question`. Returns its result and the key of its continuation."""
         turn, key = self.turn, self.turn.next_key()
         turn.memory.resume(key, resumed)
         if isinstance(question, InputQuestion) and question.allowed:
@@ -169,12 +169,12 @@ class WaitingRun:
         turn.memory.approved = None
         asked = result.question
         if isinstance(asked, InputQuestion | ApprovalQuestion) and asked.function == question.function:
-            # A further question of the same run includes what was said since it began.
+            # A further question of the same run includes all texts since its start.
             result = replace(result, question=replace(asked, said=question.said + asked.said))
         return result, key
 
     async def end(self, question: Question, kind: ResumedKind) -> list[Message]:
-        """End the run that waits for the answer, if there is one, as `end` does. Returns what the chat must be told."""
+        """End the waiting run, if any. Returns the messages that the chat must get."""
         saved, path = question.saved_run, Path.NESTED if question.nested else Path(self.on.path)
         if saved is None or self.find(question) is None:
             return []
@@ -185,14 +185,14 @@ class WaitingRun:
 
 @dataclass(frozen=True, slots=True)
 class WaitingTurn(WaitingRun):
-    """A stored question in the turn of its chat that continues from it."""
+    """A stored question in the turn that continues from it."""
 
     rounds: ResumesRounds
 
     async def run(
         self, question: Question, spec: FunctionSpec, arguments: JsonObject, *, confirmed: bool = False
     ) -> TurnOutcome:
-        """Run the function that a question preceded, and continue with the turn that it interrupted."""
+        """Run the function after its question, then continue the interrupted turn."""
         turn, on = self.turn, self.on
         result = await self.call(question, spec, arguments, confirmed=confirmed)
         turn.memory.answered = ""
@@ -223,8 +223,7 @@ class WaitingTurn(WaitingRun):
         return outcome_of(turn, spec, result, ReasonCode.ANSWERED_QUESTION, tuple(on.asked))
 
     def _cancelled(self, result: FunctionResult) -> FunctionResult:
-        """Result of a run that the member cancelled: the chat is told what it says, and a model that it was
-        cancelled."""
+        """Result of a run that the member cancelled: its messages for the chat, and CANCELLED for a model."""
         result = replace(result, question=None)
         if result.error is not None:
             return result

@@ -1,4 +1,4 @@
 """Rounds with a model.
 
-Shortlist, conversation, requests, progress, and claims compared with what was done. Used by `llm`.
+Shortlist of functions, conversation, requests, progress, and checks of claims against runs. Used by `llm`.
 """

@@ -20,13 +20,13 @@ from services.refs import ChatRef, MemberRef, ModelProblem
 _NOBODY_TO_ASK = frozenset(
     {ModelProblem.OUTAGE, ModelProblem.BUSY, ModelProblem.KEY, ModelProblem.QUOTA, ModelProblem.MISSING}
 )
-"""The same for every message; other errors are about one message, and each is told."""
+"""Problems that affect every message. Other errors concern a single message and are always reported."""
 _CHATS_KEPT = 10_000
 
 
 class Outages:
-    """Remembers which chats know, and which members were told in private. An outage begins with a message for which
-    there was no model to ask and ends with the next answer of one; a restart forgets it."""
+    """Tracks which readers were notified of an outage. An outage starts with a message that no model could answer and
+    ends with the next answer of a model. State is lost on a restart."""
 
     def __init__(self, clock: Clock, say_again_seconds: float = 600.0) -> None:
         self._clock = clock
@@ -34,27 +34,27 @@ class Outages:
         self._told_at: dict[tuple[ChatRef, MemberRef | None], float] = {}
 
     def use(self, say_again_seconds: float) -> None:
-        """From now on a chat hears of an outage that lasts once in this time."""
+        """Set the minimum time between notices in a chat during an outage."""
         self._say_again_seconds = say_again_seconds
 
     def is_told(self, context: MessageContext, error: ModelError) -> bool:
-        """Whether those who would read an answer to `context` were told of this outage not long ago."""
+        """Whether the readers of a reply to `context` were recently notified of this outage."""
         if error.trouble not in _NOBODY_TO_ASK:
             return False
         told_at = self._told_at.get(_readers(context))
         return told_at is not None and self._clock.monotonic() - told_at < self._say_again_seconds
 
     def tell(self, context: MessageContext, error: ModelError) -> None:
-        """They are being told."""
+        """Record that the readers are notified now."""
         if error.trouble not in _NOBODY_TO_ASK:
             return
         if len(self._told_at) >= _CHATS_KEPT:
-            # Forgetting one makes no more of it than a sentence too many.
+            # Forgetting a chat costs at most a repeated notice.
             self._told_at.pop(next(iter(self._told_at)))
         self._told_at[_readers(context)] = self._clock.monotonic()
 
     def end(self) -> None:
-        """A model answered."""
+        """End the outage, since a model answered."""
         if self._told_at:
             self._told_at.clear()
 
@@ -66,15 +66,15 @@ def _readers(context: MessageContext) -> tuple[ChatRef, MemberRef | None]:
 _log = structlog.get_logger("asking")
 
 RecordAnswer = Callable[[str, int, ModelAnswer, int], None]
-"""Notes what one question to the model took: the turn's id, the round, the answer, microseconds."""
+"""Records a model request: turn id, round number, answer, duration in microseconds."""
 
 
 def not_recorded(turn_id: str, round_number: int, answer: ModelAnswer, duration_us: int) -> None:
-    """Note nothing."""
+    """Record nothing."""
 
 
 class Asking:
-    """One model, with everything that stands between a turn and it."""
+    """Sends the model requests of turns, with filters, budgets and outage tracking."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class Asking:
         faults: FaultPoints | None = None,
         budgets: RequestBudgets | None = None,
     ) -> None:
-        """`filters` stand around every request, the first one outermost. Without `budgets` nothing is counted."""
+        """`filters` wrap every request, the first one outermost. Without `budgets` nothing is counted."""
         self._model = model
         self._clock = clock
         self._outages = outages
@@ -95,7 +95,7 @@ class Asking:
         self._reach = (faults or FaultPoints()).reach
         self._budgets = budgets
         self.ask = round_chain(self._asked, filters)
-        """The model's answer to a round; what has to be written with it is in `Round.writes`. Raises ModelError and
+        """The model's answer to a round. Sets `Round.writes` to the writes to commit with it. Raises ModelError and
         OverBudget."""
 
     async def _asked(self, round_: Round) -> ModelAnswer:
@@ -108,7 +108,7 @@ class Asking:
         return answer
 
     async def _answer(self, round_: Round) -> ModelAnswer:
-        """The answer; asked again without the chat's history, once, when the whole is too long."""
+        """Request an answer. If the request is too long, retry once without the chat's history."""
         request = round_.request
         try:
             return await self._once(round_, request)
@@ -136,8 +136,8 @@ class Asking:
 
 
 def _storable(answer: ModelAnswer) -> ModelAnswer:
-    """`answer` with words that every store and network can hold. What a call says stays as it came: its arguments are
-    read without loss or not at all."""
+    """`answer` with texts that every store and network accepts. The calls stay unchanged: their arguments are parsed
+    without loss or not at all."""
     everything = f"{answer.text}{answer.finish}{answer.model}{answer.request_id}"
     if storable_text(everything) == everything:
         return answer

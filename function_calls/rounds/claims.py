@@ -1,4 +1,4 @@
-"""Detection of claims by a model that something was done, compared with what functions did."""
+"""Detection of a model's claims of actions, compared with the actual effects of functions."""
 
 from __future__ import annotations
 
@@ -57,24 +57,24 @@ _WITHIN = "[^，。！？\n]"
 
 
 class Forms(NamedTuple):
-    """How sentences of one language tell of changes. Each pattern has a group `verb`."""
+    """Patterns for claims of changes in one language. Each pattern has a group `verb`."""
 
     first_person: tuple[re.Pattern[str], ...]
-    """`I have added …`, and `Added …` at the beginning."""
+    """`I have added …`, and `Added …` at the start of a sentence."""
     promises: tuple[re.Pattern[str], ...]
-    """`I will remind you …`: only a function can keep it."""
+    """`I will remind you …`: only a function can fulfil it."""
     passive: tuple[re.Pattern[str], ...]
-    """`The reminder has been set`: it may also be what was found."""
+    """`The reminder has been set`: possibly a lookup result."""
     strong: re.Pattern[str]
-    """The verbs that are a claim without an object."""
+    """Verbs that form a claim without an object."""
     no_claim: re.Pattern[str]
-    """A sentence with one of these is about another time, a condition, the text itself, or denies."""
+    """Marks sentences about another time, a condition or the text itself, and negations; these claim nothing."""
     done: re.Pattern[str]
-    """`Done.`, and nothing else."""
+    """`Done.` as the whole sentence."""
     joint: re.Pattern[str]
-    """What stands between two changes of one sentence."""
+    """Separator of two changes in one sentence."""
     subject: str
-    """What the second one leaves out."""
+    """Subject to prepend to the second change."""
 
 
 def _unnamed(pattern: str) -> str:
@@ -82,9 +82,9 @@ def _unnamed(pattern: str) -> str:
 
 
 HINTS = frozenset([*_STRONG_ENGLISH, *_WEAK_ENGLISH, *_PROMISED_ENGLISH, "mailed", "active", "done", "care"])
-"""An English text without any of these claims nothing."""
+"""Every English claim contains at least one of these words."""
 CHINESE_HINT = lazy_pattern(f"{_STRONG_CHINESE}|{_WEAK_CHINESE}|叫醒|搞定|办好|弄好|办妥")
-"""And a Chinese one without this."""
+"""Every Chinese claim matches this."""
 
 
 def _compiled(*patterns: str) -> tuple[re.Pattern[str], ...]:
@@ -156,7 +156,7 @@ WORLD = frozenset(
     room device light
     """)
 )
-"""What can be changed in the world, besides what the functions' own words name. In English as one would write it."""
+"""Objects in the world that can be changed, in addition to the functions' own words; English in dictionary form."""
 WORLD_CHINESE = frozenset(
     listed("""
     提醒 闹钟 定时 日程 日历 会议 邮件 消息 短信 邀请 待办 任务 清单 列表 投票 频道 成员 通知 订单 机票 车票 预订 预约
@@ -170,7 +170,7 @@ WRITING = frozenset(
     句子 段落 文字 错别字 标点 翻译 诗歌 故事 文章 代码 表格 答案 标题
     """)
 )
-"""What a model makes by writing it: that it was added or changed is no claim about the world."""
+"""Objects that a model creates by writing; adding or changing them is no claim about the world."""
 
 
 _SENTENCE = lazy_pattern(r"[^.!?。！？\n…]+(?:[.!?](?=[^\s.!?])[^.!?。！？\n…]*)*[.!?。！？…]*")
@@ -180,7 +180,7 @@ _QUOTED = lazy_pattern(
 _LATIN_WORD = lazy_pattern("[a-z]+")
 _CHINESE_LETTER = lazy_pattern("[\u3400-\u9fff]")
 _LONGEST = 500
-"""Characters of a sentence that are looked at."""
+"""Maximum number of characters of a sentence to check."""
 _GAPS = lazy_pattern(r"[ \t]{2,}")
 _WORLD = frozenset(stem(word) for word in WORLD) | WORLD_CHINESE
 _WRITING = frozenset(word if is_unspaced(word) else stem(word) for word in WRITING)
@@ -188,7 +188,7 @@ _WRITING = frozenset(word if is_unspaced(word) else stem(word) for word in WRITI
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """A run of this turn that had an effect and went well."""
+    """A successful run of this turn with an effect."""
 
     spec: FunctionSpec
     arguments: Mapping[str, Any]
@@ -196,23 +196,23 @@ class Act:
 
 
 class Claim(NamedTuple):
-    """Something that a sentence says was done."""
+    """A statement that something was done."""
 
     start: int
     end: int
-    """Of the whole sentence."""
+    """Start and end of the whole sentence."""
     objects: frozenset[str]
-    """What was changed, as stems; of Chinese as pairs of characters."""
+    """Changed objects, as stems, or as character pairs in Chinese."""
     verb: frozenset[str]
-    """Where the verb says enough by itself."""
+    """The verb, if it is a claim by itself."""
 
 
 def unfounded(
     text: str, specs: tuple[FunctionSpec, ...], acts: Sequence[Act], *, has_read: bool = False, told_before: str = ""
 ) -> list[Claim]:
-    """The claims in `text` that none of `acts` bears out. `specs`: the functions there are. `has_read`: something was
-    looked up in this turn, so that "the poll has been closed" may be what was found. `told_before`: what was reported
-    earlier, where the past was asked for."""
+    """Claims in `text` that no run in `acts` supports. `specs`: all functions. `has_read`: a lookup ran in this turn,
+    so sentences like "the poll has been closed" may report its result. `told_before`: earlier reports of the bot, if
+    the message asks about the past."""
     if HINTS.isdisjoint(_LATIN_WORD.findall(text.lower())) and (text.isascii() or not CHINESE_HINT.search(text)):
         return []
     vocabulary = _vocabulary(specs)
@@ -231,7 +231,7 @@ def unfounded(
 
 
 def corrected(text: str, claims: Sequence[Claim], instead: str) -> str:
-    """`text` with `instead` in place of the first sentence of `claims`, and without their others."""
+    """`text` with the first claimed sentence replaced by `instead` and the others removed."""
     pieces: list[str] = []
     place = 0
     for number, (start, end) in enumerate(dict.fromkeys((claim.start, claim.end) for claim in claims)):
@@ -241,16 +241,16 @@ def corrected(text: str, claims: Sequence[Claim], instead: str) -> str:
 
 
 def _is_borne_out(claim: Claim, done: frozenset[str], vocabulary: frozenset[str], *, nothing: bool) -> bool:
-    """`done`: the words of what was done. `nothing`: no function gave anything at all."""
+    """Whether a run supports `claim`. `done`: words of the effects. `nothing`: no function returned anything."""
     if not claim.objects | claim.verb:
         return not nothing
     if not done:
         return False
     if not _is_chinese(done) and _is_chinese(claim.objects | claim.verb):
-        return True  # the functions speak another language than the chat: nothing can be compared
+        return True  # the functions' words are not in the chat's language: no comparison is possible
     if (claim.objects | claim.verb) & done:
         return True
-    # Something else was done. Only what is the business of another function is surely not a way to say that.
+    # Another effect happened. The claim may describe it unless its verb belongs to another function.
     return not claim.objects and not claim.verb & vocabulary
 
 
@@ -285,7 +285,7 @@ def _claims(text: str, vocabulary: frozenset[str], *, has_read: bool) -> Iterato
 def _claimed(
     clause: str, forms: Forms, vocabulary: frozenset[str], *, has_read: bool
 ) -> tuple[frozenset[str], frozenset[str]] | None:
-    """What the clause says was changed, and a verb that says enough; None when it claims nothing."""
+    """Changed objects of the clause, and its verb if that is a claim by itself; None if the clause claims nothing."""
     for form in forms.promises:
         for match in form.finditer(clause):
             return _words(match["verb"]), frozenset()
@@ -302,7 +302,7 @@ def _claimed(
 
 
 def _words(text: str) -> frozenset[str]:
-    """Stems and pairs of characters, without numbers, single letters and single characters."""
+    """Stems and character pairs, without numbers and single characters."""
     plain = text.replace("to-do", "todo").replace("To-do", "todo")
     return frozenset(word for word in terms(plain) if len(word) > 1 and not word.isdigit())
 
@@ -313,7 +313,7 @@ def _vocabulary(specs: tuple[FunctionSpec, ...]) -> frozenset[str]:
 
 
 def _names_of(spec: FunctionSpec) -> frozenset[str]:
-    """What a function with an effect changes, by its names, tags and description."""
+    """Words for the objects of a function with an effect: its names, tags and description."""
     if spec.execution.effect is Effect.READ:
         return frozenset()
     return _words(" ".join([spec.name.replace("_", " "), spec.description, *spec.command.words, *spec.origin.tags]))
@@ -335,14 +335,14 @@ _ABOUT_THE_PAST = re.compile(
     re.IGNORECASE,
 )
 _NOTHING_BEFORE = 2
-"""The messages of a conversation with nothing before the question: the instructions, and the question itself."""
+"""Length of a conversation without history: the instructions and the message itself."""
 _log = structlog.get_logger("claims")
 
 
 def false_claims(
     text: str, turn: Turn, acts: Sequence[Act], *, has_read: bool = False, told_before: str = ""
 ) -> list[Claim]:
-    """The sentences of `text` that claim what no run of this turn did."""
+    """Claims in `text` that no run of this turn supports."""
     if not text:
         return []
     acts = [*acts, *nested_acts(turn)]
@@ -350,15 +350,15 @@ def false_claims(
 
 
 def told_before(asked: str, conversation: Sequence[ModelMessage]) -> str:
-    """What the bot said earlier, when `asked` is a question about the past: "did you add milk?" may be answered by what
-    another turn did."""
+    """Earlier replies of the bot if `asked` is a question about the past, since an answer to "did you add milk?" may
+    report an earlier turn; otherwise empty."""
     if len(conversation) <= _NOTHING_BEFORE or not _ABOUT_THE_PAST.search(asked):
         return ""
     return "\n".join(message.content for message in conversation if message.role == "assistant" and not message.calls)
 
 
 def true_words(text: str, turn: Turn, claims: Sequence[Claim], acts: Sequence[Act]) -> str:
-    """`text` with a true sentence in place of `claims`; `acts`: what was done beside them."""
+    """`text` with `claims` replaced by a true sentence; `acts`: the effects of this turn."""
     if not claims:
         return text
     _log.warning("claim_corrected", turn=turn.input.id, claims=len(claims), effects=turn.memory.effects)
@@ -367,12 +367,12 @@ def true_words(text: str, turn: Turn, claims: Sequence[Claim], acts: Sequence[Ac
 
 
 def acts_to_json(acts: Sequence[Act]) -> list[JsonObject]:
-    """`acts` as plain data, for the time of a question."""
+    """`acts` as plain data, to store with a question."""
     return [{"function": act.spec.name, "arguments": dict(act.arguments), "said": _said_by(act)} for act in acts]
 
 
 def acts_from_json(data: Sequence[JsonObject], functions: BotFunctions) -> list[Act]:
-    """The acts that `acts_to_json` wrote, less those of functions that are not there any more."""
+    """Restore the acts that `acts_to_json` wrote, except those of functions that no longer exist."""
     acts: list[Act] = []
     for one in data:
         spec = functions.find(one["function"])
@@ -387,7 +387,7 @@ def _said_by(act: Act) -> list[str]:
 
 
 def nested_acts(turn: Turn) -> list[Act]:
-    """Effects of functions that functions called."""
+    """Successful effects of nested runs."""
     found: list[Act] = []
     for run in turn.memory.nested.values():
         spec = turn.input.functions.find(run.function)

@@ -1,4 +1,4 @@
-"""Messages sent to a model: instructions, history with authors, and the current request."""
+"""Model messages of a turn: instructions, history with authors, and the current request."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from services.llm.model import ModelMessage, ToolCall
 from services.refs import ErrorCode, JsonObject
 
 _SMALLEST = 24
-"""Characters below which a value is left out rather than cut."""
+"""Minimum size in characters of a truncated value; below it the value is omitted."""
 _ENDS = ("\n", ". ", "! ", "? ", "。", "！", "？", "；", ", ", "，", " ")
 _MARK = "…"
 
 
 def fitting(value: JsonObject, characters: int) -> str:
-    """`value` as JSON of at most `characters` characters; when something had to go, it has a `cut` that says how much.
-    A limit below 100 may be passed by that note."""
+    """`value` as JSON of at most `characters` characters. A shortened value has a key `cut` with the amount left out;
+    this note may exceed a limit below 100."""
     text = _dumped(value)
     if len(text) <= characters:
         return text
@@ -39,7 +39,7 @@ def fitting(value: JsonObject, characters: int) -> str:
 
 
 def _short(value: Any, room: int) -> Any:
-    """`value`, made to take at most `room` characters of JSON, as far as its kind allows."""
+    """`value` shortened to at most `room` characters of JSON, as far as its type permits."""
     if len(_dumped(value)) <= room:
         return value
     match value:
@@ -54,7 +54,7 @@ def _short(value: Any, room: int) -> Any:
 
 def _short_text(text: str, room: int) -> str:
     low, high = 0, min(len(text), max(0, room - 3))
-    while low < high:  # escapes make the JSON longer than the text
+    while low < high:  # binary search, since escapes make the JSON longer than the text
         middle = (low + high + 1) // 2
         low, high = (middle, high) if len(_dumped(text[:middle])) <= room - len(_MARK) else (low, middle - 1)
     head = text[:low]
@@ -80,7 +80,7 @@ def _short_list(items: list[Any], room: int) -> list[Any]:
 
 
 def _short_object(value: JsonObject, room: int) -> JsonObject:
-    """Small entries stay whole; large ones share what is left."""
+    """Shorten an object: small entries stay whole, large ones share the remaining room."""
     sizes = {name: len(_dumped(one)) for name, one in value.items()}
     left = room - 2
     rooms: dict[str, int] = {}
@@ -100,15 +100,15 @@ def _dumped(value: Any) -> str:
 
 
 def estimated_tokens(text: str) -> int:
-    """About 4 letters of English a token, one character of Chinese, Japanese or Korean, and 1.6 letters of alphabets
-    between them: the bytes of UTF-8 tell these apart, and take no look-up."""
+    """Estimated tokens of `text`: about 4 English letters per token, 1 Chinese, Japanese or Korean character, or 1.6
+    letters of alphabets with two bytes per letter. Computed from the length in UTF-8, without a tokenizer."""
     letters = len(text)
     size = letters if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
     return (3 * size - letters + 7) // 8
 
 
 SEPARATOR = "\n---\n"
-"""Stands before the words of the one who asks; everything above it was put there by us."""
+"""Precedes the text of the current message; everything above it comes from the bot."""
 
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _LINE_STARTS = re.compile(r"[\n\r\u2028\u2029]+")
@@ -133,7 +133,7 @@ _MOST_MEMBERS = 12
 _MINUTE_SECONDS = 60
 _MINUTE_MS = 60_000
 _TOKENS_OF_A_LINE = 8
-"""The time and the name before each line."""
+"""Tokens of the time and the name before each line."""
 _LAST_ROUND = "Answer now with what you know; no more functions can be called."
 _DOUBT = """\
 Your answer says that something was done, but no function has run for this message, so nothing was changed, set or sent.
@@ -142,8 +142,8 @@ earlier, say when that was."""
 
 
 def system_message(profile: ChatProfile, prompts: str = "") -> ModelMessage:
-    """The instructions: the same bytes for every turn of a chat, so that providers can cache them, as long as no script
-    gives others. `prompts`: what the groups of functions say that the chat has taken to hand."""
+    """Instructions of a chat. They are identical for every turn unless a script changes them, so providers can cache
+    them. `prompts`: system prompts of the active groups."""
     told = _instructions(profile.bot_name, profile.persona.strip(), profile.texts.language)
     if not profile.notes and not prompts:
         return told
@@ -160,7 +160,7 @@ def _instructions(name: str, persona: str, language: str) -> ModelMessage:
 
 
 async def opened(context: MessageContext, turn: Turn, settings: RouterSettings) -> list[ModelMessage]:
-    """The conversation that a turn starts with; the summary is asked for only where something is left out."""
+    """Initial conversation of a turn. The summary is loaded only if history is left out."""
     history = await turn.input.past.lines()
     kept = shown(history, settings) if history else history
     profile = turn.input.profile()
@@ -178,7 +178,7 @@ def opening(
     settings: RouterSettings,
     summary: str = "",
 ) -> list[ModelMessage]:
-    """The same, of what is at hand."""
+    """Initial conversation from a given history and summary."""
     kept = shown(history, settings)
     return _opening(context, profile, history, kept, _before(summary) if _is_cut(history, kept, settings) else "")
 
@@ -191,7 +191,8 @@ def _opening(
     before: str = "",
     prompts: str = "",
 ) -> list[ModelMessage]:
-    """What changes from turn to turn stands after the instructions, and `prompts` at their end."""
+    """Assemble the conversation. Parts that change per turn follow the instructions, for provider caches; `prompts` are
+    at their end."""
     now = _moment(int(context.sent_at.timestamp()) // _MINUTE_SECONDS, profile.timezone)
     messages = [system_message(profile, prompts)]
     noted = _noted(profile.notes) if profile.notes else ""
@@ -206,7 +207,7 @@ def _opening(
 
 
 def _noted(notes: Sequence[ChatNote]) -> str:
-    """What scripts have noted as information, each behind its name; empty where there is nothing."""
+    """Informational notes of scripts with their names, or empty."""
     lines = [
         f"{_one_line(one.name)}: {_LINE_STARTS.sub(_INDENTED, one.words)}" for one in notes if not one.is_instruction
     ]
@@ -214,36 +215,36 @@ def _noted(notes: Sequence[ChatNote]) -> str:
 
 
 def _before(summary: str) -> str:
-    """What stands in the place of what is left out."""
+    """Replacement for history that is left out."""
     return f"{_SUMMARY}\n{summary}" if summary else _LEFT_OUT
 
 
 def last_round_message() -> ModelMessage:
-    """Said before the last request of a turn."""
+    """Instruction before the last request of a turn."""
     return ModelMessage("system", _LAST_ROUND)
 
 
 def doubt_message() -> ModelMessage:
-    """Said after an answer that claims what no function did."""
+    """Reply to an answer that claims an action that no function performed."""
     return ModelMessage("system", _DOUBT)
 
 
 def without_history(messages: Sequence[ModelMessage]) -> Sequence[ModelMessage]:
-    """`messages` less what was said in the chat before the question."""
+    """`messages` without the chat history before the current message."""
     questions = [place for place, message in enumerate(messages) if message.role == "user"]
     head = [message for message in messages[: questions[-1]] if message.role == "system"] if questions else []
     return [*head, *messages[questions[-1] :]] if questions else messages
 
 
 def result_text(result: FunctionResult, settings: RouterSettings, *, said: bool, before: Sequence[str] = ()) -> str:
-    """A result as the model reads it: JSON that fits the settings' length. `said`: the chat has seen its messages.
-    `before`: what else the run has said there."""
+    """`result` for the model, as JSON within the configured length. `said`: the chat has seen its messages. `before`:
+    texts that the run sent to the chat earlier."""
     return fitting(result.for_model(said=said, before=before), settings.result_chars)
 
 
 def shown(history: Sequence[HistoryLine], settings: RouterSettings) -> Sequence[HistoryLine]:
-    """The latest lines that the settings allow, oldest first, each of them whole; an answer of the bot's is not shown
-    without what it answers."""
+    """The latest lines within the configured limits, oldest first, never truncated. Replies of the bot at the start are
+    left out, because the message they answer is not shown."""
     left = settings.history_tokens
     first = len(history)
     for line in reversed(history[max(0, first - settings.history_messages) :]):
@@ -258,13 +259,13 @@ def shown(history: Sequence[HistoryLine], settings: RouterSettings) -> Sequence[
 
 
 def _is_cut(history: Sequence[HistoryLine], kept: Sequence[HistoryLine], settings: RouterSettings) -> bool:
-    """Whether a model is shown less than `history`; not where none is wanted."""
+    """Whether the settings shorten `history`; False if they disable history."""
     return bool(settings.history_messages and settings.history_tokens) and len(kept) < len(history)
 
 
 def _transcript(history: Sequence[HistoryLine], profile: ChatProfile, today: date) -> list[ModelMessage]:
-    """History as messages: the bot's lines as its own, others' lines joined while they follow each other. Where the bot
-    passed on what others wrote, the line stands among theirs: a model takes what it said itself for true and meant."""
+    """History as model messages: the bot's lines as its own, consecutive lines of others joined. Bot lines with outside
+    text are shown as lines of others, because models trust their own messages."""
     messages: list[ModelMessage] = []
     lines: list[str] = []
     for line in history:
@@ -281,11 +282,11 @@ def _transcript(history: Sequence[HistoryLine], profile: ChatProfile, today: dat
 
 
 def attributed(line: HistoryLine, profile: ChatProfile, today: date | None) -> str:
-    """One line with its local time and who said it to whom; with its day, unless that is `today`."""
+    """A line with local time, sender and addressee, and with its date unless that is `today`."""
     moment = _moment(line.at_ms // _MINUTE_MS, profile.timezone)
     day = "" if moment.date == today else f"{moment.day} "
     reply = f" (to {_name(line.reply_to_name)})" if line.reply_to_name else ""
-    # Indented, so that nobody can write a line that seems to be another member's. Line ends cannot be printed.
+    # Indented so that no text can imitate another member's line. Line separators are not printable.
     text = line.text if line.text.isprintable() else _LINE_STARTS.sub(_INDENTED, line.text)
     return f"[{day}{moment.time}] {_name(line.sender_name)}{reply}: {text}"
 
@@ -305,7 +306,7 @@ def _question(context: MessageContext, profile: ChatProfile, history: Sequence[H
 
 
 class _Moment(NamedTuple):
-    """A minute as people of one time zone write it."""
+    """A minute in a time zone, formatted."""
 
     date: date
     weekday: str
@@ -315,14 +316,14 @@ class _Moment(NamedTuple):
 
 @functools.lru_cache(maxsize=8192)
 def _moment(minute: int, timezone: ZoneInfo) -> _Moment:
-    """The minute of that number since 1970 UTC. The lines of a chat are shown again with each of its turns."""
+    """Format the minute `minute`, counted since 1970 UTC. Cached, because each turn shows the same lines again."""
     at = datetime.fromtimestamp(minute * _MINUTE_SECONDS, timezone)
     day, time = f"{at.year}-{at.month:02}-{at.day:02}", f"{at.hour:02}:{at.minute:02}"
     return _Moment(at.date(), _WEEKDAYS[at.weekday()], day, time)
 
 
 def _others(history: Sequence[HistoryLine], sender: str) -> Sequence[str]:
-    """Who has said something lately beside `sender`, the latest first, at most twelve."""
+    """Names of recent speakers except `sender`, latest first, at most twelve."""
     names = dict.fromkeys(line.sender_name for line in reversed(history) if not line.from_bot)
     members = dict.fromkeys(map(_name, names))
     members.pop(sender, None)
@@ -331,7 +332,7 @@ def _others(history: Sequence[HistoryLine], sender: str) -> Sequence[str]:
 
 @functools.lru_cache(maxsize=4096)
 def _name(name: str) -> str:
-    """A display name that cannot pose as structure."""
+    """A display name without characters that imitate structure."""
     return _one_line(name).replace("[", "(").replace("]", ")")[:60]
 
 
@@ -343,8 +344,7 @@ _LOST = orjson.dumps({"error": ErrorCode.UNKNOWN_OUTCOME.value, "message": "The 
 
 
 def is_paired(messages: Sequence[ModelMessage]) -> bool:
-    """Whether each message with calls is followed by one result for each of them, in their order, and no other
-    results are there."""
+    """Whether each message with calls is followed by exactly one result per call, in order, without other results."""
     owed: list[str] = []
     for message in messages:
         if message.role == "tool":
@@ -361,8 +361,8 @@ def is_paired(messages: Sequence[ModelMessage]) -> bool:
 
 
 def paired(messages: Sequence[ModelMessage]) -> Sequence[ModelMessage]:
-    """`messages` themselves where they are paired. Else a copy: a missing result is said to be unknown, one without its
-    call is left out, and ids that one answer has twice are told apart."""
+    """`messages`, repaired in a copy if necessary: missing results are marked as unknown, results without a call are
+    removed, and duplicate call ids within an answer are made unique."""
     return messages if is_paired(messages) else _repaired(messages)
 
 
@@ -384,7 +384,7 @@ def _repaired(messages: Sequence[ModelMessage]) -> list[ModelMessage]:
 
 
 def _results_after(messages: Sequence[ModelMessage], place: int) -> dict[str, list[ModelMessage]]:
-    """The results between the message at `place` and the next one with calls, by the ids of their calls."""
+    """Results between the message at `place` and the next one with calls, by call id."""
     results: dict[str, list[ModelMessage]] = defaultdict(list)
     for message in messages[place + 1 :]:
         if message.calls:
@@ -409,8 +409,8 @@ def _told_apart(calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
 
 
 def fenced(json_text: str, function: str) -> str:
-    """A function's result as data. The text is JSON, in which every `<` can be written as an escape that means the
-    same: nothing inside can close the fence or open another."""
+    """A function's result as data. Every `<` in the JSON text is escaped, so the content cannot close the fence or open
+    another."""
     inside = json_text.replace("<", "\\u003c")
     return f"<data from={_fencing_name(function)} use=information-only>\n{inside}\n</data>"
 

@@ -27,26 +27,26 @@ from services.llm.model import ModelError, ModelMessage, ToolCall, call_to_json,
 from services.refs import Effect, ErrorCode, JsonObject, ReasonCode
 
 FROM_BEFORE = MappingProxyType({"from_before": True})
-"""The metadata of a result that was given to an identical call before: what it says has been said."""
+"""Metadata of a cached result, returned for a repeated call; its messages have already been sent."""
 Signature = tuple[str, str]
-"""The name of a function, and its arguments in one form."""
+"""A function's name and its arguments in canonical form."""
 
 
 @dataclass(slots=True)
 class CallsMade:
-    """What was called in a turn, and what came of it."""
+    """Calls of a turn and their results."""
 
     count: int = 0
-    """Calls that were to be run."""
+    """Number of calls accepted for running."""
     _times: dict[Signature, int] = field(default_factory=dict)
     _found: dict[Signature, FunctionResult] = field(default_factory=dict)
-    """What reads gave."""
+    """Results of reads."""
     _done: dict[Signature, FunctionResult] = field(default_factory=dict)
-    """What effects gave."""
+    """Results of effects."""
 
     def repeated(self, signature: Signature, most: int) -> FunctionResult | None:
-        """Note a call. Where an identical one was made and this one is not to be run, what that one gave: an effect is
-        run once, a read at most `most` times."""
+        """Count a call. Returns the cached result of an identical call if this one must not run: effects run once,
+        reads at most `most` times."""
         times = self._times[signature] = self._times.get(signature, 0) + 1
         before = self._done.get(signature)
         if before is None and times > most:
@@ -54,14 +54,14 @@ class CallsMade:
         return None if before is None else replace(before, messages=(), metadata=FROM_BEFORE)
 
     def ended(self, spec: FunctionSpec, signature: Signature, result: FunctionResult) -> None:
-        """Note what a call gave. What failed may be tried again, unless it is to happen once at most."""
+        """Cache the result of a call. Failed calls may be repeated, except those of `once` functions."""
         if result.question is not None or (result.error is not None and spec.execution.effect is not Effect.ONCE):
             return
         kept = self._found if spec.execution.effect is Effect.READ else self._done
         kept[signature] = result
 
     def to_json(self) -> JsonObject:
-        """As plain data. What reads gave is left out: they may be run again."""
+        """Plain data without the results of reads, which may run again."""
         return {
             "count": self.count,
             "times": [[*signature, times] for signature, times in self._times.items()],
@@ -70,34 +70,34 @@ class CallsMade:
 
 
 def calls_from_json(data: JsonObject) -> CallsMade:
-    """The calls that `to_json` wrote."""
+    """Restore the calls that `to_json` wrote."""
     times = {(name, arguments): times for name, arguments, times in data["times"]}
     done = {(name, arguments): result_from_json(result) for name, arguments, result in data["done"]}
     return CallsMade(data["count"], times, _done=done)
 
 
 def signature_of(spec: FunctionSpec, arguments: Mapping[str, Any]) -> Signature:
-    """What identical calls have in common."""
+    """Key that identical calls share."""
     return spec.name, orjson.dumps(arguments, option=orjson.OPT_SORT_KEYS).decode()
 
 
 @dataclass(slots=True)
 class LoopWatch:
-    """What the calls of one turn have brought so far.
+    """Detects model rounds without progress.
 
-    A round makes progress when one of its calls gives a function's result that this turn has not seen, with arguments
-    that are not those of its last call made longer. Calls that repeat, alternate or grow make none.
+    A round makes progress if one of its calls returns a result of a function that is new in this turn, unless the
+    arguments only extend those of the function's last call. Calls that repeat, alternate or grow make no progress.
     """
 
     stalled: int = 0
-    """Rounds without progress, one after another."""
+    """Number of consecutive rounds without progress."""
     _seen: set[tuple[str, str]] = field(default_factory=set)
-    """Functions, each with the digest of something that it gave."""
+    """Function names with digests of their results."""
     _latest: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     _progress: bool = False
 
     def note(self, function: str, arguments: Mapping[str, Any], result: FunctionResult) -> None:
-        """A call of this round has ended. What was given to it from before is nothing new."""
+        """Record a completed call of this round. Cached results are ignored."""
         if result.metadata is FROM_BEFORE:
             return
         given = orjson.dumps((result.data, result.error, [one.text for one in result.messages]), default=str)
@@ -108,12 +108,12 @@ class LoopWatch:
         self._latest[function] = arguments
 
     def end_round(self) -> None:
-        """All calls of the round have ended."""
+        """End the round."""
         self.stalled = 0 if self._progress else self.stalled + 1
         self._progress = False
 
     def to_json(self) -> JsonObject:
-        """As plain data, in the middle of a round too."""
+        """Plain data; also valid in the middle of a round."""
         return {
             "stalled": self.stalled,
             "seen": sorted(self._seen),
@@ -123,13 +123,13 @@ class LoopWatch:
 
 
 def loops_from_json(data: JsonObject) -> LoopWatch:
-    """The watch that `to_json` wrote."""
+    """Restore the watch that `to_json` wrote."""
     seen = {(function, digest) for function, digest in data["seen"]}
     return LoopWatch(data["stalled"], seen, data["latest"], data["progress"])
 
 
 def _grown(before: Mapping[str, Any] | None, now: Mapping[str, Any]) -> bool:
-    """Whether `now` is `before` with one or more of its texts made longer."""
+    """Whether `now` equals `before` except for text values that were extended."""
     if before is None or before.keys() != now.keys() or before == now:
         return False
     return all(
@@ -144,40 +144,40 @@ _log = structlog.get_logger("llm")
 
 @dataclass(slots=True)
 class Progress:
-    """Where a turn stands between rounds."""
+    """State of a turn between model rounds."""
 
     messages: list[ModelMessage]
     said: list[Message]
-    """Messages of effects, the turn's own list: they are sent whatever the model says."""
+    """Messages of effects, shared with the turn: sent whatever the model answers."""
     round_number: int = 0
     found: list[Message] = field(default_factory=list)
-    """Messages of reads since the last round: sent when the model has no words of its own."""
+    """Messages of reads since the last round: sent if the model adds no text."""
     calls: CallsMade = field(default_factory=CallsMade)
     repairs: int = 0
     called: list[str] = field(default_factory=list)
     handled: bool = False
-    """A function took the message as its own."""
+    """A function has handled the message."""
     error: ErrorCode | None = None
     failure: str = ""
-    """What a person is told when the model cannot put it right."""
+    """Error text for the chat if the model cannot recover."""
     went_wrong: bool = False
-    """A call of the latest answer gave an error."""
+    """A call of the latest answer failed."""
     asked: tuple[str, ...] = ()
     cause: str = ""
-    """Of `error`, for `/why`."""
+    """Cause of `error`, for `/why`."""
     failed: dict[str, str] = field(default_factory=dict)
-    """The ids under which the log has what failed and was not made good, by the functions' names."""
+    """Log ids of failures without a later success, by function name."""
     loops: LoopWatch = field(default_factory=LoopWatch)
     acts: list[Act] = field(default_factory=list)
-    """Effects that went well."""
+    """Successful effects."""
     quiet: list[FunctionSpec] = field(default_factory=list)
-    """The functions whose effects of this turn went well without a word to the chat."""
+    """Functions whose successful effects sent no message to the chat."""
     has_read: bool = False
-    """A read gave something, so that the model may report what it found."""
+    """A read returned a result, so the model may report it."""
     told_before: str = ""
-    """What was reported earlier, where the message asks for it."""
+    """Earlier reports of the bot, if the message asks about the past."""
     doubted: str = ""
-    """What the model said before it was asked whether that is true."""
+    """The model's answer that it was asked to verify."""
 
     def note(
         self,
@@ -187,8 +187,8 @@ class Progress:
         settings: RouterSettings,
         before: Sequence[str] = (),
     ) -> bool:
-        """Tell the model how the call went, keep what is to be said. `before`: what was said when it asked something.
-        True when the call itself was faulty."""
+        """Add the result of `call` to the conversation and collect its messages. `before`: texts sent with its
+        question. Returns True if the call itself was invalid."""
         is_read = spec is not None and spec.execution.effect is Effect.READ
         said = spec is not None and not is_read
         self.loops.note(call.name, call.arguments or {}, result)
@@ -225,7 +225,7 @@ class Progress:
         return False
 
     def remember(self, on: Continuation, functions: BotFunctions) -> None:
-        """Take up what was known before the question. One that was stored by an older release has nothing of it."""
+        """Restore the state from before the question. Records of older releases have none."""
         known = on.remembered
         if known:
             self.calls, self.loops = calls_from_json(known["calls"]), loops_from_json(known["loops"])
@@ -233,7 +233,7 @@ class Progress:
             self.has_read, self.told_before = known["has_read"], known["told_before"]
 
     def _remembered(self, turn: Turn) -> JsonObject:
-        """What `remember` takes up."""
+        """State for `remember`."""
         return {
             "calls": self.calls.to_json(),
             "loops": self.loops.to_json(),
@@ -243,8 +243,8 @@ class Progress:
         }
 
     def answered(self, call: ToolCall, result: FunctionResult, functions: BotFunctions) -> None:
-        """Keep what the call gave that a question interrupted: the model may repeat it as it made it, or as it was run
-        with what the person answered."""
+        """Cache the result of the call that a question interrupted, under the arguments of the model and under those of
+        the run, because the model may repeat either."""
         calls = (one for message in reversed(self.messages) for one in message.calls)
         made = next((one for one in calls if one.id == call.id), call)
         for one in (made, call):
@@ -253,13 +253,13 @@ class Progress:
                 self.calls.ended(spec, signature_of(spec, one.arguments), result)
 
     def doubt(self, text: str) -> None:
-        """Ask the model in another round whether what it says is true."""
+        """Ask the model in another round to verify its answer."""
         self.doubted = text
         self.messages += [ModelMessage("assistant", text), doubt_message()]
         self.round_number += 1
 
     def refuse_all(self, calls: Sequence[ToolCall], texts: Phrases, settings: RouterSettings) -> None:
-        """None of these calls is run: the answer holds more than a whole turn may."""
+        """Refuse all calls of an answer that contains more than a whole turn may have."""
         text = texts.say("failures.too_many_calls")
         refused = FunctionResult.fail(ErrorCode.TOO_MANY_CALLS, text)
         for call in calls:
@@ -277,7 +277,7 @@ class Progress:
         *,
         final: bool,
     ) -> TurnOutcome:
-        """End the turn with the question that `result` asks, and save the rounds for its answer."""
+        """End the turn with the question of `result`, and save the rounds for its answer."""
         outcome = suspended(
             turn,
             spec,
@@ -297,7 +297,7 @@ class Progress:
         return replace(outcome, messages=(*self.said, *self.found, *outcome.messages), error=error)
 
     def all_direct(self, turn: Turn) -> bool:
-        """Whether every call of the latest answer speaks for itself."""
+        """Whether all calls of the latest answer have `return_direct`."""
         if self.went_wrong:
             return False
         for message in reversed(self.messages):
@@ -311,8 +311,8 @@ class Progress:
         return False
 
     def told(self, turn: Turn) -> list[Message]:
-        """What the chat hears where no model puts it in words: what effects said, one sentence for those that said
-        nothing, and what was found."""
+        """Messages for the chat without a text of the model: those of effects, a sentence for effects without messages,
+        and those of reads."""
         quiet = self.quiet
         if not (quiet or self.said or self.found):
             quiet = [act.spec for act in nested_acts(turn)]
@@ -320,8 +320,8 @@ class Progress:
         return [*self.said, *([Message(named)] if named else []), *self.found]
 
     def done(self, turn: Turn, text: str, *, direct: bool = False) -> TurnOutcome:
-        """The model has said all it wanted: its words, or what the functions found, and what of it failed. `direct`:
-        it was not asked, since the functions speak for themselves, by silence too where nobody waits for an answer."""
+        """Outcome after the last answer: the model's text or the functions' messages, and a failure. `direct`: the
+        functions' messages are the answer; without any, nothing is sent unless the message answers a question."""
         if text:
             messages = [*self.said, Message(text)]
         elif direct and turn.input.answering is None:
@@ -340,27 +340,27 @@ class Progress:
         if self.error is ErrorCode.REFUSED and not self.called:
             return sent(ReasonCode.REFUSED, messages, self.cause, self.error)
         if self.failed and not self.called:
-            # The model has put it in words; what it was, the log knows.
+            # The model has reported the failure in its text; the ids lead to the log.
             return sent(ReasonCode.FUNCTION_FAILED, messages, ", ".join(self.failed.values()), self.error)
         return sent(reason, messages, self._named(), self.error)
 
     def _named(self) -> str:
-        """The functions that were called, each once, and of those that failed the ids."""
+        """Names of the called functions without duplicates, and log ids of the failures."""
         if len(self.called) == 1 and not self.failed:
             return self.called[0]
         failed = [f"{name} (✗ {short_id})" for name, short_id in self.failed.items()]
         return ", ".join([*dict.fromkeys(self.called), *failed])
 
     def gave_up(self, turn: Turn, text: str) -> TurnOutcome:
-        """The rounds are used up, the model runs in a circle, or it keeps making faulty calls."""
+        """Outcome if the rounds are used up, the model repeats itself, or it keeps making invalid calls."""
         words = text or self.failure or turn.input.profile().texts.say("failures.model_confused")
         reason = ReasonCode.FUNCTION if self.said or self.quiet else ReasonCode.MODEL_FAILED
         messages = self.told(turn) if self.said or self.quiet else _as_one([*self.found, Message(words)])
         return sent(reason, messages, ", ".join(self.called), self.error)
 
     def model_failed(self, turn: Turn, error: ModelError, *, is_told: bool = False) -> TurnOutcome:
-        """No usable answer. What functions did is said; else one clear sentence, unless nothing was tried and the chat
-        `is_told` already that there is no model to ask."""
+        """Outcome without a usable answer: the messages of effects and reads, or else an error text. Silent if nothing
+        was tried and the chat `is_told` of the outage already."""
         texts = turn.input.profile().texts
         code = self.error or error.code
         _log.warning(
@@ -376,7 +376,7 @@ class Progress:
         return sent(ReasonCode.MODEL_FAILED, [Message(words)], error.code.value, code)
 
     def over_budget(self, turn: Turn, text: str, setting: str) -> TurnOutcome:
-        """The model is not asked, since a share of the day is used up. What functions did is said, then `text`."""
+        """Outcome if a daily budget is used up: the messages of effects and reads, then `text`."""
         messages = [*self.told(turn), *([Message(text)] if text else [])]
         if not messages and self.failure:
             messages = [Message(self.failure)]
@@ -397,7 +397,7 @@ _FAULTS_OF_THE_MODEL = frozenset(
 
 
 def _as_one(messages: Sequence[Message]) -> list[Message]:
-    """`messages` with one in place of all that go to this chat."""
+    """`messages` with all messages for this chat joined into one."""
     here = [message for message in messages if message.to is None]
     files = tuple(file for message in here for file in message.attachments)
     joined = Message("\n".join(message.text for message in here), attachments=files)
@@ -405,7 +405,7 @@ def _as_one(messages: Sequence[Message]) -> list[Message]:
 
 
 def _may_have_happened(result: FunctionResult) -> bool:
-    """Whether something may have changed although the run failed, and nobody has heard of it."""
+    """Whether a failed run may have had an effect that has not been reported yet."""
     if result.error is None or result.metadata is FROM_BEFORE:
         return False
     return result.error.code is ErrorCode.UNKNOWN_OUTCOME

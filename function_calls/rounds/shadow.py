@@ -1,5 +1,5 @@
-"""Shadow mode: a second model makes the first decision of a turn once more, after the reply was sent. It has no way to
-a function and none to a chat; what it would have called is compared and recorded."""
+"""Shadow mode: a second model repeats the first decision of a turn after the reply was sent. Its calls are never run or
+sent to a chat, only compared and recorded."""
 
 from __future__ import annotations
 
@@ -25,32 +25,32 @@ _NO_FUNCTION = "none"
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What a model decided at first: the calls in order, none for words alone; or how it failed."""
+    """First decision of a model: its calls in order, empty for a text answer, or its error."""
 
     calls: tuple[tuple[str, dict[str, Any] | None], ...] = ()
-    """Original names with their arguments; None where these could not be read."""
+    """Original function names with arguments; None for arguments that could not be parsed."""
     error: ErrorCode | None = None
     duration_us: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Both decisions on one message."""
+    """The decisions of both models on a message."""
 
     turn_id: str
     chat: ChatRef
     acted: Decision
-    """Of the model that answers."""
+    """Decision of the model that answers."""
     shadow: Decision
 
     @property
     def same_functions(self) -> bool:
-        """Whether both would call the same functions in the same order."""
+        """Whether both call the same functions in the same order."""
         return [name for name, _ in self.acted.calls] == [name for name, _ in self.shadow.calls]
 
     @property
     def differing_arguments(self) -> list[str]:
-        """Where both call the same functions: `function.argument` for each that is not equal."""
+        """Unequal arguments as `function.argument`, if both call the same functions."""
         if not self.same_functions:
             return []
         differing: list[str] = []
@@ -61,7 +61,7 @@ class Comparison:
 
     @property
     def agrees(self) -> bool:
-        """Whether both decided alike; a failure agrees with nothing."""
+        """Whether both decisions are equal; False if either failed."""
         failed = self.acted.error is not None or self.shadow.error is not None
         return not failed and self.same_functions and not self.differing_arguments
 
@@ -74,7 +74,7 @@ class _Asked(NamedTuple):
 
 
 class Shadow:
-    """Asks the second model on a budget of its own. A turn pays no more than a reference to its first request."""
+    """Sends requests to the second model within its own limits. Costs a turn only a reference to its first request."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class Shadow:
         record: Callable[[Comparison], None],
         delivered: Callable[[ChatRef], Awaitable[None]],
     ) -> None:
-        """`delivered` returns when what waited for a chat was sent."""
+        """`delivered` returns when the pending messages of a chat have been sent."""
         self._model = model
         self._settings = settings
         self._clock = clock
@@ -95,13 +95,13 @@ class Shadow:
         self._begun_at: deque[float] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
         self.dropped: Counter[str] = Counter()
-        """What was not asked, by the setting that was in the way."""
+        """Number of skipped requests by the limiting setting."""
 
     async def around(self, round_: Round, ask: Ask) -> ModelAnswer:
-        """A round filter, the innermost: notes what was asked first in a turn, and what was decided."""
+        """Innermost round filter: records the first request of a turn and its decision."""
         if round_.number:
             return await ask(round_)
-        # The messages grow in place.
+        # Copied, because the list of messages grows in place.
         request = replace(round_.request, messages=tuple(round_.request.messages))
         began = self._clock.monotonic()
         try:
@@ -113,7 +113,7 @@ class Shadow:
         return answer
 
     def turn_ended(self, turn_id: str, chat: ChatRef) -> None:
-        """The turn is over and its reply is on its way: the second model may be asked."""
+        """Queue the turn's request; its reply has been handed to delivery."""
         asked = self._pending.pop(turn_id, None)
         if asked is None:
             return
@@ -130,12 +130,12 @@ class Shadow:
             self._go_on()
 
     async def idle(self) -> None:
-        """Return when nothing waits to be asked."""
+        """Wait until the queue is empty."""
         while self._tasks:
             await asyncio.wait(list(self._tasks))
 
     async def close(self) -> None:
-        """Ask nothing more; what waits is forgotten."""
+        """Cancel running requests, drop queued ones and close the model."""
         self._waiting.clear()
         tasks = list(self._tasks)
         for task in tasks:

@@ -1,4 +1,4 @@
-"""Shortlist: which of many functions a model is offered. It limits what is sent, never what may be called."""
+"""Shortlist: selects the functions that a model is offered if there are many. It limits requests, not permissions."""
 
 from __future__ import annotations
 
@@ -20,46 +20,45 @@ from services.refs import ChatRef
 
 _CHATS_KEPT = 5000
 _WELL_SHARE = 0.4
-"""Of the best score: from there on a function fits well, below it hardly."""
+"""Share of the best score from which a function is a good match; below it is a weak match."""
 _RAN_FIRST = 4
-"""So many of the functions that ran lately go before those that hardly fit: what follows often means them."""
+"""Number of recently run functions that precede weak matches, because follow-up messages often mean them."""
 
 
 _MOST_AT_HAND = 60
-"""So many of the functions that a chat has taken to hand stand in every request; of a larger group the rest is found as
-others are."""
+"""Maximum number of activated functions in every request; functions of larger groups must be searched for."""
 
 
 class Offered(NamedTuple):
-    """What a model is offered."""
+    """Functions on offer in a round."""
 
     sent: Offer
-    """What stands in the request."""
+    """The offer in the request."""
     everything: Offer
-    """All that the sender may call here."""
+    """All functions that the sender may call here."""
 
 
 @dataclass(slots=True)
 class _ChatList:
-    """What a chat's model is offered beside the pinned functions, in the order in which it came: what stays keeps its
-    place, so that providers find the beginning of a request in their caches."""
+    """Functions on offer in a chat after the pinned ones, in order of addition. The order is stable, so that providers
+    can cache the beginning of requests."""
 
     turn_id: str = ""
     turns: int = 0
     names: dict[str, None] = field(default_factory=dict)
     wanted: dict[str, int] = field(default_factory=dict)
-    """The turn in which each of `names` last fitted or ran."""
+    """Number of the turn when each of `names` last matched or ran."""
     ran: dict[str, int] = field(default_factory=dict)
-    """The turn in which a function ran, the latest at the end."""
+    """Number of the turn when a function last ran, latest last."""
     sent: Offer | None = None
-    """The latest offer, while `names` are as they were then."""
+    """The latest offer; None after a change of `names`."""
     sent_by: Mapping[str, OfferedFunction] | None = None
-    """What stood before them then."""
+    """Functions before `names` in that offer."""
     sent_of: ref[Offer] | None = None
-    """What was permitted then. Held weakly, or quiet chats would keep functions that are long gone."""
+    """Permitted functions of that offer. Weak, so that inactive chats do not keep removed functions alive."""
 
     def note_run(self, name: str) -> None:
-        """Remember that the function of that name is of use here."""
+        """Record that a function ran or was found here, and list it."""
         self.ran.pop(name, None)
         self.ran[name] = self.wanted[name] = self.turns
         if name not in self.names:
@@ -67,8 +66,8 @@ class _ChatList:
             self.sent = None
 
     def choose(self, well: Sequence[str], hardly: Sequence[str], is_free: Callable[[str], bool], most: int) -> None:
-        """Take up what fits the message, well or hardly, and as many of the others as there is room for; of all these
-        only what `is_free` to be listed."""
+        """List the functions that match the message, well or weakly, and previous ones up to `most` in total. `is_free`
+        selects the functions that may be listed."""
         fresh = dict.fromkeys(filter(is_free, (*well, *hardly)), self.turns)
         self.wanted.update(fresh)
         if len(self.names) <= most and all(name in self.names for name in fresh):
@@ -82,7 +81,7 @@ class _ChatList:
         self.sent = None
 
     def forget(self, before: int) -> None:
-        """Drop what neither fitted nor ran since the turn of that number."""
+        """Remove functions that have neither matched nor run since turn number `before`."""
         if all(turn >= before for turn in (*self.wanted.values(), *self.ran.values())):
             return
         self.wanted = {name: turn for name, turn in self.wanted.items() if turn >= before}
@@ -92,16 +91,16 @@ class _ChatList:
 
 
 ChatLists = OrderedDict[ChatRef, _ChatList]
-"""Of the chats that were answered last, the latest at the end."""
+"""Lists of recently active chats, latest last."""
 
 
 class Shortlist:
-    """Chooses for each message, and remembers for each chat what was on offer lately."""
+    """Selects the functions for each message and keeps a stable list per chat."""
 
     def __init__(
         self, settings: RouterSettings, *, chats_kept: int = _CHATS_KEPT, lists: ChatLists | None = None
     ) -> None:
-        """`lists`: what is known of chats already, and is kept up."""
+        """`lists`: existing lists of chats, which are updated in place."""
         self._most = settings.shortlist
         self._few = max(settings.shortlist, settings.shortlist_above)
         self._turns_kept = settings.shortlist_turns
@@ -111,9 +110,9 @@ class Shortlist:
         self._heads: WeakKeyDictionary[Offer, Mapping[str, OfferedFunction]] = WeakKeyDictionary()
 
     def offer(self, context: MessageContext, turn: Turn, wanted: str = "") -> Offered:
-        """What fits the message, behind the pinned functions and the one that finds others; everything where that is
-        little. What was found in this turn is among it, and the function that is `wanted` by its offered name."""
-        # Rights are those of now: what was listed a moment ago may be forbidden by now.
+        """Pinned functions, the search function and those that match the message; all functions if there are few. Also
+        includes functions found in this turn and the one with the offered name `wanted`."""
+        # Permissions are checked now, because functions listed earlier may no longer be permitted.
         everything = offered_here(context, turn)
         if not self._is_needed(len(everything.functions)):
             return Offered(everything, everything)
@@ -132,12 +131,12 @@ class Shortlist:
         return Offered(chat.sent, everything)
 
     def note_run(self, context: MessageContext, turn: Turn, spec: FunctionSpec) -> None:
-        """Remember that `spec` ran in the chat, so that it stays on offer for what follows."""
+        """Record that `spec` ran in the chat, so that it stays on offer."""
         if self._is_needed(len(turn.input.functions.specs)):
             self._chat(context.chat).note_run(turn.input.functions.offered_name(spec.name))
 
     def prepare(self, functions: BotFunctions) -> None:
-        """Make ready what the first message would have to wait for."""
+        """Build the search index before the first message."""
         if self._is_needed(len(functions.specs)):
             functions.search.rank("", 1)
 
@@ -155,12 +154,12 @@ class Shortlist:
         return known
 
     def _head(self, functions: BotFunctions, everything: Offer) -> Mapping[str, OfferedFunction]:
-        """What every offer to those who may call `everything` begins with."""
+        """Common beginning of all offers for senders who may call `everything`."""
         head = self._heads.get(everything)
         if head is None:
             names = [functions.offered_name(name) for name in self._pinned]
             found = {name: everything.by_name[name] for name in names if name in everything.by_name}
-            # What the chat has taken to hand was asked for. It stands behind, where it moves nothing of the others.
+            # Activated functions come last so that the order of the others is stable.
             asked_for = {one.name: one for one in everything.functions if _is_on_request(functions, one)}
             finder = functions.finder
             if finder is not None:
@@ -190,12 +189,12 @@ def _is_on_request(functions: BotFunctions, one: OfferedFunction) -> bool:
 
 
 def found_here(context: MessageContext, turn: Turn, text: str, most: int) -> list[OfferedFunction]:
-    """At most so many functions that a model may call here for the sender and that fit `text`, best first."""
+    """At most `most` functions that a model may call here for the sender and that match `text`, best first."""
     return [one for one, _ in _fitting(turn.input.functions, offered_here(context, turn), text, most)]
 
 
 def _fitting(functions: BotFunctions, permitted: Offer, text: str, most: int) -> list[tuple[OfferedFunction, float]]:
-    """The permitted functions that fit `text`, with their scores, best first."""
+    """Permitted functions that match `text`, with their scores, best first."""
     search, by_name = functions.search, permitted.by_name
     if len(by_name) == len(search.functions):
         return search.rank(text, most)

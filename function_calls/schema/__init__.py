@@ -1,4 +1,4 @@
 """Schemas and arguments.
 
-JSON Schema of a function, validation, command lines, and definitions in any form as a FunctionSpec.
+JSON Schemas of functions, validation, command lines, and conversion of definitions into FunctionSpecs.
 """

@@ -1,4 +1,4 @@
-"""Raw arguments to typed ones: one lossless coercion pass, then validation."""
+"""Parsing of raw arguments: a pass of lossless coercions, then validation."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ Coercion = Callable[[Any], Any]
 
 
 class DoesNotFit(Exception):
-    """A value that no lossless reading makes fit."""
+    """No lossless conversion of the value fits the schema."""
 
 
 class ObjectReader:
-    """Coerces the properties of one object."""
+    """Coerces the properties of an object."""
 
     def __init__(self, schema: JsonObject, definitions: Definitions | None = None) -> None:
         definitions = definitions or Definitions(schema.get("$defs") or {})
@@ -54,7 +54,7 @@ class ObjectReader:
         self._parts = [ObjectReader(part, definitions) for part in parts if isinstance(part, dict)]
 
     def __call__(self, raw: Mapping[str, Any]) -> dict[str, Any]:
-        """The coerced copy. Raises ArgumentError for what cannot fit."""
+        """Coerced copy of `raw`. Raises ArgumentError for values that cannot fit."""
         values = dict(raw)
         problems: dict[str, JsonObject | None] | None = None
         coercions = self._coercions
@@ -80,14 +80,14 @@ class ObjectReader:
 
 
 class Definitions:
-    """The schemas that refer to themselves, each compiled when the first value gets there."""
+    """Schemas that refer to themselves, each compiled on first use."""
 
     def __init__(self, schemas: Mapping[str, Any]) -> None:
         self._schemas = schemas
         self._compiled: dict[str, Coercion | None] = {}
 
     def coercion(self, reference: str) -> Coercion | None:
-        """What to do with a value for what `reference` points to."""
+        """Coercion for the schema of `reference`, or None if it is unknown."""
         name = reference.removeprefix("#/$defs/")
         if name not in self._schemas:
             return None
@@ -102,7 +102,7 @@ class Definitions:
 
 
 def _may_be_null(schema: Any) -> bool:
-    """Whether null may be valid; where only the validator can tell, it may."""
+    """Whether null may be valid. True if only the validator can decide."""
     if not isinstance(schema, dict):
         return schema is True
     kind = schema.get("type")
@@ -117,7 +117,7 @@ def _may_be_null(schema: Any) -> bool:
 
 
 def _coercion(schema: Any, definitions: Definitions) -> Coercion | None:
-    """What to do with a value for `schema`; None when text and the rest pass as they are."""
+    """Coercion for values of `schema`; None if values pass unchanged."""
     if not isinstance(schema, dict):
         return None
     steps = [_typed(schema, definitions)]
@@ -210,7 +210,7 @@ _SCALARS: dict[str, Coercion] = {"integer": _integer, "number": _number, "boolea
 
 
 def _array(schema: JsonObject, definitions: Definitions) -> Coercion:
-    # Beside `prefixItems`, `items` is only about what follows them.
+    # With `prefixItems`, `items` describes only the remaining items.
     items = None if "prefixItems" in schema else _coercion(schema.get("items"), definitions)
 
     def coerce(value: Any) -> Any:
@@ -240,9 +240,9 @@ def _object(schema: JsonObject, definitions: Definitions) -> Coercion:
 
 
 def _decoded(text: str, wanted: type) -> Any:
-    """JSON inside a string, where the schema wants a list or an object."""
+    """Parse JSON in a string, for a schema that expects a list or an object."""
     try:
-        orjson.loads(text)  # knows more of what is no JSON than the exact decoder
+        orjson.loads(text)  # rejects invalid JSON that the exact decoder accepts
         value = loads_unique(text)
     except (ValueError, RecursionError):
         raise DoesNotFit from None
@@ -252,7 +252,7 @@ def _decoded(text: str, wanted: type) -> Any:
 
 
 class ModelArguments:
-    """Arguments described by a pydantic model or a dataclass."""
+    """Arguments of a pydantic model or a dataclass."""
 
     def __init__(self, model: Any) -> None:
         try:
@@ -261,14 +261,14 @@ class ModelArguments:
             raise UnusableSchema(f"a field has a type that no argument can have: {_first_line(error)}") from None
         self._model: type = model if isinstance(model, type) else object
         self.schema = schema_of(model)
-        # Unknown arguments are refused, though models need not be told so.
+        # Unknown arguments are rejected, although the schema for models does not say so.
         self._read = ObjectReader(closed(self.schema))
         self._validate = adapter.validator.validate_python
         self._dump = adapter.serializer.to_python
         self._is_plain = isinstance(model, type) and issubclass(model, BaseModel) and _is_plain(model)
 
     def parse(self, raw: Mapping[str, Any]) -> Any:
-        """The model's instance. Raises ArgumentError."""
+        """Instance of the model. Raises ArgumentError."""
         values = self._read(raw)
         try:
             return self._validate(values)
@@ -276,11 +276,11 @@ class ModelArguments:
             raise self._fault(error) from None
 
     def dump(self, arguments: Any) -> JsonObject:
-        """The instance as plain JSON that `parse` reads again, without what is only a default of null. Arguments that
-        were never parsed stay as they are."""
+        """The instance as plain JSON that `parse` accepts, without nulls. Arguments that were never parsed are returned
+        unchanged."""
         if type(arguments) is self._model:
             if self._is_plain:
-                # As the serializer would give it, at a third of the price.
+                # Same result as the serializer, in a third of the time.
                 values: JsonObject = arguments.__dict__.copy()
                 if None in values.values():
                     values = {name: value for name, value in values.items() if value is not None}
@@ -303,8 +303,8 @@ class ModelArguments:
 
 
 def _is_plain(model: type[BaseModel]) -> bool:
-    """Whether the fields of `model` are JSON as they stand in it, under their own names: texts, whole numbers, yes and
-    no, and nothing of its own is done to write them."""
+    """Whether instances of `model` need no serialization: all fields are texts, integers or booleans, under their own
+    names and without custom serializers."""
     schema: Any = model.__pydantic_core_schema__
     fields = schema.get("schema", {})
     if schema["type"] != "model" or "serialization" in schema or fields.get("type") != "model-fields":
@@ -324,7 +324,7 @@ def _is_plain_field(field: Any) -> bool:
 
 
 def _is_moment(text: str) -> bool:
-    """Whether `text` is a date with a time. The zone may be missing: people and models leave it out."""
+    """Whether `text` is a date with a time. The zone may be missing, because people and models omit it."""
     try:
         datetime.fromisoformat(text)
     except ValueError:
@@ -333,7 +333,7 @@ def _is_moment(text: str) -> bool:
 
 
 def require_json(raw: Mapping[str, Any], schema: JsonObject) -> None:
-    """Return when JSON, and so every store and log, can hold `raw`. Raises ArgumentError for what it cannot."""
+    """Check that JSON, and so every store and log, can represent `raw`. Raises ArgumentError if not."""
     unfit = [name for name, value in raw.items() if not _is_json(value)]
     if unfit:
         raise ArgumentError({name: schema["properties"].get(name) for name in unfit})
@@ -348,34 +348,33 @@ def _is_json(value: Any) -> bool:
 
 
 class SchemaArguments:
-    """Arguments described by a JSON Schema from elsewhere, in our form. Handlers get a plain dict."""
+    """Arguments of an imported JSON Schema. Handlers get a plain dict."""
 
     def __init__(self, schema: JsonObject, *, fills_defaults: bool = True) -> None:
-        """`fills_defaults`: absent arguments get the default that the schema names, where that fits the schema itself.
-        Raises UnusableSchema."""
+        """`fills_defaults`: absent arguments get the schema's default if it is valid. Raises UnusableSchema."""
         self.schema = schema
         self._read = ObjectReader(schema)
         self._is_valid, self._errors = _validator(schema)
         self._defaults = _Defaults(schema, self._read) if fills_defaults else None
 
     def parse(self, raw: Mapping[str, Any]) -> Any:
-        """The arguments with defaults filled in. Raises ArgumentError."""
+        """Arguments with defaults. Raises ArgumentError."""
         try:
             values = self._read(raw)
             filled = self._defaults.filled(values) if self._defaults is not None else values
             if self._is_valid(filled):
                 return filled
             if self._defaults is not None:
-                # An author may exclude by the whole what defaults add to what was given.
+                # The schema may exclude a combination of given arguments and defaults.
                 values = self._defaults.filled(values, only_required=True)
                 if self._is_valid(values):
                     return values
             raise self._fault(values)
-        except (ValueError, RecursionError):  # an object that stands for no JSON value, or one that has no end
+        except (ValueError, RecursionError):  # an object without a JSON form, or nested too deep
             raise ArgumentError({"": None}) from None
 
     def dump(self, arguments: Any) -> JsonObject:
-        """The same, in a dict of its own."""
+        """A copy of the arguments."""
         return dict(arguments)
 
     def _fault(self, values: JsonObject) -> ArgumentError:
@@ -393,11 +392,11 @@ class SchemaArguments:
 
 
 class _Defaults:
-    """The defaults of one schema that fit it."""
+    """Valid defaults of a schema."""
 
     def __init__(self, schema: JsonObject, read: ObjectReader) -> None:
         self._values: list[tuple[str, Any, bool, bool]] = []
-        """Name, value, whether every run needs a copy of its own, whether the schema requires the argument."""
+        """Name, value, whether each run needs a copy, whether the schema requires the argument."""
         declared = {
             name: sub["default"]
             for name, sub in schema["properties"].items()
@@ -416,7 +415,7 @@ class _Defaults:
                 self._values.append((name, value, isinstance(value, list | dict), name in schema["required"]))
 
     def filled(self, values: JsonObject, *, only_required: bool = False) -> JsonObject:
-        """`values`, and what is absent in them. Changes nothing that was given."""
+        """`values` with defaults for absent arguments. Given values are never changed."""
         absent = {
             name: deepcopy(value) if copies else value
             for name, value, copies, required in self._values
@@ -426,12 +425,12 @@ class _Defaults:
 
 
 def _validator(schema: JsonObject) -> tuple[Callable[[Any], bool], Callable[[Any], Iterable[Any]]]:
-    """Two ways to ask whether a value is valid: yes or no, and why not. Raises UnusableSchema."""
-    # Imported here: only daemons with foreign functions need it.
+    """Validator of `schema`: a check for validity, and an iterator over errors. Raises UnusableSchema."""
+    # Imported here because only daemons with imported functions need it.
     import jsonschema_rs
 
     try:
-        # The plain regex engine has no look-around and runs in linear time.
+        # This regex engine has no look-around and runs in linear time.
         validator = jsonschema_rs.validator_for(
             {"$schema": "http://json-schema.org/draft-07/schema#", **schema},
             validate_formats=True,
@@ -447,7 +446,7 @@ def _validator(schema: JsonObject) -> tuple[Callable[[Any], bool], Callable[[Any
 
 
 def _reason(error: jsonschema_rs.ValidationError) -> str:
-    """Where in a schema something is wrong, and what."""
+    """Location and description of an error in a schema."""
     where = ".".join(map(str, error.instance_path))
     said = str(error.message)
     pattern = said.removesuffix(' is not a "regex"')
@@ -466,14 +465,14 @@ def _refuse_to_fetch(uri: str) -> Any:
 
 
 class ReadsPeople(Protocol):
-    """An ArgumentParser that understands more in a chat than its schema says."""
+    """An ArgumentParser that accepts additional forms in a chat."""
 
     def said(self, raw: Mapping[str, Any], profile: ChatProfile) -> Mapping[str, Any]:
-        """The raw arguments as `parse` takes them: `tomorrow` as the date that it is in the chat. What fits already and
-        what is not understood stays as it is."""
+        """Raw arguments converted for `parse`: `tomorrow` becomes the date in the chat's time zone. Valid and
+        unrecognized values stay unchanged."""
 
 
 def as_said(arguments: ArgumentParser, raw: Mapping[str, Any], profile: ChatProfile) -> Mapping[str, Any]:
-    """`raw` as people meant it, where `arguments` can tell."""
-    # Asked by its name: to compare it with a protocol would take half of the time of a whole run.
+    """`raw` converted by `said` if `arguments` has that method."""
+    # Checked by name: an isinstance check of the protocol would take half the time of a run.
     return cast(ReadsPeople, arguments).said(raw, profile) if hasattr(arguments, "said") else raw

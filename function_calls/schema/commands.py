@@ -1,4 +1,4 @@
-"""Direct commands: words to arguments by the function's own schema, usage lines and argument errors."""
+"""Direct commands: parsing of words into arguments by the function's schema, usage lines and argument errors."""
 
 from __future__ import annotations
 
@@ -30,35 +30,34 @@ _PLAIN_WORD = re.compile(rf"[^\s={''.join(_QUOTES)}]+")
 
 
 class Token(NamedTuple):
-    """One word of a command line."""
+    """A word or quoted text of a command line."""
 
     text: str
     start: int
     end: int
     quoted: bool
     key: str = ""
-    """The parameter it names in the form `key=value`."""
+    """Parameter name of the form `key=value`."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommandPlan:
-    """How one function's command line is read. Made once for each function."""
+    """Rules for parsing a function's command line, computed once per function."""
 
     order: tuple[tuple[str, JsonObject], ...]
-    """The parameters that words fill by position: required ones first, each group in the order of the schema."""
+    """Positional parameters: required ones first, each group in the order of the schema."""
     schemas: Mapping[str, JsonObject]
-    """All parameters: those that can be named."""
+    """All parameters; each can be given by name."""
     names: frozenset[str]
     required: frozenset[str]
     sole_text: str
-    """The name of the parameter that takes the whole line: the only one, where it takes any text, or the one that the
-    function names for that. Else empty."""
+    """Text parameter that takes the whole line: the only parameter, or the declared one; or empty."""
     sole_word: str
-    """The name of the only parameter, where it takes one word: a plain one is its value as it stands. Else empty."""
+    """Name of a sole parameter that takes a single word, used without tokenizing; or empty."""
 
 
 def plan_for(spec: FunctionSpec) -> CommandPlan:
-    """The plan for `spec`'s parameters."""
+    """Plan for the parameters of `spec`."""
     properties: Mapping[str, JsonObject] = spec.parameters["properties"]
     required = spec.parameters["required"]
     order = [name for name in properties if name in required] + [name for name in properties if name not in required]
@@ -78,13 +77,13 @@ def plan_for(spec: FunctionSpec) -> CommandPlan:
 
 
 def is_command_word(word: str) -> bool:
-    """Whether `word` may be a command at all: no control, zero-width or other invisible characters."""
+    """Whether `word` is a valid command word: without control, zero-width or other invisible characters."""
     return bool(word) and ((word.isascii() and word.isprintable()) or _is_visible(word))
 
 
 def is_speech(rest: str) -> bool:
-    """Whether what follows a bare command word reads like the rest of a sentence (`weather is nice today`, `pick up the
-    kids?`) rather than like arguments."""
+    """Whether the text after a bare command word reads like the rest of a sentence (`weather is nice today`, `pick up
+    the kids?`) rather than like arguments."""
     words = rest.split()
     return rest.rstrip().endswith(("?", "？")) or (bool(words) and words[0].casefold() in _GO_ON_A_SENTENCE)
 
@@ -94,8 +93,8 @@ def _is_visible(word: str) -> bool:
 
 
 def arguments_of(plan: CommandPlan, line: str) -> dict[str, Any]:
-    """The raw arguments in `line`, the part after the command word. A text parameter takes as many words as the typed
-    ones leave. Raises ArgumentError for words that are too many, and for a value given twice."""
+    """Raw arguments in `line`, the part after the command word. A text parameter takes the words that typed parameters
+    leave. Raises ArgumentError for surplus words and for values given twice."""
     line = line.strip()
     if not line:
         return {}
@@ -112,14 +111,14 @@ def arguments_of(plan: CommandPlan, line: str) -> dict[str, Any]:
 
 
 def _names_parameters(plan: CommandPlan, line: str) -> bool:
-    """Whether a line for a function with several parameters names one with `name=`, so that words fill them all."""
+    """Whether a line for a function with several parameters contains `name=`, so that it is tokenized."""
     if len(plan.order) == 1 or "=" not in line:
         return False
     return any(token.key for token in _tokens(line, plan.names))
 
 
 def _named(tokens: Sequence[Token], schemas: Mapping[str, JsonObject]) -> dict[str, Any]:
-    """What is given in the form `key=value`."""
+    """Arguments of the form `key=value`."""
     arguments: dict[str, Any] = {}
     for token in tokens:
         schema = schemas[token.key]
@@ -197,8 +196,8 @@ def _fill(
 
 
 def _text_length(words: Sequence[Token], rest: Sequence[tuple[str, JsonObject]], required: frozenset[str]) -> int:
-    """How many of `words` a text takes before the parameters in `rest`: a quoted one is whole in itself, a question
-    before a list ends at its question mark or colon, and else the text takes what the others leave."""
+    """Number of `words` that a text takes before the parameters in `rest`. A quoted text is complete; a question before
+    a list ends at its question mark or colon; any other text takes the words that the rest leaves."""
     if words[0].quoted:
         return 1
     if rest and rest[0][1].get("type") == "array":
@@ -209,7 +208,7 @@ def _text_length(words: Sequence[Token], rest: Sequence[tuple[str, JsonObject]],
 
 
 def _items(words: Sequence[Token]) -> list[str]:
-    """Words as a list: split at commas where there are any, else each word is an item; quoted ones are whole."""
+    """Words as a list: split at commas if there are any, otherwise one item per word. Quoted texts are not split."""
     if not any(_COMMAS.search(word.text) for word in words if not word.quoted):
         return [word.text for word in words]
     items: list[str] = []
@@ -225,8 +224,8 @@ def _items(words: Sequence[Token]) -> list[str]:
 
 
 def _wanted_by(parameters: Sequence[tuple[str, JsonObject]], words: Sequence[Token], required: frozenset[str]) -> int:
-    """How many words at the end belong to `parameters`, read from the right: a typed one takes a word that fits, a text
-    one that is quoted, and any text one when it is required or when there is exactly one word for each parameter."""
+    """Number of words at the end that belong to `parameters`, read from the right. A typed parameter takes a word that
+    fits, a text parameter a quoted one, or any word if it is required or there is exactly one word per parameter."""
     one_each = len(words) == len(parameters) + 1
     wanted = 0
     for name, schema in reversed(parameters):
@@ -236,13 +235,13 @@ def _wanted_by(parameters: Sequence[tuple[str, JsonObject]], words: Sequence[Tok
         if _is_free_text(schema):
             wanted += word.quoted or one_each or name in required
         elif name in required or "enum" not in schema:
-            # An optional word out of a list may as well be the end of the text: it is named with `name=`.
+            # An optional enum value may also be the end of the text, so it must be named with `name=`.
             wanted += _fits(schema, word)
     return wanted
 
 
 def _could_wait(rest: Sequence[tuple[str, JsonObject]], word: Token) -> bool:
-    """Whether a later parameter could take the word that this one cannot."""
+    """Whether a later parameter accepts the word that this one rejects."""
     return any(_fits(schema, word) for _, schema in rest)
 
 
@@ -262,7 +261,7 @@ def _is_free_text(schema: JsonObject) -> bool:
 
 
 def _joined(words: Sequence[Token], line: str) -> str:
-    """The words as they stood, with the white space that was between them."""
+    """The words with their original white space."""
     if len(words) == 1:
         return words[0].text
     joined = line[words[0].start : words[0].end]
@@ -273,7 +272,7 @@ def _joined(words: Sequence[Token], line: str) -> str:
 
 
 def value_of(schema: JsonObject, text: str) -> Any:
-    """One typed answer as the raw value of a parameter: a list for lists, else the text itself."""
+    """Raw value of a parameter for a typed answer: a list for arrays, else the text."""
     if schema.get("type") != "array":
         return text
     return _items(_tokens(text, frozenset()))
@@ -283,8 +282,7 @@ _JOINTS = re.compile(r"[._\s]+")
 
 
 def spoken_name(spec: FunctionSpec, language: str) -> str:
-    """What people know the function as: its command, in the chat's language where there is one; else its name, as
-    words."""
+    """Display name of the function: its command, if possible in the chat's language, else its name as words."""
     if not spec.command.words:
         return plain_name(spec.name)
     is_chinese = language == "zh"
@@ -293,21 +291,21 @@ def spoken_name(spec: FunctionSpec, language: str) -> str:
 
 
 def done_text(functions: Iterable[FunctionSpec | str], texts: Phrases) -> str:
-    """Says of functions that said nothing themselves that they have run; empty where there are none. A name stands for
-    one that is not there any more."""
+    """Text that functions without own messages have run; empty for no functions. A name is used for a function that no
+    longer exists."""
     spoken = (plain_name(one) if isinstance(one, str) else spoken_name(one, texts.language) for one in functions)
     names = ", ".join(dict.fromkeys(spoken))
     return texts.say("claims.done", names=names) if names else ""
 
 
 def plain_name(name: str) -> str:
-    """The name of a function that is not there any more, or has no command, as words."""
+    """Name of a function that no longer exists or has no command, as words."""
     return _JOINTS.sub(" ", name).strip() or name
 
 
 def usage_line(spec: FunctionSpec) -> str:
-    """`/weather <city> [days]`, in the order in which a command line fills the parameters; those that are only named
-    come last, as `[days=…]`. What has no command is not typed: of that the name alone."""
+    """`/weather <city> [days]`, in the order of positional parameters; parameters that must be named come last, as
+    `[days=…]`. For a function without commands, its name."""
     if not spec.command.words:
         return spec.name
     required = spec.parameters["required"]
@@ -320,11 +318,11 @@ def usage_line(spec: FunctionSpec) -> str:
 
 
 KIND = "x-said-as"
-"""In the schema of an argument fault: which of `arguments.kinds` of the texts says what people may write."""
+"""Key in the schema of an argument error: the entry of `arguments.kinds` in the texts that describes valid forms."""
 
 
 def allowed(schema: JsonObject, texts: Phrases) -> str:
-    """What a value may be: `a whole number from 1 to 7`, `one of low, normal, high`."""
+    """Description of valid values: `a whole number from 1 to 7`, `one of low, normal, high`."""
     if "enum" in schema:
         return texts.say("arguments.one_of", values=", ".join(str(value) for value in schema["enum"]))
     if KIND in schema:
@@ -342,7 +340,7 @@ def allowed(schema: JsonObject, texts: Phrases) -> str:
 
 
 def fault_text(spec: FunctionSpec, fault: ArgumentError, texts: Phrases) -> str:
-    """What is wrong, field by field, and the usage line of what can be typed."""
+    """Description of each argument error, and the usage line if the function has a command."""
     lines = [
         texts.say("arguments.no_such", name=name)
         if schema is None

@@ -1,4 +1,4 @@
-"""From a declaration in any form to a FunctionSpec. All errors of names and options are reported at once."""
+"""Builds FunctionSpecs from declarations in any form. All errors of names and options are reported at once."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _SLOT = re.compile(r"\{([^{}]+)\}")
 
 
 class DefinitionError(ValueError):
-    """A function that cannot be registered. `problems` lists everything that is wrong with it."""
+    """A function that cannot be registered. `problems` lists all errors."""
 
     def __init__(self, where: str, problems: Sequence[str]) -> None:
         super().__init__(f"{where}: " + "; ".join(problems))
@@ -52,7 +52,7 @@ def build_spec(
     result_schema: JsonObject | None = None,
     version: str = "",
 ) -> FunctionSpec:
-    """The spec with `options` read as in YAML; unknown options become metadata. Raises DefinitionError."""
+    """Build a spec with `options` parsed as in YAML; unknown options become metadata. Raises DefinitionError."""
     problems: list[str] = []
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         problems.append(f"name must be 1 to 128 characters without spaces, not {name!r}")
@@ -108,8 +108,8 @@ def build_spec(
 
 
 def misspelt_options(options: Mapping[str, Any], others: Sequence[str] = ()) -> list[str]:
-    """What is wrong with options that an author has written by hand: one that is nearly a known one is meant to be
-    that, and as metadata it would loosen what it should hold. `others`: further keys that are known there."""
+    """Problems of options that are probably misspelt: they would become metadata, and the intended restriction would be
+    lost. `others`: additional valid keys."""
     problems: list[str] = []
     known = [*_OPTIONS, "metadata", *others]
     for key in options:
@@ -122,7 +122,7 @@ def misspelt_options(options: Mapping[str, Any], others: Sequence[str] = ()) -> 
 
 
 def schema_arguments(name: str, parameters: object) -> tuple[JsonObject, ArgumentParser]:
-    """A JSON Schema from elsewhere and the parser for it. Raises DefinitionError."""
+    """A JSON Schema of an author or another system, and its parser. Raises DefinitionError."""
     try:
         schema = EMPTY if parameters is None or parameters == {} else imported(parameters)
         return schema, SchemaArguments(schema)
@@ -160,7 +160,7 @@ def _tags(value: Any) -> frozenset[str]:
 
 
 def _roles(value: Any) -> frozenset[Role]:
-    """One role means that and every stronger one; a list means exactly those."""
+    """A single role includes all higher roles; a list means exactly those."""
     if isinstance(value, str):
         return Role.at_least(Role(value))
     return frozenset(Role(one) for one in value)
@@ -260,16 +260,16 @@ _OPTIONS: dict[str, tuple[type, str, Callable[[Any], Any]]] = {
     "immediate": (CommandForm, "immediate", _flag),
     "positional": (CommandForm, "positional", _words),
 }
-"""Option as authors write it → the group and field of FunctionSpec, and the parser of its value."""
+"""Option name → the group and field of FunctionSpec, and the parser of its value."""
 
 
 SERVERS = "mcp.servers."
-"""What the places of faults of MCP servers begin with: the key of the settings that names them."""
+"""Prefix of locations of MCP servers: the settings key that defines them."""
 _PLACE = re.compile(r"\((?P<source>[^()\n]+:\d+)\)")
 
 
 class Code(StrEnum):
-    """What can be found wrong with a function. Closed."""
+    """Codes of problems with functions. Closed list."""
 
     UNUSABLE = "functions.unusable"
     TAKEN = "functions.taken"
@@ -278,7 +278,7 @@ class Code(StrEnum):
 
 
 def problems_of(error: DefinitionError, file: str = "") -> list[Diagnostic]:
-    """One for each problem, at the last place that it names, else in `file`."""
+    """A diagnostic for each problem, at the last location that it names, else in `file`."""
     found: list[Diagnostic] = []
     for problem in error.problems:
         text = f"{error.where}: {problem}"
@@ -289,9 +289,9 @@ def problems_of(error: DefinitionError, file: str = "") -> list[Diagnostic]:
 
 
 def problem_at(source: str, message: str, code: str = Code.UNUSABLE, severity: Severity = "error") -> Diagnostic:
-    """At `source`, which is `file:line`, a file, a key of the settings, or empty."""
+    """Diagnostic at `source`, which is `file:line`, a file, a settings key, or empty."""
     file, _, line = source.rpartition(":")
     if not line.isdecimal():
-        # Where the settings stand is not known here, so a key has no line.
+        # The line of a settings key is not known here.
         file, line = source, "0" if source.startswith(SERVERS) else "1"
     return Diagnostic(file or "functions", int(line), 1, str(code), message, severity)

@@ -1,5 +1,5 @@
-"""Functions declared as plain mappings, with handlers in any of the four forms:
-`f(args)`, `f(args, context)`, `"package.module:f"` and `("package.module:f", [extra, …])`, sync or async."""
+"""Functions declared as mappings, with handlers in four forms: `f(args)`, `f(args, context)`, `"package.module:f"` and
+`("package.module:f", [extra, …])`, sync or async."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from function_calls.schema.definition import DefinitionError, build_spec, misspe
 from function_calls.spec import FunctionResult, FunctionSpec, Handler
 
 FindModule = Callable[[str], ModuleType]
-"""Gives the module of a handler that is named by its path; raises what importing raises."""
+"""Imports the module of a handler by its dotted path; raises the errors of the import."""
 
 
 def spec_from_mapping(
     definition: Mapping[str, Any], source: str = "", find: FindModule = importlib.import_module
 ) -> FunctionSpec:
-    """The spec of `{"name", "handler", "description"?, "parameters"?, …}`. `parameters` is a JSON Schema, or a map of
-    name → {type, description, required, default, enum, items, properties}. Raises DefinitionError with all problems."""
+    """Spec of `{"name", "handler", "description"?, "parameters"?, …}`. `parameters` is a JSON Schema, or a map of name
+    → {type, description, required, default, enum, items, properties}. Raises DefinitionError with all problems."""
     problems = [f"{key} is required" for key in ("name", "handler") if not definition.get(key)]
     handler: Handler | None = None
     if definition.get("handler"):
@@ -53,13 +53,13 @@ def spec_from_mapping(
 
 
 def new_spec(name: str, handler: object, description: str = "", **options: Any) -> FunctionSpec:
-    """The same, from arguments. Raises DefinitionError."""
+    """Spec from keyword arguments. Raises DefinitionError."""
     return spec_from_mapping({"name": name, "handler": handler, "description": description, **options})
 
 
 def specs_of_module(module: ModuleType) -> list[FunctionSpec]:
-    """The specs of a module that has `tools()` and perhaps `tool_info()`, whose description and tags serve the tools
-    that have none of their own. Raises DefinitionError when there is no `tools()`, and with all that is wrong."""
+    """Specs of a module with `tools()`. An optional `tool_info()` provides defaults for descriptions and tags. Raises
+    DefinitionError with all problems, also if there is no `tools()`."""
     if not declares(module, "tools"):
         raise DefinitionError(
             f"module {module.__name__}", ["it has no function tools(), so it is no module of functions"]
@@ -76,13 +76,13 @@ def specs_of_module(module: ModuleType) -> list[FunctionSpec]:
 
 @dataclass(frozen=True, slots=True)
 class ModuleInfo:
-    """What holds for those functions of a module that say nothing themselves."""
+    """Default description and tags of a module's functions."""
 
     description: str = ""
     tags: frozenset[str] = frozenset()
 
     def lend(self, spec: FunctionSpec) -> FunctionSpec:
-        """`spec` with what it lacks."""
+        """`spec` with the defaults applied."""
         description, tags = spec.description or self.description, spec.origin.tags or self.tags
         if description == spec.description and tags == spec.origin.tags:
             return spec
@@ -90,13 +90,13 @@ class ModuleInfo:
 
 
 def declares(module: ModuleType, name: str) -> bool:
-    """Whether `module` has a function of that name, one of those by which it says what it gives."""
+    """Whether `module` has a hook function of that name; functions marked with `@tool_function` are no hooks."""
     function = getattr(module, name, None)
     return callable(function) and declaration_of(function) is None
 
 
 def info_of(module: ModuleType) -> ModuleInfo:
-    """What `tool_info()` says, where there is one. Raises DefinitionError, and whatever the module's code does."""
+    """Result of `tool_info()`, or no defaults without it. Raises DefinitionError and the exceptions of the module."""
     if not declares(module, "tool_info"):
         return ModuleInfo()
     info = module.tool_info()
@@ -114,8 +114,8 @@ def info_of(module: ModuleType) -> ModuleInfo:
 def specs_given_by(
     tools: Callable[[], object], find: FindModule = importlib.import_module
 ) -> Iterator[tuple[str, FunctionSpec | DefinitionError]]:
-    """The name of each definition that `tools` returns (empty: it has none), with its spec or why there is none.
-    Raises DefinitionError when they are no list, and whatever the code of `tools` does."""
+    """Name of each definition that `tools` returns (empty if it has none), with its spec or error. Raises
+    DefinitionError if the result is no list, and any exception of `tools`."""
     given, place = tools(), place_of(tools)
     if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
         kind = f"{type(given).__name__}; leave out `async`" if inspect.iscoroutine(given) else type(given).__name__
@@ -132,7 +132,7 @@ def specs_given_by(
 
 
 def _spec_of(one: object, place: str, nameless: str, find: FindModule) -> FunctionSpec:
-    """Raises DefinitionError."""
+    """Spec of a definition. Raises DefinitionError."""
     if isinstance(one, FunctionSpec):
         return one if one.origin.source else replace(one, origin=replace(one.origin, source=place))
     if not isinstance(one, Mapping):
@@ -151,14 +151,14 @@ def _spec_of(one: object, place: str, nameless: str, find: FindModule) -> Functi
 
 
 def _place_of_handler(handler: object) -> str:
-    """`file:line`, where it is a Python function."""
+    """`file:line` of a handler that is a Python function, else empty."""
     target = handler[0] if isinstance(handler, list | tuple) and handler else handler
     place = place_of(target) if callable(target) else ""
     return place if ":" in place else ""
 
 
 def handler_of(form: object, find: FindModule = importlib.import_module) -> Handler:
-    """One of the four forms as our handler. Raises ValueError, TypeError, ImportError or AttributeError."""
+    """Adapt any of the four forms to a Handler. Raises ValueError, TypeError, ImportError or AttributeError."""
     target: Any
     extra: Sequence[Any] = ()
     if isinstance(form, tuple | list):
@@ -207,7 +207,7 @@ def _adapted(function: Callable[..., Any], takes_context: bool, extra: tuple[Any
 
 
 def run_context(context: MessageContext, call: Call) -> dict[str, Any]:
-    """What `f(args, context)` is given: `run_id`, `agent_id`, `chat`, `member`, and the turn's state."""
+    """The `context` argument of handlers: `run_id`, `agent_id`, `chat`, `member`, and the turn's state."""
     return {
         **call.state,
         "run_id": call.key.rpartition(":")[0],

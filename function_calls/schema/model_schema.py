@@ -1,8 +1,8 @@
-"""What a model is told of a schema: as much of it as every provider takes. Nothing is validated by it.
+"""Schemas for models, reduced to the features that all providers accept. Never used for validation.
 
-Providers refuse a whole request for one schema that they do not take: for `anyOf` and its like beside the parameters,
-for lists of `items`, for references that they cannot follow. That is told in words; what a model then gives is checked
-against the schema itself.
+Providers reject a whole request because of one unsupported schema: for `anyOf` and similar keywords at the top level,
+lists of `items`, or unresolved references. These are described in words; arguments are validated against the original
+schema.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ _UNIONS = ("allOf", "anyOf", "oneOf")
 _NOT_AT_THE_TOP = (*_UNIONS, "enum", "not")
 _NEVER_TOLD = ("$defs", "$schema")
 _IN_PROPERTIES = frozenset({"type", "properties", "required", "description"})
-"""What a part of `allOf` may say without asking for anything that the parameters cannot say."""
+"""Keywords of a part of `allOf` that can be merged into the parameters."""
 _MOST_NAMES = 12
 _MOST_WRITTEN_OUT = 12
 
 
 def told(schema: JsonObject) -> JsonObject:
-    """`schema`, which is in our form, as a model is told it; the same object where there is nothing to change."""
+    """`schema`, normalized before, in the form for models; the same object if nothing changes."""
     if not (schema.keys() & {*_NEVER_TOLD, *_NOT_AT_THE_TOP} or _needs_words(schema)):
         return schema
     whole = {key: value for key, value in schema.items() if key not in _NEVER_TOLD}
@@ -33,7 +33,7 @@ def told(schema: JsonObject) -> JsonObject:
 
 
 def _needs_words(node: Any) -> bool:
-    """Whether there is a tuple in it, or a reference."""
+    """Whether the schema contains a tuple or a reference."""
     if not isinstance(node, dict):
         return False
     is_told_in_words = "prefixItems" in node or isinstance(node.get("items"), list) or "$ref" in node
@@ -41,14 +41,14 @@ def _needs_words(node: Any) -> bool:
 
 
 class _Telling:
-    """One schema being told: what refers to itself is written out where it begins, and in words where it does again."""
+    """Conversion of one schema. Recursive definitions are expanded at first use and described when repeated."""
 
     def __init__(self, definitions: Mapping[str, Any]) -> None:
         self._definitions = definitions
         self._left = _MOST_WRITTEN_OUT
 
     def told(self, node: Any, around: frozenset[str] = frozenset()) -> Any:
-        """`node`, which stands within the definitions `around`."""
+        """Convert `node`, which is inside the definitions `around`."""
         if not isinstance(node, dict):
             return node
         if "$ref" in node:
@@ -83,7 +83,7 @@ class _Telling:
 
 
 def _as_schema(node: JsonObject) -> JsonObject:
-    """A reference to what describes schemas themselves, which models know."""
+    """Description of a reference to the JSON Schema meta-schema, which models know."""
     document, _, part = node["$ref"].partition("#")
     beside = {key: value for key, value in node.items() if key != "$ref"}
     draft = "draft 7" if document == DRAFT_7 else "draft 2020-12"
@@ -93,11 +93,11 @@ def _as_schema(node: JsonObject) -> JsonObject:
 
 
 def _as_array(node: JsonObject, listed: Sequence[Any], rest: Any) -> JsonObject:
-    """A tuple as an array whose items are of any of its kinds, with their order in words."""
+    """A tuple as an array of any of its item types, with the order in words."""
     kinds = {orjson.dumps(one): one for one in (*listed, *([rest] if isinstance(rest, dict) and rest else []))}
     node["items"] = next(iter(kinds.values())) if len(kinds) == 1 else {"anyOf": list(kinds.values())}
     if not all(listed):
-        # One of them may be anything.
+        # An unrestricted item makes all items unrestricted.
         node["items"] = {}
     if len(kinds) == 1:
         return node
@@ -105,7 +105,7 @@ def _as_array(node: JsonObject, listed: Sequence[Any], rest: Any) -> JsonObject:
 
 
 def _without_unions(schema: JsonObject) -> JsonObject:
-    """The parameters without what concerns them together, which is told in words."""
+    """`schema` without top-level unions and similar keywords, which are described in words."""
     together = {key: schema.pop(key) for key in _NOT_AT_THE_TOP if key in schema}
     if not together:
         return schema
@@ -130,7 +130,7 @@ def _is_only_described(part: JsonObject) -> bool:
 
 
 def _offered_by(parts: Sequence[JsonObject]) -> JsonObject:
-    """The properties of several schemas. One that looks different in two of them may look like either."""
+    """Properties of several schemas. Different schemas for one name become `anyOf`."""
     variants: dict[str, dict[bytes, Any]] = {}
     for part in parts:
         for name, one in (part.get("properties") or {}).items():

@@ -1,4 +1,4 @@
-"""JSON Schemas as Rollcall keeps them: references inlined, cleaned and repaired."""
+"""Normalization of JSON Schemas: references inlined, keywords cleaned and repaired."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ ONE = frozenset(
         "unevaluatedProperties",
     }
 )
-"""Each holds one schema."""
+"""Keywords with a schema as value."""
 MANY = frozenset({"allOf", "anyOf", "items", "oneOf", "prefixItems"})
-"""Each holds a list of schemas; `items` did so until draft 2019-09."""
+"""Keywords with a list of schemas; `items` before draft 2020-12."""
 NAMED = frozenset({"dependencies", "dependentSchemas", "patternProperties", "properties"})
-"""Each holds schemas by name."""
+"""Keywords with a mapping of names to schemas."""
 DEFINITIONS = frozenset({"$defs", "definitions"})
-"""What `$ref`s usually point to."""
+"""Keywords that hold the usual targets of `$ref`."""
 INTO_THE_VALUE = frozenset({"properties", "patternProperties", "prefixItems"}) | ONE - {"else", "if", "not", "then"}
-"""Their schemas are for parts of the value, so what refers to itself there comes to an end with the value."""
+"""Keywords whose schemas apply to parts of the value, so recursion through them ends with the value."""
 FLAGS = frozenset({"additionalItems", "additionalProperties", "unevaluatedItems", "unevaluatedProperties"})
-"""Where true and false are more usual than a schema."""
+"""Keywords with boolean values that are kept instead of converted to schemas."""
 LIMITS = frozenset(
     {
         "const",
@@ -59,9 +59,9 @@ LIMITS = frozenset(
         "uniqueItems",
     }
 )
-"""What each says does not depend on the words beside it."""
+"""Validation keywords that do not depend on other keywords."""
 VALIDITY = LIMITS | ONE | MANY | NAMED | {"dependentRequired", "maxContains", "minContains", "required", "type"}
-"""All that decide what is valid; the others are remarks."""
+"""All validation keywords; the others are annotations."""
 LATER = frozenset(
     {
         "$anchor",
@@ -75,20 +75,20 @@ LATER = frozenset(
         "unevaluatedProperties",
     }
 )
-"""What draft 7 does not know."""
+"""Keywords that draft 7 does not know."""
 
 
 DRAFT_7 = "http://json-schema.org/draft-07/schema"
 DRAFT_2020_12 = "https://json-schema.org/draft/2020-12/schema"
-"""The two drafts of our form, by the schemas that describe their schemas: whatever validates by one has its own."""
+"""Meta-schemas of the two drafts in use; validators have these built in."""
 
 
 class UnusableSchema(ValueError):
-    """A schema that cannot describe the arguments of a function; says where and why."""
+    """The schema cannot describe the arguments of a function. The message has the location and the reason."""
 
 
 def parts_of(node: Mapping[str, Any]) -> Iterator[Any]:
-    """The schemas that the schema `node` holds directly, its definitions too."""
+    """Direct subschemas of `node`, including its definitions."""
     for key, value in node.items():
         if key in NAMED | DEFINITIONS and isinstance(value, Mapping):
             yield from value.values()
@@ -99,21 +99,20 @@ def parts_of(node: Mapping[str, Any]) -> Iterator[Any]:
 
 
 class Target(NamedTuple):
-    """A schema that a reference points to."""
+    """Target of a reference."""
 
     schema: Any
     base: str
-    """The URI against which references within it are read."""
+    """Base URI for references inside the target."""
     name: str
-    """What the reference calls it."""
+    """Name of the target in the reference."""
 
 
 class References:
-    """The parts of one schema that have a name of their own."""
+    """Resolver of references within a schema."""
 
     def __init__(self, root: Mapping[str, Any], *, alone: bool, draft: str = DRAFT_7) -> None:
-        """`alone`: what stands beside a `$ref` counts for nothing, as until draft 7. `draft`: what the schema is read
-        by."""
+        """`alone`: ignore keywords next to a `$ref`, as up to draft 7. `draft`: meta-schema of the schema's draft."""
         self._alone = alone
         self._draft = draft
         self._documents: dict[str, Any] = {"": root}
@@ -121,14 +120,14 @@ class References:
         self._collect(root, "")
 
     def base_of(self, node: Mapping[str, Any], base: str) -> str:
-        """The base URI within `node`, which stands where `base` is in force."""
+        """Base URI within `node`, given the base URI around it."""
         named = node.get("$id")
         if not isinstance(named, str) or named.startswith("#") or (self._alone and "$ref" in node):
             return base
         return _joined(base, named).partition("#")[0]
 
     def to_its_draft(self, reference: Any, base: str) -> str:
-        """The whole URI of a reference to the schema of the draft, or to a part of it; empty for all others."""
+        """Absolute URI of a reference to the draft's meta-schema or to a part of it; empty for other references."""
         if not isinstance(reference, str):
             return ""
         document, _, fragment = _joined(base, reference).partition("#")
@@ -137,7 +136,7 @@ class References:
         return f"{self._draft}#{fragment}" if fragment else self._draft
 
     def find(self, reference: Any, base: str) -> Target:
-        """Raises UnusableSchema for what is not in this schema."""
+        """Target of `reference`. Raises UnusableSchema if it is not in this schema."""
         if not isinstance(reference, str):
             raise UnusableSchema(f"$ref must be a text, not {reference!r}")
         document, _, fragment = _joined(base, reference).partition("#")
@@ -175,16 +174,16 @@ class References:
 
 
 def _without_scheme(uri: str) -> str:
-    """Authors write http and https alike where a draft has one of them."""
+    """`uri` without its scheme, since authors use http and https interchangeably for drafts."""
     return uri.removeprefix("https:").removeprefix("http:")
 
 
 def _joined(base: str, reference: str) -> str:
-    """`reference` as a whole URI. A fragment stays with any base, also with one that has no path, as `urn:…`."""
+    """Absolute URI of `reference`. A fragment is appended, also to a base without a path such as `urn:…`."""
     return base + reference if not reference or reference.startswith("#") else urljoin(base, reference)
 
 
-# What other schemas call the types of JSON.
+# Type names of other schema languages.
 _FOREIGN_TYPES = {
     "dict": "object",
     "map": "object",
@@ -210,10 +209,10 @@ _NOT_PLAIN = re.compile(r"[^A-Za-z0-9_-]")
 def cleaned(
     schema: Mapping[str, Any], *, drops_null: bool = True, refs_alone: bool = False, draft: str = DRAFT_7
 ) -> JsonObject:
-    """`schema` with its references written out, titles dropped and foreign type names mapped. What refers to itself
-    stays a `$ref`, to the `$defs` at the end. `drops_null`: an optional is simply absent
-    for us, so `X or null` becomes X, and a default of null no default. `refs_alone`: of what stands beside a `$ref`
-    only remarks count, as until draft 7. `draft`: what it is read by; a `$ref` to the schema of that stays too."""
+    """`schema` with references inlined, titles dropped and foreign type names mapped. Recursive references stay a
+    `$ref` into `$defs`. `drops_null`: an optional value is absent rather than null, so `X or null` becomes X, and a
+    null default is dropped. `refs_alone`: only annotations next to a `$ref` are kept, as up to draft 7. `draft`:
+    meta-schema of the schema's draft; references to it are kept."""
     try:
         references = References(schema, alone=refs_alone, draft=draft)
         result = _Cleaning(schema, references, drops_null=drops_null, refs_alone=refs_alone).whole()
@@ -225,16 +224,16 @@ def cleaned(
 
 
 class _Place:
-    """Where in a schema something stands."""
+    """Position in a schema during cleaning."""
 
     __slots__ = ("base", "depth", "open")
 
     def __init__(self, base: str, depth: int, open_: Mapping[int, int]) -> None:
         self.base = base
         self.depth = depth
-        """How many steps into the value."""
+        """Number of steps into the value."""
         self.open = open_
-        """The schemas that are being written out around here, and at which depth each began."""
+        """Schemas being expanded around this position, with the depth at which each began."""
 
     def deeper(self) -> _Place:
         return _Place(self.base, self.depth + 1, self.open)
@@ -247,7 +246,7 @@ class _Place:
 
 
 class _Cleaning:
-    """One schema being cleaned."""
+    """Cleaning of one schema."""
 
     def __init__(self, root: Mapping[str, Any], references: References, *, drops_null: bool, refs_alone: bool) -> None:
         self._root = root
@@ -256,7 +255,7 @@ class _Cleaning:
         self._references = references
         self._nodes_left = _MOST_NODES
         self._repeated: dict[int, tuple[str, Target]] = {}
-        """What refers to itself, by identity: its name in `$defs`."""
+        """Recursive schemas by identity, with their names in `$defs`."""
 
     def whole(self) -> Any:
         root = Target(self._root, "", "root")
@@ -266,7 +265,7 @@ class _Cleaning:
             name, target = list(self._repeated.values())[len(definitions)]
             definitions[name] = self._clean(target.schema, _Place("", 0, {}).within(target))
         while isinstance(result, dict) and "$ref" in result:
-            # The parameters themselves say what they are: not all readers of a spec look behind a reference there.
+            # Expand a root reference, since not all consumers of a spec resolve it.
             reference = result.pop("$ref")
             written: JsonObject | None = definitions.get(reference.removeprefix(_IN_DEFINITIONS))
             result = {"allOf": [{"$ref": reference}], **result} if written is None else {**written, **result}
@@ -288,13 +287,13 @@ class _Cleaning:
             if key == "type":
                 _set_type(result, value, self._drops_null)
             elif key not in _DROPPED:
-                # Pydantic names a tuple's parts as the later drafts do.
+                # Pydantic uses the tuple keyword of later drafts.
                 named = "items" if key == "prefixItems" and self._drops_null else key
                 result[named] = self._value(key, value, place.deeper() if key in INTO_THE_VALUE else place)
         return _without_null(result) if self._drops_null else result
 
     def _value(self, key: str, value: Any, place: _Place) -> Any:
-        """What `key` says: schemas are cleaned, all else stays."""
+        """Clean the schemas in the value of `key`; other values stay unchanged."""
         if key in NAMED and isinstance(value, Mapping):
             return {name: one if isinstance(one, list) else self._clean(one, place) for name, one in value.items()}
         if key in MANY and isinstance(value, list):
@@ -336,7 +335,7 @@ class _Cleaning:
 
 
 def _both(target: JsonObject, beside: JsonObject) -> JsonObject:
-    """What fits `target` and what stands beside the reference to it."""
+    """Combine the target of a reference with the keywords next to it."""
     if beside.get("type") == target.get("type"):
         beside = {key: value for key, value in beside.items() if key != "type"}
     decides = beside.keys() & VALIDITY
@@ -350,7 +349,7 @@ def _set_type(result: JsonObject, value: Any, drops_null: bool) -> None:
     if drops_null and len(types) > 1:
         types = [name for name in types if name != "null"]
     if "any" not in types:
-        # Two names of others may stand for the same type.
+        # Two foreign names may map to the same type.
         types = list(dict.fromkeys(types))
         result["type"] = types[0] if len(types) == 1 else types
 
@@ -380,14 +379,14 @@ def _without_null(schema: JsonObject) -> JsonObject:
 
 
 _CLASS_THEN_HYPHEN = re.compile(r"(\[[^\]\[]*?\\[dDsSwW])-(?=[^\]])")
-"""In brackets, a class of characters and a hyphen that cannot mean a range."""
+"""In brackets, a character class followed by a hyphen, which cannot mean a range."""
 _NAMED_GROUP = re.compile(r"(?<!\\)\(\?P<")
 _ENDS = re.compile(r"(?<!\\)((?:\\\\)*)\\([AZz])")
 _ANCHORS = {"A": "^", "Z": "$", "z": "$"}
 
 
 def nodes(node: Any) -> Iterator[JsonObject]:
-    """The schema `node` and every schema within it, the inner ones first."""
+    """All subschemas of `node`, inner ones first, then `node` itself."""
     if not isinstance(node, dict):
         return
     for part in parts_of(node):
@@ -396,13 +395,13 @@ def nodes(node: Any) -> Iterator[JsonObject]:
 
 
 def everywhere(schema: JsonObject, change: Callable[[JsonObject], None]) -> None:
-    """Apply `change` to the schema and all within it, in place."""
+    """Apply `change` in place to the schema and all its subschemas."""
     for node in list(nodes(schema)):
         change(node)
 
 
 def mend(node: JsonObject) -> None:
-    """Put one schema right, in place. What was right stays as it is."""
+    """Repair a schema in place; valid parts stay unchanged."""
     if "examples" in node and not isinstance(node["examples"], list):
         node["examples"] = [node["examples"]]
     for listed in ("required", "enum"):
@@ -412,14 +411,14 @@ def mend(node: JsonObject) -> None:
         node["pattern"] = _pattern(node["pattern"])
     _mend_required(node)
     for limit, exclusive in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
-        # Draft 4 says by yes or no whether the limit itself is excluded.
+        # In draft 4 this is a boolean that excludes the limit itself.
         if isinstance(node.get(exclusive), bool) and node.pop(exclusive) and limit in node:
             node[exclusive] = node.pop(limit)
     _mend_values(node)
 
 
 def as_later(node: JsonObject) -> None:
-    """Say in place, as draft 2020-12 does, what an author has said as earlier ones do."""
+    """Convert keywords of earlier drafts to draft 2020-12, in place."""
     if isinstance(node.get("items"), list):
         node["prefixItems"] = node.pop("items")
         if "additionalItems" in node:
@@ -440,14 +439,14 @@ def _each_once(values: list[Any]) -> list[Any]:
 
 
 def _pattern(text: str) -> str:
-    """`text` as a regular expression of JSON Schema: Python's and Rust's words, and a stray hyphen, in its own."""
+    """Convert Python and Rust regex syntax, and stray hyphens, to JSON Schema syntax."""
     text = _CLASS_THEN_HYPHEN.sub(r"\1\\-", text)
     text = _NAMED_GROUP.sub("(?<", text)
     return _ENDS.sub(lambda found: found[1] + _ANCHORS[found[2]], text)
 
 
 def _mend_required(node: JsonObject) -> None:
-    """A property that says of itself whether it is required."""
+    """Move a property's own `required: true` into the object's `required` list."""
     properties = node.get("properties")
     if not isinstance(properties, dict):
         return
@@ -462,7 +461,7 @@ def _mend_required(node: JsonObject) -> None:
 
 
 def _mend_values(node: JsonObject) -> None:
-    """Values that are listed for an array and meant for its items."""
+    """Move an `enum` of an array to its items if its values are items."""
     allowed, items = node.get("enum"), node.get("items")
     if node.get("type") not in ("array", "list", "tuple", "set") or not isinstance(allowed, list):
         return
@@ -478,8 +477,8 @@ _TO_THE_LATEST = re.compile(r"https?://json-schema\.org/draft/2020-12/schema(#.*
 
 
 def schema_of(arguments: Any) -> JsonObject:
-    """The schema of a pydantic model or a dataclass, as a model is told it.
-    Raises UnusableSchema for a type that refers to itself, or that JSON cannot hold."""
+    """Schema of a pydantic model or a dataclass, in the form for models. Raises UnusableSchema for recursive types and
+    for types without a JSON form."""
     try:
         generated = TypeAdapter(arguments).json_schema()
     except PydanticUserError as error:
@@ -490,23 +489,22 @@ def schema_of(arguments: Any) -> JsonObject:
         raise UnusableSchema(f"{repeated} refers to itself; a model cannot be told such a type")
     if schema.get("type") != "object":
         raise UnusableSchema(f"{arguments!r} does not describe an object, so it cannot be the arguments of a function")
-    # The docstring of the arguments explains them to authors.
+    # The docstring of the class is for authors, not for models.
     schema.pop("description", None)
     return _completed(schema)
 
 
 def closed(schema: JsonObject) -> JsonObject:
-    """The same schema, refusing unknown keys wherever an object names its own."""
+    """Copy of `schema` that rejects unknown keys in every object with declared properties."""
     copy: JsonObject = deepcopy(schema)
     _close(copy)
     return copy
 
 
 def imported(schema: object) -> JsonObject:
-    """A schema from elsewhere as ours, by which the same arguments are valid. What its author meant is put right where
-    it is plain: type names of other languages, values listed for an array that are meant for its items, a property
-    that says of itself that it is required.
-    Raises UnusableSchema when it is no object schema, refers outside itself, or has no end."""
+    """Normalize an imported schema without changing which arguments are valid. Obvious mistakes are repaired: foreign
+    type names, an array's `enum` that is meant for its items, and `required: true` inside a property. Raises
+    UnusableSchema if it is no object schema, refers outside itself, or recurses without end."""
     if not isinstance(schema, Mapping):
         raise UnusableSchema(f"parameters must be a JSON Schema object, not {type(schema).__name__}")
     try:
@@ -517,7 +515,7 @@ def imported(schema: object) -> JsonObject:
             everywhere(mended, as_later)
     except RecursionError:
         raise UnusableSchema("it is nested too deep") from None
-    # Whoever writes `$defs` thinks of a draft in which what stands beside a reference is in force.
+    # The use of `$defs` implies a draft that honours keywords next to `$ref`.
     alone = not later and ("$defs" not in mended or _states(mended, _EARLY))
     ours = cleaned(mended, drops_null=False, refs_alone=alone, draft=DRAFT_2020_12 if later else DRAFT_7)
     kind = ours.get("type", "object")
@@ -543,7 +541,7 @@ def _states(schema: JsonObject, drafts: re.Pattern[str]) -> bool:
 
 
 def _completed(schema: JsonObject) -> JsonObject:
-    """Key order and the keys that every exporter relies on."""
+    """`schema` with a fixed key order and the keys that every exporter relies on."""
     properties, required = schema.get("properties") or {}, schema.get("required") or []
     if not isinstance(properties, Mapping):
         raise UnusableSchema(f"properties must be an object, not {properties!r}")

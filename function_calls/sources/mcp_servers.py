@@ -1,7 +1,7 @@
-"""Tools of MCP servers as functions: one source for each server, so that a server that is down hides nothing else.
+"""Tools of MCP servers as functions, with one source per server, so that an unreachable server affects no others.
 
-What serves is what was accepted (services/mcp/tools.py), so functions are there before their server was ever asked; it
-is asked when one of them is called. Names, descriptions, schemas and results are a stranger's words: data, not trusted.
+Functions are built from accepted definitions (services/mcp/tools.py), so they exist before the server is first
+contacted, at a call. Names, descriptions, schemas and results of servers are untrusted data.
 """
 
 from __future__ import annotations
@@ -60,22 +60,22 @@ from services.refs import Effect, ErrorCode, JsonObject
 _log = structlog.get_logger("mcp")
 PREFIX = "mcp__"
 TAG = "mcp"
-"""Borne by every function of a server, for rules that speak of all of them."""
+"""Tag of all functions of servers, for rules."""
 _DESCRIPTION_CHARS = 1024
 _PARAMETER_CHARS = 500
 _PROGRESS_SECONDS = 3.0
 _LOGGED_CHARS = 2000
 _SHARED = ("scope", "require_at", "approval", "timeout_seconds")
-"""What is set for a server, and may be set otherwise for one of its tools."""
+"""Settings of a server that can be overridden per tool."""
 
 
 def prefix_of(server: str) -> str:
-    """What the names of the functions of `server` begin with."""
+    """Prefix of the function names of `server`."""
     return f"{PREFIX}{server}__"
 
 
 class McpFunctions:
-    """The functions of one server."""
+    """Source for the functions of one server."""
 
     def __init__(self, settings: McpServerSettings, server: McpServer, pins: Pins, clock: Clock) -> None:
         self.name = f"mcp.servers.{settings.name}"
@@ -84,27 +84,27 @@ class McpFunctions:
         self._pins = pins
         self._clock = clock
         self._made: dict[str, FunctionSpec | DefinitionError] = {}
-        """By the digests of what they were made of."""
+        """Cache of specs by the digest of their definition."""
         self._news = asyncio.Event()
         server.on_change(self._news.set)
 
     async def run(self, publish: Publish) -> None:
-        """Publish what was accepted, and again whenever that or what is wrong has changed. The server is looked after
-        as long as this runs, and ended with it."""
+        """Publish the accepted tools, and again after each change of tools or problems. The server's connection runs as
+        long as this method."""
         await self._pins.loaded()
         looking_after = asyncio.create_task(self._server.run(), name=f"{self.name} connection")
         try:
             with self._pins.watched(self._settings.name, self._news):
                 await self._publish_news(publish, looking_after)
         finally:
-            # At once: ending the connection may take a moment, and nothing may be called by these settings meanwhile.
+            # At once: closing the connection may take a moment, and calls with these settings must stop now.
             self._server.refuse()
             looking_after.cancel()
             with suppress(asyncio.CancelledError):
                 await looking_after
 
     async def _publish_news(self, publish: Publish, looking_after: asyncio.Task[None]) -> None:
-        """Ends when cancelled, or as `looking_after` does."""
+        """Publish changes until cancelled or until `looking_after` ends."""
         published: Snapshot | None = None
         while not looking_after.done():
             self._news.clear()
@@ -155,7 +155,7 @@ class McpFunctions:
         return allowed and not any(fnmatchcase(tool, one) for one in settings.deny)
 
     def _groups(self, specs: Iterable[FunctionSpec]) -> tuple[ToolGroup, ...]:
-        """Where tools are taken to hand, all of a server are by its name."""
+        """Group of the server's tools, named as the server, if they are activated on request."""
         names = tuple(spec.name for spec in specs)
         if self._settings.activation != "on_request" or not names:
             return ()
@@ -163,7 +163,7 @@ class McpFunctions:
         return (ToolGroup(name, f"Tools of {name}", names, bot=self._settings.bot, source=self.name),)
 
     def _waiting(self, pins: Iterable[Pin]) -> list[Diagnostic]:
-        """What does not serve before somebody has looked at it."""
+        """Diagnostics of tools that an operator must accept first."""
         said = {
             PinState.CHANGED: "is not what it was when it was accepted, so it is withdrawn",
             PinState.WAITING: "was not accepted yet",
@@ -174,7 +174,7 @@ class McpFunctions:
         return problem_at(self.name, f"server {self._settings.name!r}: {problem}", code)
 
     def _spec_or_problem(self, tool: ToolDefinition) -> FunctionSpec | DefinitionError:
-        """What is wrong with the server's part of it stands in the log: it is told in the server's words."""
+        """Spec of a tool, or an error. Details are only logged, because they contain texts of the server."""
         try:
             parameters, arguments, output = self._schemas(tool)
         except UnseenIn as error:
@@ -198,7 +198,7 @@ class McpFunctions:
         return DefinitionError(f"server {self._settings.name!r}", [said])
 
     def _schemas(self, tool: ToolDefinition) -> tuple[JsonObject, ArgumentParser, JsonObject | None]:
-        """Of what it takes and gives. Raises DefinitionError and UnseenIn."""
+        """Schemas of arguments and result. Raises DefinitionError and UnseenIn."""
         name = self._name_of(tool)
         if has_unseen(name):
             raise UnseenIn(ascii(name))
@@ -213,7 +213,7 @@ class McpFunctions:
     def _spec(
         self, tool: ToolDefinition, parameters: JsonObject, arguments: ArgumentParser, output: JsonObject | None
     ) -> FunctionSpec:
-        """Raises DefinitionError for a tool that cannot be what the settings say."""
+        """Spec of a tool. Raises DefinitionError if it contradicts the settings."""
         settings, name = self._settings, self._name_of(tool)
         special = settings.tools.get(tool.name) or McpToolSettings()
         effect = self._effect(tool, special)
@@ -230,7 +230,7 @@ class McpFunctions:
         )
 
     def _effect(self, tool: ToolDefinition, special: McpToolSettings) -> Effect:
-        """What the operator says; else what the server says, where it is believed; else the worst."""
+        """Effect from the settings, else from the server's annotations if they are trusted, else `once`."""
         said = special.effect or self._settings.effect
         if said is not None:
             return Effect(said)
@@ -286,7 +286,7 @@ class McpFunctions:
         return handle
 
     def _failed(self, problem: ServerError, name: str, effect: Effect, call: Call) -> FunctionResult:
-        """What a person is told is ours alone; the model is told what the server itself had to say."""
+        """Failed result. The chat gets Rollcall's own text; the model also gets the server's message."""
         server = self._settings.name
         match problem:
             case Withdrawn():
@@ -307,7 +307,7 @@ class McpFunctions:
 
 
 class _Status:
-    """Shows a chat how far a call has come: seldom, and in our words."""
+    """Shows the progress of a call in the chat, at limited frequency."""
 
     def __init__(self, name: str, call: Call, clock: Clock) -> None:
         self._name = _spoken(name)
@@ -316,7 +316,7 @@ class _Status:
         self._shown_at: float | None = None
 
     async def show(self, progress: Progress) -> None:
-        """Show it, unless something was shown a moment ago or the call is over."""
+        """Show the progress, unless the last one was shown recently or the call is over."""
         now = self._clock.monotonic()
         if now >= self._call.deadline or (self._shown_at is not None and now - self._shown_at < _PROGRESS_SECONDS):
             return
@@ -326,19 +326,19 @@ class _Status:
 
 
 def _awaiting(pin: Pin, said: str) -> str:
-    """What a tool waits for. A name that is no plain one stands in no line that somebody may paste into a shell."""
+    """Reason why a tool is not in use. Unusual names are left out of the command, which may be pasted into a shell."""
     which = f"{pin.server} {pin.tool}" if is_plain(pin.tool) else pin.server
     return f"{shown(pin.tool)} {said}; `rollcall mcp accept {which}` shows it and accepts it"
 
 
 def _noted(result: FunctionResult, name: str, call: Call, **facts: str) -> FunctionResult:
-    """A failure, in the log with what the server says of it."""
+    """A failed result, logged with the server's details."""
     capped_facts = {key: text[:_LOGGED_CHARS] for key, text in facts.items()}
     return noted(result, name, call.key.rpartition(":")[0], **capped_facts)
 
 
 def _spoken(name: str) -> str:
-    """A function's name as people are told it: the server, and the tool."""
+    """Display name of a function: server and tool."""
     return name.removeprefix(PREFIX).replace("__", ": ", 1).replace("_", " ")
 
 

@@ -1,4 +1,4 @@
-"""Functions of Python files, packages and installed modules that an operator named."""
+"""Functions of Python files, packages and installed modules named in the settings."""
 
 from __future__ import annotations
 
@@ -22,38 +22,38 @@ from services.clock import Clock
 from services.storage import StorageError
 
 GROUP = "rollcall.functions"
-"""The group of the entry points by which an installed package announces its functions."""
+"""Entry point group for installed packages that provide functions."""
 _OWN = __name__.partition(".")[0]
 
 
 class ReadsModules(Protocol):
-    """Who knows what modules give."""
+    """Reads modules."""
 
     def modules(self, modules: Sequence[ModuleType], place: str, *, unread: Sequence[Diagnostic]) -> Reading:
-        """What `modules` give that belong together, the first one standing for all; `place` is theirs, `unread` says
-        why others of them could not be imported."""
+        """Definitions of `modules`, which form one unit; the first is its main module. `place`: location of the unit.
+        `unread`: diagnostics of modules of the unit that could not be imported."""
 
     def one(self, given: object, place: str) -> Reading:
-        """What a module, or a function of one, gives."""
+        """Definitions of a module, or of an object in one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A module that an operator named."""
+    """A module named in the settings."""
 
     setting: str
-    """Where: `sources.modules[0]`."""
+    """Its settings key, such as `sources.modules[0]`."""
     module: str
     """Its dotted name."""
     bot: str | None = None
-    """The only bot that gets its functions; None: all."""
+    """The only bot that gets its functions; None: all bots."""
     fault: str = ""
-    """Why there is no such module."""
+    """Reason why there is no such module, if known."""
 
 
 class PythonModules:
-    """Modules by their dotted names, and what entry points name. They are imported once, and anew only by the next
-    start of the daemon: what else in the process holds parts of an installed package cannot be known."""
+    """Source for installed modules and entry points. Imported once per process and never reloaded, because other code
+    may hold references to parts of an installed package."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class PythonModules:
         self._announced = announced
 
     async def run(self, publish: Publish) -> None:
-        """Publish what all of them give; again only for one whose import took long."""
+        """Publish the functions of all modules, and again when a slow import finishes."""
         wanted: list[_Named | _Announced] = [_Named(one, self._reader) for one in self._named]
         wanted += [_Announced(point, self._reader) for point in self._announced()]
         readings = Readings(self._clock, lambda: publish(readings.snapshot(range(len(wanted)))))
@@ -83,12 +83,12 @@ class PythonModules:
 
 
 def announced_functions() -> Iterable[EntryPoint]:
-    """The entry points of all installed packages in the group of functions, in the order of their names."""
+    """Entry points of all installed packages in the group, by name."""
     return sorted(entry_points(group=GROUP), key=lambda point: (point.name, point.value))
 
 
 class _Named:
-    """A module, or a package with all of its modules."""
+    """A module, or a package with all its modules."""
 
     def __init__(self, named: Named, reader: ReadsModules) -> None:
         self._named = named
@@ -110,13 +110,13 @@ class _Named:
         return replace(reading, specs=specs).of_version(_version_of(loaded))
 
     def free(self) -> None:
-        """Nothing: Python keeps installed modules."""
+        """No-op: installed modules stay imported."""
 
     def _load(self, name: str, loaded: list[ModuleType], failed: list[Diagnostic]) -> None:
-        """Import the module `name`, and those in it where it is a package."""
+        """Import the module `name`, and its submodules if it is a package."""
         try:
             module = importlib.import_module(name)
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - others' code may raise anything; it becomes a value
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - any exception of third-party code becomes a diagnostic
             failed.append(self._fault(_not_imported(name, error)))
             return
         loaded.append(module)
@@ -129,7 +129,7 @@ class _Named:
 
 
 class _Announced:
-    """What an entry point names."""
+    """An entry point."""
 
     def __init__(self, point: EntryPoint, reader: ReadsModules) -> None:
         self._point = point
@@ -140,18 +140,18 @@ class _Announced:
     def read(self) -> Reading:
         try:
             given = self._point.load()
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - others' code may raise anything; it becomes a value
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - any exception of third-party code becomes a diagnostic
             text = f"{self.place}: {_not_imported(self._point.value, error)}"
             return Reading(faults=(problem_at("", text),), is_whole=False)
         module = given if isinstance(given, ModuleType) else importlib.import_module(self._point.module)
         return self._reader.one(given, _file_of(module)).of_version(_version_of([module]))
 
     def free(self) -> None:
-        """Nothing: Python keeps installed modules."""
+        """No-op: installed modules stay imported."""
 
 
 def _version_of(modules: Iterable[ModuleType]) -> str:
-    """Of the code of these modules; empty where it is our own, which changes with a release alone."""
+    """Digest of the modules' code; empty for Rollcall's own modules, which change only with a release."""
     others = [module for module in modules if module.__name__.partition(".")[0] != _OWN]
     return version_of(Path(module.__file__) for module in others if module.__file__) if others else ""
 
@@ -166,7 +166,7 @@ def _not_imported(name: str, error: BaseException) -> str:
 
 
 class ReadModules(Protocol):
-    """Who knows what modules give."""
+    """Reads modules."""
 
     def __call__(
         self,
@@ -176,12 +176,11 @@ class ReadModules(Protocol):
         unread: Sequence[Diagnostic],
         /,
     ) -> Reading:
-        """What `modules` give that belong together, the first one standing for all; `place` is theirs, `find` gives the
-        modules that handlers are named by, `unread` says why others of them could not be imported."""
+        """Like `ReadsModules.modules`; `find` imports the modules of handlers given by path."""
 
 
 class PythonFiles:
-    """Each path is a file, a package, or a folder of both."""
+    """Source for Python files; each path is a file, a package, or a folder of both."""
 
     def __init__(self, name: str, paths: Sequence[Path], read: ReadModules, changes: Changes, clock: Clock) -> None:
         self.name = name
@@ -190,15 +189,15 @@ class PythonFiles:
         self._changes = changes
         self._clock = clock
         self._units: dict[Path, list[Unit]] = {}
-        """What was at each path when that could last be told."""
+        """Units at each path when it was last readable."""
         self._order: tuple[Path, ...] = ()
         self._files: dict[Path, _File] = {}
-        """What was read last of each unit, by its file."""
+        """Last read state of each unit, by its file."""
         self._faults: list[Diagnostic] = []
         self._has_spoken = False
 
     async def run(self, publish: Publish) -> None:
-        """Publish the functions of all files that can be imported, and again when one has changed."""
+        """Publish the functions of all importable files, and again after each change."""
         readings = Readings(self._clock, lambda: publish(self._snapshot(readings)))
         is_watching = True
         try:
@@ -217,7 +216,7 @@ class PythonFiles:
             raise
 
     async def _look(self, readings: Readings, publish: Publish) -> None:
-        """Read again what has changed; publish when anything did."""
+        """Read changed units again; publish if anything changed."""
         faults_before, order_before = self._faults, self._order
         self._faults = await asyncio.to_thread(self._list)
         units = {unit.file: unit for path in self._paths for unit in self._units.get(path, ())}
@@ -231,7 +230,7 @@ class PythonFiles:
             publish(self._snapshot(readings))
 
     def _changed(self, units: Mapping[Path, Unit]) -> Mapping[Hashable, _File]:
-        """Those of `units` that are new, or have changed, or import a file beside them that has."""
+        """Units that are new or changed, or import a changed file next to them."""
         return {
             file: _File(Edition(unit), self._read)
             for file, unit in units.items()
@@ -239,7 +238,7 @@ class PythonFiles:
         }
 
     def _list(self) -> list[Diagnostic]:
-        """Find the units at all paths; what is wrong with the paths."""
+        """Update the units at all paths. Returns diagnostics of the paths."""
         faults: list[Diagnostic] = []
         for path in self._paths:
             try:
@@ -252,7 +251,7 @@ class PythonFiles:
         return faults
 
     def _helpers(self) -> frozenset[Path]:
-        """The files beside units that these import."""
+        """Files next to units that the units import."""
         return frozenset().union(*(one.helpers for one in self._files.values()))
 
     def _snapshot(self, readings: Readings) -> Snapshot:
@@ -263,7 +262,7 @@ class PythonFiles:
 
 
 class _File:
-    """A file or package as it is now."""
+    """A file or package in its current state."""
 
     def __init__(self, edition: Edition, read: ReadModules) -> None:
         self._edition = edition
@@ -272,11 +271,11 @@ class _File:
 
     @property
     def helpers(self) -> frozenset[Path]:
-        """The files beside it that it imports."""
+        """Files next to the unit that it imports."""
         return self._edition.helpers
 
     def is_of(self, unit: Unit) -> bool:
-        """Whether it is `unit`, and no file beside it that it imports has changed."""
+        """Whether it is `unit`, and no imported file next to it has changed."""
         return self._edition.unit.etag == unit.etag and not self._edition.is_outdated()
 
     def read(self) -> Reading:
@@ -284,7 +283,7 @@ class _File:
         if not modules:
             return Reading(faults=tuple(failed), is_whole=False)
         reading = self._read(modules, self.place, self._edition.find, failed)
-        # Of what is written meanwhile there is word soon, and then it is read again.
+        # A file changed during the read triggers another one soon.
         return reading.of_version(self._edition.version())
 
     def free(self) -> None:

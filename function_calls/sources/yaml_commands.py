@@ -1,4 +1,4 @@
-"""Command tools of YAML files: each file is a list of tools and of groups. An edit counts while the daemon runs."""
+"""Command tools of YAML files with lists of tools and groups. Changes are applied while the daemon runs."""
 
 from __future__ import annotations
 
@@ -28,36 +28,36 @@ _LISTS = ("tools", "groups")
 
 @dataclass(slots=True)
 class _File:
-    """What a file had when it was last read."""
+    """Content of a file when it was last read."""
 
     etag: str = ""
     helpers: Mapping[Path, str] = field(default_factory=dict)
-    """The Python files that it names, with their etags."""
+    """Python files that it refers to, with their etags."""
     specs: dict[str, FunctionSpec] = field(default_factory=dict)
     groups: dict[str, ToolGroup] = field(default_factory=dict)
     faults: list[Diagnostic] = field(default_factory=list)
 
 
 class YamlCommands:
-    """The command tools of files that an operator named: each path is a file, or a folder of files."""
+    """Source for command tools of files; each path is a file, or a folder of files."""
 
     def __init__(self, name: str, paths: Sequence[Path], machine: Machine, changes: Changes) -> None:
         self.name = name
         self._paths = tuple(paths)
         self._machine = machine
         self._changes = changes
-        # What files name in Python is strangers' code: it has to be able to end a thread and nothing else.
+        # Threads, because author code may block, and its SystemExit must not end the process.
         self._threads = Threads()
         self._files: dict[Path, _File] = {}
         self._published: Snapshot | None = None
 
     async def run(self, publish: Publish) -> None:
-        """Publish the tools of all files that can be read, and again when one changes, or Python that it names."""
+        """Publish the tools of all readable files, and again after changes of these or of referenced Python files."""
         while await self._follow(publish):
             continue
 
     async def _follow(self, publish: Publish) -> bool:
-        """Publish after each change of the files that are known now. True when there are others to be watched."""
+        """Publish after each change of the known files. Returns True if other files must be watched."""
         watched = self._watched()
         changes = self._changes.of(*watched)
         try:
@@ -74,7 +74,7 @@ class YamlCommands:
         return False
 
     def _watched(self) -> tuple[Path, ...]:
-        """The paths, and the Python files that lie elsewhere."""
+        """The paths, and referenced Python files outside them."""
         helpers = {helper for file in self._files.values() for helper in file.helpers}
         return (*self._paths, *sorted(one for one in helpers if not any(map(one.is_relative_to, self._paths))))
 
@@ -87,7 +87,7 @@ class YamlCommands:
                     found[file] = self._file(file, etag, storage, inner)
             except StorageError as error:
                 faults.append(problem_at(str(path), str(error)))
-                # Nothing was deleted that cannot be looked at.
+                # Files below an unreadable path are not considered deleted.
                 found |= {file: known for file, known in self._files.items() if file.is_relative_to(path)}
         self._files = found
         files = list(found.values())
@@ -98,7 +98,7 @@ class YamlCommands:
         )
 
     def _file(self, path: Path, etag: str, storage: Storage, inner: str) -> _File:
-        """What the file has now; the same objects where nothing has changed."""
+        """Current content of the file; the same objects if nothing has changed."""
         known = self._files.get(path, _File())
         if known.etag == etag and known.helpers == _etags(known.helpers):
             return known
@@ -121,7 +121,7 @@ class _Reading:
         self._lines: dict[str, int] = {}
 
     def file(self, etag: str) -> _File:
-        """What it has. Of what is broken, that which it had before stays."""
+        """Content of the file. Broken entries keep their previous definition."""
         found = _File(etag)
         for index, value in enumerate(self._list("tools", found)):
             entry = Entry(self._document, ("tools", index))
@@ -136,7 +136,7 @@ class _Reading:
         return found
 
     def _list(self, key: str, found: _File) -> Sequence[Any]:
-        """The entries under `key`. Where the whole file or the list cannot be read, what was there before stays."""
+        """Entries under `key`. If the file or the list is invalid, the previous definitions are kept."""
         content = self._document.value
         value = content.get(key, []) if isinstance(content, dict) else None
         if key == _LISTS[0]:
@@ -166,7 +166,7 @@ class _Reading:
         self._document.faults.append(Diagnostic(self._document.file, place.line, place.column, code.value, message))
 
     def _keep(self, found: dict[str, Any], known: Mapping[str, Any], made: Any, entry: Entry, value: object) -> None:
-        """Take what was made of the entry, or what its name meant before it was broken."""
+        """Add the definition of the entry, or its previous one if the entry is broken."""
         name = value.get("name") if isinstance(value, dict) else None
         if made is not None:
             name = made.name
@@ -196,7 +196,7 @@ class _Reading:
         return spec_of(entry, tool, self._names, self._folder, self._machine)
 
     def _from_python(self, entry: Entry, value: Mapping[str, Any]) -> object:
-        """The tool that `module` names, with what else stands in the entry in place of its own."""
+        """The tool that `module` refers to, updated with the entry's other keys."""
         try:
             named = ToolFromPython.model_validate({"module": value["module"]})
             found = self._names.find(named.module)
@@ -221,7 +221,7 @@ class _Reading:
 
 
 def _listed(path: Path) -> Iterator[tuple[Path, str, Storage, str]]:
-    """Each file at `path` with its etag, and how to read it. Raises StorageError."""
+    """Each file at `path` with its etag, storage and path in it. Raises StorageError."""
     storage = storage_at(path, _PATTERNS)
     folder = path.parent if isinstance(storage, LocalFile) else path
     listed = storage.list()
@@ -232,5 +232,5 @@ def _listed(path: Path) -> Iterator[tuple[Path, str, Storage, str]]:
 
 
 def _etags(files: Mapping[Path, str] | Sequence[Path]) -> dict[Path, str]:
-    """What the Python files are like now; empty for one that is gone."""
+    """Current etags of the Python files; empty for deleted ones."""
     return {file: next(iter(LocalFile(file).list().values()), "") for file in files}

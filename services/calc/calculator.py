@@ -1,4 +1,4 @@
-"""Arithmetic as people write it: `15% of 80`, `2^10`, `3 plus 4`, `80的15%`, `sqrt(2)`."""
+"""Calculator for expressions as people write them: `15% of 80`, `2^10`, `3 plus 4`, `80的15%`, `sqrt(2)`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ END = "end"
 
 
 class Problem(StrEnum):
-    """What is wrong with an expression."""
+    """Reason why an expression is invalid."""
 
     EMPTY = "empty"
     TOO_LONG = "too_long"
@@ -48,7 +48,7 @@ class Problem(StrEnum):
 
 
 class BadExpression(ValueError):
-    """An expression that has no value. `position` counts characters from 1, `found` is what stands there."""
+    """An expression without a value. `position` counts characters from 1; `found` is the text at that position."""
 
     def __init__(self, problem: Problem, position: int, found: str = "") -> None:
         super().__init__(f"{problem} at {position}")
@@ -66,7 +66,7 @@ class Token:
     text: str
     value: Fraction = Fraction(0)
     name: str = ""
-    """What a NAME or a VERB means."""
+    """Meaning of a NAME or a VERB."""
 
 
 _NAMES = frozenset(
@@ -182,7 +182,7 @@ def tokens_of(text: str) -> list[Token]:
 
 
 def _length_of_tail(text: str) -> int:
-    """How much of `= ?` and the like stands at the end; an exclamation mark behind a digit is a factorial."""
+    """Length of a trailing `= ?` or the like; an exclamation mark after a digit is a factorial."""
     tail = _TRAILING.search(text)
     if not tail:
         return 0
@@ -191,7 +191,7 @@ def _length_of_tail(text: str) -> int:
 
 
 def _token(text: str, at: int, *, in_call: bool) -> Token:
-    """The token at index `at`. Inside a call a comma divides arguments instead of digits."""
+    """The token at index `at`. Inside a call a comma separates arguments, not digits."""
     number = (_NUMBER_IN_CALL if in_call else _NUMBER).match(text, at)
     if number:
         return Token(NUMBER, at + 1, number[0], Fraction(re.sub("[,_']", "", number[0])))
@@ -263,21 +263,20 @@ _AND: Mapping[str, str] = {"add": "+", "multiply": "*"}
 
 
 def calculate(expression: str) -> Number:
-    """The value of `expression`. A percentage behind plus or minus is one of what stands before it (`80 + 10%` is 88),
-    as on a pocket calculator; angles are in radians unless degrees are said; `log` is to base 10. Raises
-    BadExpression."""
+    """The value of `expression`. As on a pocket calculator, a percentage after plus or minus refers to the left operand
+    (`80 + 10%` is 88). Angles are in radians unless in degrees; `log` has base 10. Raises BadExpression."""
     return _Parser(tokens_of(expression)).whole()
 
 
 class _Parser:
-    """Precedence climbing; the values are computed on the way."""
+    """Precedence climbing parser that computes values as it parses."""
 
     def __init__(self, tokens: Sequence[Token]) -> None:
         self._tokens = tokens
         self._at = 0
         self._depth = 0
         self._and = ""
-        """The sign that `and` stands for."""
+        """The operator meant by `and`."""
 
     def whole(self) -> Number:
         verb = self._take(VERB)
@@ -321,7 +320,7 @@ class _Parser:
             value = _computed(sign, Number.__add__ if kind == "+" else Number.__sub__, value, other)
 
     def _product(self) -> tuple[Number, bool]:
-        """A product, and whether it is nothing but a percentage."""
+        """A product, and whether it is a plain percentage."""
         value, is_percentage = self._signed()
         while True:
             sign = self._now
@@ -366,7 +365,7 @@ class _Parser:
         return value, is_percentage
 
     def _is_remainder(self) -> bool:
-        """`17 % 5` asks for what is left, `17 %` for hundredths."""
+        """Whether % is modulo (`17 % 5`) and not a percentage (`17 %`)."""
         return self._now.kind == "%" and self._tokens[self._at + 1].kind in (NUMBER, NAME, "(")
 
     def _atom(self) -> tuple[Number, bool]:
@@ -416,7 +415,7 @@ class _Parser:
         return token
 
     def _deeper(self, token: Token) -> int:
-        """Count one level more. Returns the level before, to go back to."""
+        """Increase the depth. Returns the previous one, to be restored. Raises BadExpression."""
         before = self._depth
         self._depth += 1
         if self._depth > _DEEPEST:
@@ -440,7 +439,7 @@ def _function(token: Token, count: int) -> Callable[..., Number]:
 
 
 def _computed(token: Token, operate: Callable[..., Number], *values: Number) -> Number:
-    """What `operate` gives; its failures are told as those of `token`."""
+    """The result of `operate`. Arithmetic errors become BadExpression at `token`."""
     try:
         return operate(*values)
     except ZeroDivisionError as error:

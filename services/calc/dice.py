@@ -16,22 +16,22 @@ _PLAIN_SIDES = lazy_pattern(r"(\d{1,4})\s*(?:-?\s*sided?(?:\s+(?:die|dice))?|面
 
 
 class BadDice(ValueError):
-    """The text is not dice notation, or asks for more than is rolled."""
+    """Invalid dice notation, or too many dice or sides."""
 
 
 @dataclass(frozen=True, slots=True)
 class Roll:
-    """What fell."""
+    """Result of a roll."""
 
     notation: str
-    """What was rolled, in normal form."""
+    """The notation in normal form."""
     faces: tuple[int, ...]
     total: int
-    """All faces with their signs, and the constants."""
+    """Sum of all faces with their signs, and the constants."""
 
 
 class Dice:
-    """Chance. `rng` decides; `random.SystemRandom()` for people, a seeded `Random` for tests."""
+    """Random results. `rng`: `random.SystemRandom()` for people, a seeded `Random` for tests."""
 
     def __init__(self, rng: Random) -> None:
         self._rng = rng
@@ -56,12 +56,12 @@ class Dice:
         return self._rng.random() < 0.5
 
     def pick(self, options: Sequence[str]) -> str:
-        """One of `options`, each as likely as any other."""
+        """One of `options`, with equal probability."""
         return self._rng.choice(options)
 
 
 def _terms(notation: str) -> list[tuple[int, int, int]]:
-    """Sign, count and sides of each term; sides 0 for a constant."""
+    """Sign, count and sides of each term; 0 sides for a constant."""
     text = "".join(notation.casefold().split()).replace("−", "-")
     plain = _PLAIN_SIDES.fullmatch(notation.casefold().strip())
     text = f"1d{plain[1]}" if plain else text
@@ -98,9 +98,9 @@ _LEADING = re.compile(r"^(?:(?:either|or|and|还是|或者|和)\s+)", re.IGNOREC
 
 
 def alternatives(options: Sequence[str]) -> tuple[str, ...]:
-    """The alternatives in `options`, in order, each once, spaces trimmed. A list that came as one text (`tea, coffee
-    or milk`) or as the words of one (`green` `tea,` `coffee`) is divided at its commas, else at `or`, else at `and`. In
-    other lists every text is an alternative, commas inside it too; only a bare `or` is none."""
+    """The different alternatives in `options`, in order, trimmed. A list that is one text (`tea, coffee or milk`) or
+    the words of one (`green` `tea,` `coffee`) is split at commas, else at `or`, else at `and`. In other lists every
+    text is an alternative, even with commas; only a bare `or` is dropped."""
     texts = [" ".join(option.replace("\0", " ").split()) for option in options]
     texts = [text for text in texts if text]
     if len(texts) == 1 or any(text[-1] in ",，、;；|" for text in texts):
@@ -112,8 +112,8 @@ def alternatives(options: Sequence[str]) -> tuple[str, ...]:
 
 
 def chosen(option: str, options: Sequence[str]) -> int | None:
-    """The index of the alternative that `option` means: its number from 1 (`2`, `#2`), its text, or the only one
-    whose text begins with it. None when there is no such alternative."""
+    """Index of the alternative that `option` selects: by number from 1 (`2`, `#2`), text, or unique beginning of the
+    text. None if there is none."""
     wanted = " ".join(option.split()).casefold()
     folded = [text.casefold() for text in options]
     if wanted in folded:

@@ -30,7 +30,7 @@ class Undefined(ArithmeticError):
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A real number; not `exact` when it was rounded to some fifty digits on the way."""
+    """A real number; not `exact` if it was rounded to fifty digits during the calculation."""
 
     value: Fraction
     exact: bool = True
@@ -77,7 +77,7 @@ class Number:
 
     @property
     def text(self) -> str:
-        """In digits, whole where they are few, else rounded to 12 significant digits."""
+        """In decimal digits, all of them if they are few, else rounded to 12 significant digits."""
         if self._is_short:
             return f"{self._in_decimal(_MOST_DIGITS_SHOWN + _MOST_DECIMALS_SHOWN):f}"
         rounded = self._in_decimal(_SIGNIFICANT)
@@ -88,7 +88,7 @@ class Number:
 
     @property
     def is_shown_exactly(self) -> bool:
-        """Whether `text` is the number itself."""
+        """Whether `text` is the exact number."""
         return self.exact and (self._is_short or Fraction(self._in_decimal(_SIGNIFICANT)) == self.value)
 
     @property
@@ -101,7 +101,7 @@ class Number:
 
 
 def bounded(value: Fraction, *, exact: bool = True) -> Number:
-    """`value`, rounded where its denominator is very long. Raises TooLarge."""
+    """`value`, rounded if its denominator is very long. Raises TooLarge."""
     if abs(value.numerator) >= value.denominator << _MOST_BITS:
         raise TooLarge
     if value.denominator.bit_length() > _MOST_BITS:
@@ -110,7 +110,7 @@ def bounded(value: Fraction, *, exact: bool = True) -> Number:
 
 
 def factorial(number: Number) -> Number:
-    """n! for whole n. Raises Undefined and TooLarge."""
+    """n! for an integer n. Raises Undefined and TooLarge."""
     if number.value.denominator != 1 or number.value < 0:
         raise Undefined
     if number.value > _LARGEST_FACTORIAL:
@@ -119,19 +119,19 @@ def factorial(number: Number) -> Number:
 
 
 def square_root(number: Number) -> Number:
-    """Raises Undefined below zero."""
+    """Raises Undefined for negative numbers."""
     return number ** Number(Fraction(1, 2))
 
 
 def cube_root(number: Number) -> Number:
-    """The real one, of negative numbers too."""
+    """The real cube root, also of negative numbers."""
     if number.value < 0:
         return -cube_root(-number)
     return number ** Number(Fraction(1, 3))
 
 
 def logarithm(number: Number, base: Number | None = None) -> Number:
-    """To `base`, or the natural one. Raises Undefined."""
+    """Logarithm to `base`, or the natural logarithm. Raises Undefined."""
     if number.value <= 0 or (base is not None and (base.value <= 0 or base.value == 1)):
         raise Undefined
     if base is None:
@@ -144,7 +144,7 @@ def logarithm(number: Number, base: Number | None = None) -> Number:
 
 
 def exponential(number: Number) -> Number:
-    """e to that power. Raises TooLarge."""
+    """e to the power of `number`. Raises TooLarge."""
     return _rounded(lambda: _decimal(number.value).exp())
 
 
@@ -159,7 +159,7 @@ def cosine(number: Number) -> Number:
 
 
 def tangent(number: Number) -> Number:
-    """Of an angle in radians. Raises Undefined where there is none."""
+    """Of an angle in radians. Raises Undefined at its poles."""
     below = cosine(number)
     if not below.value:
         raise Undefined
@@ -167,7 +167,7 @@ def tangent(number: Number) -> Number:
 
 
 def rounded_to(number: Number, places: Number) -> Number:
-    """To that many decimal places, halves away from zero. Raises Undefined."""
+    """Rounded to that number of decimal places, halves away from zero. Raises Undefined."""
     if places.value.denominator != 1 or abs(places.value) > _DIGITS:
         raise Undefined
     scale = Fraction(10) ** places.value.numerator
@@ -190,7 +190,7 @@ def _from_float(function: Callable[[float], float], number: Number) -> Number:
 
 
 def _exact_root(base: Fraction, exponent: Fraction) -> Fraction | None:
-    """base to 1/2 or 1/3 when that is rational."""
+    """base to the power of 1/2 or 1/3 if that is rational, else None."""
     if exponent not in (Fraction(1, 2), Fraction(1, 3)):
         return None
     roots = [_whole_root(part, exponent.denominator) for part in (base.numerator, base.denominator)]
@@ -198,7 +198,7 @@ def _exact_root(base: Fraction, exponent: Fraction) -> Fraction | None:
 
 
 def _whole_root(number: int, degree: int) -> int | None:
-    """The root of a whole number where it is whole."""
+    """The root of an integer if it is an integer, else None."""
     if number == 0:
         return 0
     root = 1 << -(-number.bit_length() // degree)
@@ -208,7 +208,7 @@ def _whole_root(number: int, degree: int) -> int | None:
 
 
 def _rounded(compute: Callable[[], Decimal]) -> Number:
-    """What `compute` gives with fifty digits. Raises TooLarge and Undefined."""
+    """Run `compute` with fifty digits. Raises TooLarge and Undefined."""
     try:
         with localcontext(Context(prec=_DIGITS, Emax=_MOST_BITS // 3, Emin=-_MOST_BITS // 3)):
             return bounded(Fraction(compute()), exact=False)
@@ -222,7 +222,7 @@ def _decimal(value: Fraction) -> Decimal:
     return Decimal(value.numerator) / Decimal(value.denominator)
 
 
-# One line a unit: symbol, how many base units it is, and what people call it.
+# One unit per line: symbol, size in base units, and names.
 _LENGTH = """
 nm 1e-9 nanometre nanometer 纳米
 µm 1e-6 um micrometre micrometer micron 微米
@@ -302,7 +302,7 @@ MiB 8388608 mebibyte
 GiB 8589934592 gibibyte
 TiB 8796093022208 tebibyte
 """
-# What stands before a temperature is added to it, then the factor gives kelvin.
+# The first number is added to a temperature; multiplied by the second, the sum is in kelvin.
 _TEMPERATURE = {
     "°C": (Fraction("273.15"), Fraction(1), "c celsius centigrade degrees-celsius degree-celsius 摄氏度 摄氏"),
     "°F": (Fraction("459.67"), Fraction(5, 9), "f fahrenheit degrees-fahrenheit degree-fahrenheit 华氏度 华氏"),
@@ -311,7 +311,7 @@ _TEMPERATURE = {
 
 
 class UnknownUnit(LookupError):
-    """No unit is called so; `similar` are some that are."""
+    """No unit has this name; `similar` are close ones."""
 
     def __init__(self, name: str, similar: tuple[str, ...]) -> None:
         super().__init__(name)
@@ -320,7 +320,7 @@ class UnknownUnit(LookupError):
 
 
 class UnitsDiffer(ValueError):
-    """One measures something else than the other."""
+    """The units measure different quantities."""
 
     def __init__(self, source: Unit, target: Unit) -> None:
         super().__init__(f"{source.symbol} and {target.symbol}")
@@ -330,7 +330,7 @@ class UnitsDiffer(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """`(value + before) * factor` is the same in the base unit of its kind."""
+    """A unit. `(value + before) * factor` is the value in the base unit of its kind."""
 
     symbol: str
     kind: str
@@ -350,11 +350,11 @@ class Converted:
 
 
 class Units:
-    """All units by all their names. Months and years are a twelfth of, and, the mean Gregorian year; cups, pints and
-    gallons are those of the US."""
+    """All units by all their names. A year is the mean Gregorian year and a month a twelfth of it; cups, pints and
+    gallons are US units."""
 
     def find(self, name: str) -> Unit:
-        """The unit called `name`; symbols are matched in their own case first, then in any. Raises UnknownUnit."""
+        """The unit called `name`; symbols match in their exact case first, then in any. Raises UnknownUnit."""
         written = "-".join(name.strip().rstrip(".").split())
         folded = written.casefold()
         names = (written, folded, folded.removesuffix("s"), folded.removesuffix("es"))
@@ -364,7 +364,7 @@ class Units:
         return unit
 
     def convert(self, value: Fraction, source: str, target: str) -> Converted:
-        """`value` of `source` in `target`; as large as a float may be. Raises UnknownUnit and UnitsDiffer."""
+        """`value` of `source` converted to `target`. Raises UnknownUnit, UnitsDiffer and TooLarge."""
         old, new = self.find(source), self.find(target)
         if old.kind != new.kind:
             raise UnitsDiffer(old, new)

@@ -1,4 +1,4 @@
-"""Data that members keep.
+"""Data stored for members.
 
-Polls, to-do lists, grants, members' names and zones, and the chat's past. Used by handlers and the bot.
+Polls, to-do lists, grants, members' names and zones, and chat history. Used by handlers and the bot.
 """

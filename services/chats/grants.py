@@ -1,4 +1,4 @@
-"""What chats have allowed for always: asked from memory, kept in the store."""
+"""Permanent grants of chats: cached in memory, stored in the database."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from services.store.port import Row, Store, Write
 from services.store.turns import audit
 
 CODE_CHARS = 6
-"""So much of a grant's digest tells it from the others of its chat."""
+"""Length of the digest's prefix that identifies a grant in its chat."""
 
 
 class Grant(NamedTuple):
-    """One exact run that a chat allows without asking."""
+    """One exact run that a chat permits without asking."""
 
     digest: str
     function: str
     arguments: str
-    """As people were shown them."""
+    """As shown to people."""
     given_by: str
-    """The display name of who allowed it."""
+    """Display name of the member who granted it."""
     given_ms: int
     """Milliseconds since 1970 UTC."""
 
     @property
     def code(self) -> str:
-        """What people write to say which one they mean."""
+        """Short code for use by members."""
         return self.digest[:CODE_CHARS]
 
 
@@ -44,17 +44,17 @@ class Grants:
         self._holding: set[tuple[str, str]] = set()
 
     async def load(self) -> None:
-        """Read what holds. Before that nothing does."""
+        """Load the active grants; before that none is active."""
         self._holding = {(row["chat"], row["digest"]) for row in await self._store.read(chat_settings.holding())}
 
     def holds(self, chat: ChatRef, digest: str) -> bool:
-        """Whether the chat allows it without asking."""
+        """Whether the chat permits it without asking."""
         return (chat.key, digest) in self._holding
 
     def give(
         self, chat: ChatRef, digest: str, *, function: str, arguments: str, by: MemberRef, by_name: str
     ) -> list[Write]:
-        """Allow it from now on; the writes make it last."""
+        """Grant it now in memory; the returned writes make it durable."""
         self._holding.add((chat.key, digest))
         now_ms = self._clock.now_ms()
         return [
@@ -72,21 +72,21 @@ class Grants:
         ]
 
     def allowed(self, chat: ChatRef, digest: str, *, function: str, by: MemberRef) -> Write:
-        """The note that somebody said yes to one run; it belongs into the unit of its intent."""
+        """Audit row of the approval of a single run, for the unit that stores its intent."""
         return self._noted(chat, by, "approve", f"{function} {digest[:CODE_CHARS]}", self._clock.now_ms())
 
     async def of(self, chat: ChatRef) -> Sequence[Grant]:
-        """What the chat allows without asking, oldest first."""
+        """Active grants of the chat, oldest first."""
         return [_grant(row) for row in await self._store.read(chat_settings.of_chat(chat.key))]
 
     async def revoke(self, chat: ChatRef, code: str, by: MemberRef) -> Grant | None:
-        """Allow it no longer; None when there is no such grant here."""
+        """Revoke a grant; None if the chat has none with that code."""
         wanted = code.casefold().lstrip("#")
         found = next((one for one in await self.of(chat) if one.code == wanted), None)
         if found is None:
             return None
         now_ms = self._clock.now_ms()
-        # From this moment, also while the disk is slow.
+        # Effective at once, even if the disk is slow.
         self._holding.discard((chat.key, found.digest))
         note = self._noted(chat, by, "revoke", f"{found.function} {found.code}", now_ms)
         await self._store.commit([chat_settings.revoke(chat.key, found.digest, by.key, now_ms), note])

@@ -18,15 +18,15 @@ _LINES = 1000
 
 @dataclass(frozen=True, slots=True)
 class KnownMember:
-    """Somebody in a chat."""
+    """A member known in a chat."""
 
     ref: MemberRef
     name: str
-    """The display name that was used last."""
+    """The latest display name."""
 
 
 class UnknownMember(LookupError):
-    """Nobody of that name has spoken in the chat; `similar` are names of those who have."""
+    """No member with that name has spoken in the chat; `similar` are close names of those who have."""
 
     def __init__(self, name: str, similar: Sequence[str]) -> None:
         super().__init__(name)
@@ -35,7 +35,7 @@ class UnknownMember(LookupError):
 
 
 class SeveralMembers(LookupError):
-    """More than one member goes by that name."""
+    """More than one member has that name."""
 
     def __init__(self, name: str, names: Sequence[str]) -> None:
         super().__init__(name)
@@ -44,13 +44,13 @@ class SeveralMembers(LookupError):
 
 
 class KnownMembers:
-    """Who has spoken in which chat, read from its history."""
+    """Members who have spoken in a chat, read from its history."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     async def of(self, chat: ChatRef) -> Sequence[KnownMember]:
-        """Those who spoke in the last 1000 messages, latest first."""
+        """Members with one of the last 1000 messages, latest first."""
         rows = await self._store.read(history.recent(chat.key, _NEWEST, _LINES))
         names: dict[str, str] = {}
         for row in rows:
@@ -62,9 +62,9 @@ class KnownMembers:
 def called(
     name: str, members: Sequence[KnownMember], mentioned: Sequence[MemberRef] = (), *, as_mention: bool = False
 ) -> KnownMember:
-    """The one of `members` who goes by `name`: by all of it or by the first word, whatever the case. Those whom the
-    message mentions come before others. Where the name is written `as_mention`, a sole mention of somebody who never
-    spoke is taken at its word. Raises UnknownMember and SeveralMembers."""
+    """The member called `name`: the whole name or its first word, ignoring case. Members mentioned in the message have
+    precedence. With `as_mention`, a single mentioned member who never spoke is accepted under that name. Raises
+    UnknownMember and SeveralMembers."""
     wanted = _folded(name)
     for candidates in ([one for one in members if one.ref in mentioned], members):
         same = [one for one in candidates if _folded(one.name) == wanted]
@@ -81,7 +81,7 @@ def called(
 
 
 def times_mentioned(name: str, text: str) -> int:
-    """How often `text` has `name` written as a mention: with an @ before it."""
+    """How often `text` contains `name` with an @ before it."""
     return len(re.findall(rf"@{re.escape(_folded(name))}(?![a-z0-9_])", " ".join(text.split()).casefold()))
 
 
@@ -90,22 +90,21 @@ def _folded(name: str) -> str:
 
 
 class MemberZones:
-    """Asked for each time a member names a time of the day."""
+    """Time zones that members have set, read from the store each time."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
 
     async def of(self, member: MemberRef) -> str | None:
-        """The IANA name of the member's zone; None when they have set none, and the chat's holds."""
+        """IANA name of the member's zone; None if the member has set none, so that the chat's applies."""
         rows = await self._store.read(members.one(member.key))
         return rows[0]["timezone"] if rows else None
 
     async def set(self, member: MemberRef, zone: str) -> None:
-        """From now on the member lives in `zone`, an IANA name that this machine knows. Timers that there are keep
-        theirs."""
+        """Set the member's zone, an IANA name known to this machine. Existing timers are not changed."""
         await self._store.commit([members.set_zone(member.key, zone, self._clock.now_ms())])
 
     async def clear(self, member: MemberRef) -> None:
-        """The zone of each chat holds again."""
+        """Delete the member's zone, so that the chat's applies."""
         await self._store.commit([members.clear(member.key)])

@@ -1,4 +1,4 @@
-"""History of a chat for its members: the part that was asked for, an overview of it, and deletion."""
+"""A chat's history for its members: excerpts, an overview, and deletion."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from services.web.content import one_line
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """A part of the past; without anything it has no bounds."""
+    """A period of the history; unlimited by default."""
 
     since_ms: int | None = None
-    """Milliseconds since 1970 UTC, included."""
+    """Milliseconds since 1970 UTC, inclusive."""
     until_ms: int | None = None
-    """Not included; None: until now."""
+    """Exclusive; None: until now."""
     count: int | None = None
-    """Only so many messages, the latest ones."""
+    """Maximum number of messages, the latest."""
 
 
 _TODAY = frozenset({"today", "since today", "今天", "今日"})
@@ -49,9 +49,8 @@ _LONGEST_MINUTES = 400 * 24 * 60
 
 
 def read_period(text: str, now: datetime, zone: ZoneInfo) -> Period | None:
-    """What `text` says at the instant `now` to people in `zone`: a date or time in ISO 8601 since when, `today`,
-    `yesterday`, `since yesterday`, `this week`, `last 2 hours`, `last 100`, and the same in Chinese. None for all
-    else."""
+    """Parse a period at the time `now` for members in `zone`: a start date or time in ISO 8601, `today`, `yesterday`,
+    `since yesterday`, `this week`, `last 2 hours`, `last 100`, or the same in Chinese. None for other texts."""
     words = " ".join(text.casefold().split())
     today = now.astimezone(zone).date()
     if words in _TODAY:
@@ -98,7 +97,7 @@ _FOREVER = 2**62
 
 
 class ChatLine(NamedTuple):
-    """One message that nobody took back, as it is now."""
+    """A message that was not deleted, in its present form."""
 
     sender: str
     name: str
@@ -109,26 +108,26 @@ class ChatLine(NamedTuple):
 
 
 class Excerpt(NamedTuple):
-    """A part of the past."""
+    """A part of the history."""
 
     lines: Sequence[ChatLine]
     """Oldest first."""
     is_cut: bool
-    """There are more, from before these."""
+    """There are earlier messages in the period."""
 
 
 class ChatPast:
-    """The history of each chat. Every question is about one chat alone."""
+    """History of each chat; every call is limited to one chat."""
 
     def __init__(self, store: Store, clock: Clock, ids: Ids, *, most_lines: int) -> None:
         self._store = store
         self._clock = clock
         self._ids = ids
         self.most_lines = most_lines
-        """Of a longer period the latest are given."""
+        """Maximum number of lines; of a longer period the latest are returned."""
 
     async def read(self, chat: ChatRef, period: Period, before_native_id: str) -> Excerpt:
-        """What was said in `chat` in `period`, before the message with that id."""
+        """Messages of `chat` in `period`, before the message with that id."""
         wanted = self.most_lines if period.count is None else min(period.count, self.most_lines)
         rows = await self._store.read(
             history.period(
@@ -139,7 +138,7 @@ class ChatPast:
                 wanted + 1,
             )
         )
-        # Who asks for the last hundred knows that there are more.
+        # For `last 100` it is obvious that there are more.
         is_cut = len(rows) > wanted and wanted == self.most_lines and period != Period(count=wanted)
         lines = [
             ChatLine(
@@ -156,8 +155,8 @@ class ChatPast:
         return Excerpt(lines, is_cut)
 
     async def forget(self, chat: ChatRef, until: datetime, by: MemberRef) -> int:
-        """Forget what was sent in `chat` up to the instant `until`, that included, and every summary of the chat. How
-        many messages that were; a second time there are none, and no second mark in the audit."""
+        """Delete the messages of `chat` up to `until`, inclusive, and all its summaries. Returns the number of deleted
+        messages; without any, no audit row is added."""
         until_ms = round(until.timestamp() * 1000)
         count = int((await self._store.read(history.count_until(chat.key, until_ms)))[0]["count"])
         writes = [history.forget_until(chat.key, until_ms), summaries.forget_chat(chat.key)]
@@ -178,7 +177,7 @@ class ChatPast:
 
 MOST_PEOPLE, MOST_WORDS, MOST_HOURS, MOST_LINKS, MOST_QUESTIONS = 8, 8, 3, 5, 5
 _ANSWERED_WITHIN_MS = 15 * 60_000
-"""What others write so soon after a question is taken for an answer, unless it is one to somebody else."""
+"""Messages from others within this time count as answers to a question, unless they reply to somebody else."""
 _QUESTION_CHARS = 160
 _FEWEST_FOR_HOURS = 10
 _LINK = re.compile(r"https?://[^\s<>\"'，。）】」]+")
@@ -197,26 +196,26 @@ _FILLERS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """The most of each first, except links and questions: the latest first."""
+    """Statistics of messages, highest counts first; links and questions latest first."""
 
     people: Sequence[tuple[str, int]]
-    """Names, and how many messages each wrote."""
+    """Names, and their numbers of messages."""
     others: int
-    """How many more people wrote something."""
+    """Number of other authors."""
     words: Sequence[str]
-    """Words that came up in more than one message."""
+    """Words used in more than one message."""
     hours: Sequence[tuple[datetime, int]]
-    """The beginnings of the liveliest hours, in the chat's zone, and how many messages each had."""
+    """Starts of the busiest hours, in the chat's zone, with their numbers of messages."""
     links: Sequence[str]
     questions: Sequence[tuple[str, str]]
-    """Who asked, and what."""
+    """Author and text."""
 
 
 def overview(lines: Sequence[ChatLine], zone: ZoneInfo) -> Overview:
-    """What `lines`, oldest first, tell; only what people said counts."""
+    """Statistics of `lines`, oldest first; the bot's messages are not counted."""
     said = [line for line in lines if not line.from_bot]
     counts = Counter(line.sender for line in said)
-    # Called by the name that somebody has now.
+    # The latest name of each member.
     names = {line.sender: line.name for line in said}
     people = [(names[sender], count) for sender, count in counts.most_common(MOST_PEOPLE)]
     texts = [line.text for line in said if not line.text.startswith("/")]
@@ -231,7 +230,7 @@ def overview(lines: Sequence[ChatLine], zone: ZoneInfo) -> Overview:
 
 
 def _words(texts: Sequence[str], names: Iterable[str]) -> Sequence[str]:
-    """What came up in most messages. Of a phrase its parts are left out."""
+    """Words in most messages. Parts of a listed phrase are left out."""
     left_out = {stem(word.casefold()) for name in names for word in _WORD.findall(name)}
     spelled: dict[str, Counter[str]] = defaultdict(Counter)
     seen: Counter[str] = Counter()
@@ -242,7 +241,7 @@ def _words(texts: Sequence[str], names: Iterable[str]) -> Sequence[str]:
             spelled[key][word] += 1
         seen.update({key for key, _ in found})
     kept: list[str] = []
-    # A longer phrase first, so that its parts meet it; words in the order of the alphabet where nothing else tells.
+    # Longer phrases first, so that their parts are recognised; ties in alphabetical order.
     for key, count in sorted(seen.items(), key=lambda one: (-one[1], -len(one[0]), one[0])):
         if count < 2 or len(kept) == MOST_WORDS:
             break

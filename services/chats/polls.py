@@ -20,7 +20,7 @@ _ATTEMPTS = 5
 
 
 class BadOptions(ValueError):
-    """Fewer than 2 or more than 10 different options, or one of more than 100 characters."""
+    """Fewer than 2 or more than 10 different options, or an option of more than 100 characters."""
 
 
 class TooManyPolls(Exception):
@@ -28,7 +28,7 @@ class TooManyPolls(Exception):
 
 
 class NoPoll(LookupError):
-    """There is no poll that could be meant."""
+    """No poll matches."""
 
 
 class NoSuchOption(LookupError):
@@ -40,7 +40,7 @@ class NoSuchOption(LookupError):
 
 
 class PollClosed(Exception):
-    """The poll takes no more votes."""
+    """The poll does not accept votes."""
 
     def __init__(self, poll: Poll) -> None:
         super().__init__(poll.number)
@@ -48,7 +48,7 @@ class PollClosed(Exception):
 
 
 class NotYourPoll(PermissionError):
-    """Somebody else asked."""
+    """The poll belongs to another member."""
 
     def __init__(self, poll: Poll) -> None:
         super().__init__(poll.number)
@@ -57,25 +57,25 @@ class NotYourPoll(PermissionError):
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A poll and its votes, option by option."""
+    """A poll with its votes by option."""
 
     poll: Poll
     votes: tuple[int, ...]
 
     @property
     def voters(self) -> int:
-        """How many members voted."""
+        """Number of members who voted."""
         return sum(self.votes)
 
     @property
     def leaders(self) -> tuple[str, ...]:
-        """The options with the most votes; several for a tie, none before the first vote."""
+        """The options with the most votes; several for a tie, empty before the first vote."""
         most = max(self.votes)
         return tuple(text for text, count in zip(self.poll.options, self.votes, strict=True) if most and count == most)
 
 
 class Polls:
-    """The polls of all chats. Closed polls are forgotten after 90 days."""
+    """The polls of all chats. Closed polls are deleted after 90 days."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
@@ -91,7 +91,7 @@ class Polls:
         author_name: str,
         call_key: str,
     ) -> Poll:
-        """The poll that this call makes; the same one when the call is repeated. Raises BadOptions, TooManyPolls."""
+        """Create a poll; a repeated call returns the same one. Raises BadOptions and TooManyPolls."""
         texts = alternatives(options)
         if not FEWEST_OPTIONS <= len(texts) <= MOST_OPTIONS or any(len(text) > LONGEST_OPTION for text in texts):
             raise BadOptions(len(texts))
@@ -106,7 +106,7 @@ class Polls:
             at_ms=now,
             most_open=MOST_OPEN,
         )
-        for _ in range(_ATTEMPTS):  # beside another process the number may be taken between reading and writing
+        for _ in range(_ATTEMPTS):  # another process may take the number between reading and writing
             await self._store.commit([*polls.forget(chat.key, now - REMEMBERED_MS), creation])
             known = await self._all(chat)
             made = next((poll for poll in known if poll.call_key == call_key), None)
@@ -117,8 +117,8 @@ class Polls:
         raise TooManyPolls
 
     async def vote(self, chat: ChatRef, option: str, *, poll: int | None, member: MemberRef) -> tuple[Standing, str]:
-        """Give the member's vote to `option` (its number or text) in the poll of that number, or the latest open one.
-        Returns the votes after it and the option's text. Raises NoPoll, NoSuchOption and PollClosed."""
+        """Vote for `option` (its number or text) in the poll with that number, or the latest open one. Returns the
+        votes and the option's text. Raises NoPoll, NoSuchOption and PollClosed."""
         found = await self._find(chat, poll, prefer_open=True)
         if not found.is_open:
             raise PollClosed(found)
@@ -132,14 +132,14 @@ class Polls:
         return await self._standing(chat, found), found.options[choice]
 
     async def standing(self, chat: ChatRef, poll: int | None) -> Standing:
-        """The votes of the poll of that number, or of the latest one. Raises NoPoll."""
+        """The votes of the poll with that number, or of the latest. Raises NoPoll."""
         return await self._standing(chat, await self._find(chat, poll, prefer_open=False))
 
     async def close(
         self, chat: ChatRef, poll: int | None, *, by: MemberRef, may_close_any: bool, call_key: str
     ) -> Standing:
-        """Close the poll of that number, or the latest open one, and give its votes. A closed poll stays closed, and
-        a call that is repeated closes no other. Raises NoPoll and NotYourPoll."""
+        """Close the poll with that number, or the latest open one, and return its votes. Closing again has no effect,
+        and a repeated call closes no other poll. Raises NoPoll and NotYourPoll."""
         closed = next((known for known in await self._all(chat) if known.closed_by == call_key), None)
         if closed is not None:
             return await self._standing(chat, closed)

@@ -19,7 +19,7 @@ _NUMBER = re.compile(r"(?:#|no\.?\s*|number\s+|item\s+|ç¬¬)?\s*(\d{1,9})\s*(?:é¡
 
 
 class Priority(StrEnum):
-    """How much an entry matters, least first."""
+    """Priority of an entry, lowest first."""
 
     LOW = "low"
     NORMAL = "normal"
@@ -27,12 +27,12 @@ class Priority(StrEnum):
 
     @property
     def rank(self) -> int:
-        """0 to 2; the number that is stored."""
+        """The stored number, 0 to 2."""
         return list(Priority).index(self)
 
 
 class Show(StrEnum):
-    """Which entries of a list."""
+    """Filter for the entries of a list."""
 
     OPEN = "open"
     DONE = "done"
@@ -40,7 +40,7 @@ class Show(StrEnum):
 
 
 class State(StrEnum):
-    """What has become of an entry."""
+    """State of an entry."""
 
     OPEN = "open"
     DONE = "done"
@@ -51,11 +51,11 @@ class ListFull(Exception):
 
 
 class NoSuchTodo(LookupError):
-    """Nothing on the chat's list is meant."""
+    """No entry matches."""
 
 
 class SeveralTodos(LookupError):
-    """More than one entry may be meant: `candidates`."""
+    """More than one entry matches; see `candidates`."""
 
     def __init__(self, candidates: Sequence[Todo]) -> None:
         super().__init__(len(candidates))
@@ -63,7 +63,7 @@ class SeveralTodos(LookupError):
 
 
 class NotYours(PermissionError):
-    """The entry is somebody else's."""
+    """The entry belongs to another member."""
 
     def __init__(self, entry: Todo) -> None:
         super().__init__(entry.number)
@@ -71,8 +71,8 @@ class NotYours(PermissionError):
 
 
 class TodoLists:
-    """The lists of all chats. Every change names the call that makes it, and doing it again for the same call changes
-    nothing and gives the same answer. Done and removed entries are forgotten after 30 days."""
+    """The lists of all chats. Every change has the key of its call; a repeated call changes nothing and returns the
+    same result. Done and removed entries are deleted after 30 days."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
@@ -81,7 +81,7 @@ class TodoLists:
     async def add(
         self, chat: ChatRef, text: str, priority: Priority, *, author: MemberRef, author_name: str, call_key: str
     ) -> Todo:
-        """The entry that this call adds, under a number of its own. Raises ListFull."""
+        """Add an entry with a new number. Raises ListFull."""
         now = self._clock.now_ms()
         addition = todos.add(
             chat.key,
@@ -93,7 +93,7 @@ class TodoLists:
             at_ms=now,
             most_open=MOST_OPEN,
         )
-        for _ in range(_ATTEMPTS):  # beside another process the number may be taken between reading and writing
+        for _ in range(_ATTEMPTS):  # another process may take the number between reading and writing
             await self._store.commit([todos.forget(chat.key, now - REMEMBERED_MS), addition])
             entries = await self._all(chat)
             added = next((entry for entry in entries if entry.call_key == call_key), None)
@@ -104,15 +104,15 @@ class TodoLists:
         raise ListFull
 
     async def entries(self, chat: ChatRef, show: Show) -> Sequence[Todo]:
-        """The chat's entries, the most important first, then by number."""
+        """The chat's entries, highest priority first, then by number."""
         kept = [entry for entry in await self._all(chat) if not entry.is_removed]
         if show is not Show.ALL:
             kept = [entry for entry in kept if entry.is_done is (show is Show.DONE)]
         return sorted(kept, key=lambda entry: (entry.is_done, -entry.priority, entry.number))
 
     async def finish(self, chat: ChatRef, which: str, *, call_key: str) -> tuple[Todo, bool]:
-        """The entry that `which` (a number or words of its text) means, done now; and whether this call did it. Raises
-        NoSuchTodo and SeveralTodos."""
+        """Mark the entry that `which` (a number or words of its text) selects as done; and whether this call did it.
+        Raises NoSuchTodo and SeveralTodos."""
         entries = await self._all(chat)
         ended = _ended_by(entries, call_key)
         if ended is not None:
@@ -134,8 +134,8 @@ class TodoLists:
         may_reword_any: bool,
         call_key: str,
     ) -> Todo:
-        """The entry of that number, with that text and in that state; None leaves either as it is. Raises NoSuchTodo,
-        NotYours for the text of another member's, and ListFull where it cannot be opened again."""
+        """Change the text and the state of the entry with that number; None does not change them. Raises NoSuchTodo,
+        NotYours for the text of another member's entry, and ListFull if it cannot be opened again."""
         entry = _numbered(await self._all(chat), number)
         changes: list[Write] = []
         if text is not None:
@@ -153,7 +153,7 @@ class TodoLists:
         return changed
 
     async def remove(self, chat: ChatRef, which: str, *, by: MemberRef, may_remove_any: bool, call_key: str) -> Todo:
-        """The entry that `which` means, as it was before it was erased; its text is empty when this call erased it
+        """Remove the entry that `which` selects and return it with its text, which is empty if this call removed it
         earlier. Raises NoSuchTodo, SeveralTodos and NotYours."""
         entries = await self._all(chat)
         ended = _ended_by(entries, call_key)
@@ -181,7 +181,7 @@ def _numbered(entries: Sequence[Todo], number: int) -> Todo:
 
 
 def _meant(entries: Sequence[Todo], which: str) -> Todo:
-    """By number, else by the whole text, else by a part of it; open entries before done ones."""
+    """The entry with that number, else that text, else a text containing it; open entries have precedence."""
     kept = [entry for entry in entries if not entry.is_removed]
     numbered = _NUMBER.fullmatch(which.strip())
     if numbered:

@@ -1,4 +1,4 @@
-"""Messages and functions in the form of OpenAI chat completions, and strict schemas."""
+"""Messages and functions as OpenAI chat completions JSON, and strict schemas."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from services.refs import JsonObject, JsonValue
 
 _KEPT = frozenset({"type", "description", "enum", "const", "properties", "items", "anyOf", "required"})
 _DROPPED = frozenset({"default", "example", "examples", "additionalProperties"})
-"""What says nothing about validity, or is said anew."""
+"""Keywords that do not affect validation or are set again."""
 _LEAVES = frozenset({"string", "number", "integer", "boolean", "null"})
 
 
 def strict_schema(schema: JsonObject) -> JsonObject | None:
-    """`schema` in the strict form; None where that would allow other values than it does."""
+    """`schema` in OpenAI's strict form; None if it has no equivalent strict form."""
     try:
         return _strict(schema)
     except _CannotBeStrict:
@@ -73,8 +73,8 @@ _LONGEST_NAME = 64
 
 
 def encode_tools(offer: Offer, *, strict: bool = False) -> bytes:
-    """The functions of `offer` as a JSON array: encoded once for each function, and joined once for each Offer.
-    `strict` marks those to whose schema a server can hold the model."""
+    """Encode the functions of `offer` as a JSON array; cached per function and per offer. `strict` marks functions
+    whose schema has a strict form."""
     key = "openai-strict" if strict else "openai"
     encoded = offer.encoded.get(key)
     if encoded is None:
@@ -97,13 +97,13 @@ def _function(function: OfferedFunction, strict: bool) -> JsonObject:
 
 
 def encode_messages(messages: Sequence[ModelMessage], *, echo_reasoning: bool = True) -> bytes:
-    """`messages` as a JSON array. `echo_reasoning` sends a model's reasoning back to it, word for word: some providers
-    insist on it beside tool calls, some refuse it."""
+    """Encode `messages` as a JSON array. `echo_reasoning` returns a model's reasoning verbatim: some providers require
+    it with tool calls, others reject it."""
     return dumps([_encode(message, echo_reasoning) for message in messages])
 
 
 def guided(request: ModelRequest) -> Sequence[ModelMessage]:
-    """The messages of `request`; at the end of the instructions stands what the functions on offer say of their use."""
+    """Messages of `request`, with the functions' usage instructions after the system messages."""
     messages, offer = request.messages, request.offer
     if offer is None or not offer.guidance:
         return messages
@@ -112,18 +112,18 @@ def guided(request: ModelRequest) -> Sequence[ModelMessage]:
 
 
 def dumps(value: JsonValue) -> bytes:
-    """`value` as JSON, whatever stands in its texts."""
+    """Encode `value` as JSON; unpaired surrogates are replaced."""
     try:
         return orjson.dumps(value)
     except TypeError:
-        # Half a surrogate pair, for instance from a file's name, is no text for any provider.
+        # Unpaired surrogates occur in file names, for example.
         return orjson.dumps(_without_surrogates(value))
 
 
 @functools.lru_cache(maxsize=4096)
 def wire_name(name: str) -> str:
-    """`name` as far as it may stand in a request: providers refuse a whole conversation for a name that they do not
-    allow, even in the past."""
+    """`name` restricted to permitted characters and length: providers reject a whole conversation for an invalid name,
+    even in its history."""
     return _NOT_IN_NAMES.sub("_", name)[:_LONGEST_NAME] or "unnamed"
 
 
@@ -145,7 +145,7 @@ def _encode(message: ModelMessage, echo_reasoning: bool) -> JsonObject:
 
 
 def _encode_call(call: ToolCall) -> JsonObject:
-    # Arguments that cannot be parsed are refused as well.
+    # Providers also reject arguments that cannot be parsed.
     if call.arguments is None:
         arguments = "{}"
     elif call.raw.startswith("{"):

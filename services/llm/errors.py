@@ -1,4 +1,4 @@
-"""What a provider's refusals mean: HTTP statuses, and errors sent in the body of an answer."""
+"""Errors of model providers: HTTP statuses, and errors in response bodies."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _TROUBLES: tuple[tuple[ModelProblem, tuple[str, ...]], ...] = (
     (ModelProblem.TOO_LONG, ("context_length", "context_window", "request_too_large", "string_above_max_length")),
     (ModelProblem.KEY, ("api_key", "auth", "permission", "forbidden")),
 )
-"""What the words say whatever the status: some gateways send 400 for a wrong key."""
+"""Error codes that override the status: some gateways send 400 for a wrong key."""
 _TROUBLES_WITHOUT_STATUS: tuple[tuple[ModelProblem, tuple[str, ...]], ...] = (
     (ModelProblem.BUSY, ("rate_limit", "too_many_requests")),
     (ModelProblem.MISSING, ("not_found",)),
@@ -42,10 +42,10 @@ _LONGEST_MESSAGE = 500
 
 
 def error_of_status(status: int, headers: Mapping[str, str], body: bytes, now: datetime | None = None) -> ModelError:
-    """The error that an answer with an HTTP status other than 2xx stands for.
+    """ModelError for a response with an HTTP status other than 2xx.
 
-    408, 409, 425, 429 and 5xx may pass by themselves; a spent quota and everything else do not. A date in
-    `Retry-After` is measured from the answer's own `Date`, else from `now`.
+    408, 409, 425, 429 and 5xx are retryable; an exceeded quota and other statuses are not. A date in `Retry-After` is
+    relative to the response's `Date`, else to `now`.
     """
     try:
         payload = orjson.loads(body)
@@ -60,8 +60,8 @@ def error_of_status(status: int, headers: Mapping[str, str], body: bytes, now: d
 def error_of_payload(
     payload: JsonValue, status: int | None = None, wait_seconds: float | None = None, request_id: str = ""
 ) -> ModelError:
-    """The error that `payload` describes, the value of `error` in a body. Without an HTTP status of its own the
-    payload's `code` counts as one; if that says nothing either, the error may pass unless its kind is a lasting one."""
+    """ModelError for `payload`, the `error` value of a body. Without an HTTP status the payload's `code` is used as
+    one; without either, the error is retryable unless its kind is permanent."""
     kinds = _kinds(payload)
     if status is None:
         status = _status_in(payload)
@@ -79,7 +79,7 @@ def error_of_payload(
 
 
 def request_id_of(headers: Mapping[str, str]) -> str:
-    """The provider's own name for the exchange, or an empty string."""
+    """The provider's request ID, or an empty string."""
     for name in _REQUEST_IDS:
         value = headers.get(name)
         if value:
@@ -96,13 +96,13 @@ def _may_pass(kinds: str, status: int | None) -> bool:
 
 
 def _trouble(kinds: str, status: int | None) -> ModelProblem | None:
-    """What the provider's words say is wrong; None: no more than the status does."""
+    """Problem named by the error codes; None if the status decides."""
     known = _TROUBLES if status is not None else (*_TROUBLES, *_TROUBLES_WITHOUT_STATUS)
     return next((trouble for trouble, signs in known if any(sign in kinds for sign in signs)), None)
 
 
 def _kinds(payload: JsonValue) -> str:
-    """The words by which the provider names the kind of error, in lower case."""
+    """The provider's error codes and types, in lower case."""
     if not isinstance(payload, dict):
         return ""
     inner = payload.get("innererror")

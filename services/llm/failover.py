@@ -1,4 +1,4 @@
-"""Several models as one: the first that can answer does, failing ones are skipped by a circuit breaker."""
+"""Failover between several models in order, with a circuit breaker for each."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from services.refs import ErrorCode, ModelProblem
 from services.retry import RetryPolicy
 
 _TO_BE_MENDED = frozenset({ModelProblem.KEY, ModelProblem.QUOTA, ModelProblem.MISSING})
-"""What does not pass by itself: the next question would meet the same."""
+"""Problems that an operator has to fix: retrying cannot help."""
 
 
 class Breaker:
-    """Closed: all questions go through. Open: none does until the pause is over; then one does, as a trial, whose end
-    closes the breaker or begins a longer pause."""
+    """Circuit breaker. Closed: requests pass. Open: none pass until the pause ends; then one trial request passes, and
+    its result closes the breaker or starts a longer pause."""
 
     def __init__(self, settings: FailoverSettings, clock: Clock) -> None:
         self._settings = settings
@@ -30,32 +30,32 @@ class Breaker:
         self._until: float | None = None
         self._trial_runs = False
         self.trouble: ModelProblem | None = None
-        """Why it is open; None: it is closed."""
+        """Why the breaker is open; None if it is closed."""
 
     @property
     def seconds_left(self) -> float:
-        """How long the pause still lasts; 0 when a question may go through or the trial runs."""
+        """Remaining pause in seconds; 0 if a request may pass or the trial is running."""
         return 0.0 if self._until is None else max(0.0, self._until - self._clock.monotonic())
 
     def lets_through(self) -> bool:
-        """Whether a question may be asked now."""
+        """Whether a request may start now."""
         return self._until is None or (not self._trial_runs and self._until <= self._clock.monotonic())
 
     def begin(self) -> bool:
-        """A question that was let through is being asked. True: it is the trial; to be handed back when it ends."""
+        """Start a permitted request. Returns whether it is the trial, for `failed` or `left`."""
         self._trial_runs = self._until is not None
         return self._trial_runs
 
     def answered(self) -> None:
-        """The model answered, well or badly: it is there."""
+        """The model responded, even with an error: close the breaker."""
         self._failures = self._pauses = 0
         self._until = self.trouble = None
         self._trial_runs = False
 
     def failed(self, trouble: ModelProblem, *, trial: bool, retry_after_seconds: float | None = None) -> bool:
-        """The model could not be asked. True: a pause begins with this."""
+        """The model was unavailable. Returns whether a pause starts."""
         if self._until is not None and not trial:
-            # It was asked before the pause began, and says nothing new.
+            # The request started before the pause and adds no information.
             return False
         self._trial_runs = False
         self._failures += 1
@@ -67,12 +67,12 @@ class Breaker:
         return True
 
     def left(self, *, trial: bool) -> None:
-        """The question ended without telling anything about the model."""
+        """The request ended without information about the model."""
         if trial:
             self._trial_runs = False
 
     def _pause(self, trouble: ModelProblem, retry_after_seconds: float | None, *, trial: bool) -> float:
-        """The length of the pause that begins now, in seconds; 0: none does."""
+        """Length of the pause to start, in seconds; 0 for no pause."""
         if trouble in _TO_BE_MENDED:
             return self._settings.longest_wait_seconds
         if retry_after_seconds:
@@ -91,22 +91,22 @@ _opaque_of = attrgetter("opaque")
 _AVAILABILITY = frozenset(
     {ModelProblem.OUTAGE, ModelProblem.BUSY, ModelProblem.KEY, ModelProblem.QUOTA, ModelProblem.MISSING}
 )
-"""The model could not be asked. After anything else it was there, and answered something."""
+"""Problems that mean the model was unavailable. With any other problem it responded."""
 _NOT_PASSED_ON = frozenset({ModelProblem.FILTERED})
-"""A provider that declines has answered: asking around until one does not is no service to an operator."""
+"""A provider that declines has answered; failing over until a filter lets the request pass serves no operator."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelState:
-    """How one model is doing."""
+    """State of one model."""
 
     name: str
     trouble: ModelProblem | None
-    """Why it is left alone; None: it is asked."""
+    """Why the model is skipped; None if it is used."""
     seconds_left: float
-    """How long it is left alone; 0 with a trouble: the next question tries it."""
+    """Remaining pause in seconds; 0 with a trouble: the next request is a trial."""
     failures: int
-    """Questions that it could not be asked, since the start."""
+    """Number of requests it was unavailable for, since the start."""
 
 
 @dataclass(slots=True)
@@ -118,7 +118,7 @@ class _Member:
 
 @dataclass(slots=True)
 class _Asked:
-    """One question on its way from model to model."""
+    """One request with its deadline and errors."""
 
     request: ModelRequest
     deadline: float
@@ -126,7 +126,7 @@ class _Asked:
 
 
 class Failover:
-    """A ChatModel that asks `models` in their order. The one that answered is named in `ModelAnswer.by`."""
+    """ChatModel that tries `models` in order. `ModelAnswer.by` names the model that answered."""
 
     name = "failover"
 
@@ -139,10 +139,10 @@ class Failover:
         self._deadlines = deadlines
 
     async def complete(self, request: ModelRequest) -> ModelAnswer:
-        """The answer of the first model that gives one. Raises the error of the first that was there and could not
-        answer this, else that of the last; at once when all of them are left alone."""
+        """The first answer. Raises the first error from a model that was available, else the last error; fails at once
+        if all models are paused."""
         now = self._clock.monotonic()
-        # One model alone has a limit of its own.
+        # A single model enforces its own time limit.
         total = self._settings.total_seconds if len(self._members) > 1 else request.timeout_seconds
         asked = _Asked(request, now + min(request.timeout_seconds, total))
         for place, member in enumerate(self._members):
@@ -156,7 +156,7 @@ class Failover:
         raise _worth_telling(asked.errors) or self._all_left_alone()
 
     async def probe(self) -> str:
-        """The line of the first model."""
+        """Probe the first model."""
         return await self._members[0].model.probe()
 
     async def close(self) -> None:
@@ -164,7 +164,7 @@ class Failover:
             await member.model.close()
 
     def states(self) -> Sequence[ModelState]:
-        """How each model is doing, in their order."""
+        """States of all models, in order."""
         return [
             ModelState(one.model.name, one.breaker.trouble, one.breaker.seconds_left, one.failures)
             for one in self._members
@@ -174,7 +174,7 @@ class Failover:
         return any(member.breaker.lets_through() for member in self._members[start:])
 
     async def _ask(self, member: _Member, asked: _Asked, *, is_last: bool) -> ModelAnswer | None:
-        """The model's answer; None when another one is to be asked. Raises what is not passed on."""
+        """The model's answer; None to try the next model. Raises errors that do not fail over."""
         name, breaker = member.model.name, member.breaker
         left = asked.deadline - self._clock.monotonic()
         seconds = left if is_last else min(left, self._settings.first_answer_seconds)
@@ -210,7 +210,7 @@ class Failover:
             return
         member.failures += 1
         if error.code is ErrorCode.TIMEOUT and seconds < self._settings.first_answer_seconds:
-            # There was less time than any model is given, so this says nothing about it.
+            # Too little time for any model, so the timeout does not count against it.
             member.breaker.left(trial=trial)
             return
         if member.breaker.failed(trouble, trial=trial, retry_after_seconds=error.retry_after_seconds):
@@ -232,15 +232,15 @@ class Failover:
 
 
 def _worth_telling(errors: Sequence[ModelError]) -> ModelError | None:
-    """The first error of a model that was there: it is about this question. Else the last."""
+    """The first error of an available model, which concerns this request; else the last error."""
     there = (error for error in errors if error.trouble not in _AVAILABILITY)
     return next(there, errors[-1] if errors else None)
 
 
 def _fit_for(name: str, request: ModelRequest, seconds: float) -> ModelRequest:
-    """`request` within `seconds`, and without what another provider wants back: it is signed or private."""
+    """`request` limited to `seconds`, without opaque data of other providers, which is signed or private."""
     messages = request.messages
-    # Hardly any message has something of a provider's own.
+    # Fast path: few messages have opaque data.
     if any(map(_opaque_of, messages)) and any(message.opaque and message.by != name for message in messages):
         messages = [message if message.by == name else replace(message, opaque=None) for message in messages]
     if messages is request.messages and seconds >= request.timeout_seconds:
@@ -249,7 +249,7 @@ def _fit_for(name: str, request: ModelRequest, seconds: float) -> ModelRequest:
 
 
 def _tell_operator(name: str, trouble: ModelProblem, seconds: float) -> None:
-    """A passing outage is a warning; what somebody has to mend is an error that names where."""
+    """Log an outage as a warning, and problems for the operator as errors that name the setting."""
     match trouble:
         case ModelProblem.KEY:
             _log.error("model_refuses_its_key", model=name, setting=f"models.{name}.api_key", seconds=seconds)

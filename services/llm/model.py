@@ -1,4 +1,4 @@
-"""ChatModel: one question, one answer, and typed errors of a language model."""
+"""ChatModel: protocol of a language model, with its requests, answers and typed errors."""
 
 from __future__ import annotations
 
@@ -30,43 +30,43 @@ _OF_CODE = {
 
 
 def problem_of(code: ErrorCode, status: int | None) -> ModelProblem:
-    """The trouble behind an error. A refusal without a status counts as an outage."""
+    """Problem of an error. A provider error without a status counts as an outage."""
     if code is not ErrorCode.PROVIDER_ERROR:
         return _OF_CODE.get(code, ModelProblem.ANSWER)
     if status is None or status >= 500:
         return ModelProblem.OUTAGE
     if status < 400:
-        # A redirect is not followed, so the address in the settings is not the model's.
+        # Redirects are not followed, so the configured address is wrong.
         return ModelProblem.MISSING
     return _OF_STATUS.get(status, ModelProblem.REQUEST)
 
 
 @dataclass(frozen=True, slots=True)
 class OfferedFunction:
-    """One function as a model sees it."""
+    """Function as a model sees it."""
 
     name: str
-    """What the model calls it: 1 to 64 of [A-Za-z0-9_-]."""
+    """Name for the model: 1 to 64 of [A-Za-z0-9_-]."""
     original: str
-    """The name in the registry; may hold dots and any letters."""
+    """Name in the registry; may contain dots and any letters."""
     description: str
     parameters: JsonObject
     """JSON Schema (draft 7) of an object."""
     examples: tuple[str, ...] = ()
-    """Sentences that mean this function; `{slot}` stands for the value of the parameter of that name."""
+    """Sentences that mean this function; `{slot}` is a placeholder for that parameter's value."""
     writes: bool = False
-    """True when a run changes something, so that a model which merely guesses has to ask first."""
+    """Whether a run has effects, so that a model that only guesses must ask first."""
     commands: tuple[str, ...] = ()
-    """Direct words for it, for a model that names the command instead."""
+    """Command words, for a model that names the command instead."""
     system_prompt: str = ""
-    """What a model without function calling is told instead of the description; `{schema}` stands for a sample. Where
-    there is no such place in it, it says how to use the function, and every model is told."""
+    """With `{schema}`, a placeholder for a sample: replaces the description for models without function calling.
+    Without it: usage instructions for every model."""
     encoded: dict[str, bytes] = field(default_factory=dict, compare=False, repr=False)
-    """Where a protocol keeps the bytes of this function, under its own name: many offers share them."""
+    """Cache of encoded bytes per protocol name, shared by many offers."""
 
 
 class SameFunctions(tuple[OfferedFunction, ...]):
-    """Functions as a key: equal to others of which a model is told the same. By themselves they cannot be hashed."""
+    """Hashable cache key of functions: equal if a model sees the same. OfferedFunction itself is not hashable."""
 
     __slots__ = ()
 
@@ -75,8 +75,8 @@ class SameFunctions(tuple[OfferedFunction, ...]):
 
 
 class Offer:
-    """The functions offered in one request, in a stable order. Built once for each distinct set and shared by
-    requests, so that a protocol can keep its encoded bytes in `encoded`, under its own name."""
+    """Functions offered in one request, in a stable order. Built once per distinct set and shared by requests, so that
+    protocols can cache their encoding in `encoded` by protocol name."""
 
     __slots__ = ("__weakref__", "by_name", "encoded", "functions", "guidance")
 
@@ -89,54 +89,54 @@ class Offer:
             for one in self.functions
             if one.system_prompt and "{schema}" not in one.system_prompt
         )
-        """What the functions say of their use to a model that is told how to call them otherwise."""
+        """Usage instructions: all system prompts without `{schema}`."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """One call that a model asks for, as far as it could be read without guessing."""
+    """Call requested by a model, parsed without guessing."""
 
     id: str
     name: str
-    """The name as the model wrote it, less a known wrapper such as `functions.`; not yet looked up."""
+    """The name as the model wrote it, without known wrappers such as `functions.`; not yet looked up."""
     arguments: JsonObject | None
-    """The decoded arguments; None when they could not be read (then `fault` says why)."""
+    """Decoded arguments; None if they are unreadable (`fault` gives the reason)."""
     raw: str = ""
-    """The arguments as they came, for the log and the error that goes back to the model."""
+    """Undecoded arguments, for the log and for the error returned to the model."""
     fault: ErrorCode | None = None
     uncertain: bool = False
-    """The model only guesses that this is meant: the person confirms before it runs."""
+    """The model only guesses the call: the member must confirm it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelMessage:
-    """One entry of the conversation that a model is shown."""
+    """Message of a conversation with a model."""
 
     role: Literal["system", "user", "assistant", "tool"]
     content: str
     calls: tuple[ToolCall, ...] = ()
-    """On an assistant's message: the calls it made."""
+    """Calls of an assistant message."""
     call_id: str = ""
-    """On a tool's message: the call it answers."""
+    """For a tool message: the call that it answers."""
     opaque: JsonObject | None = None
-    """On an assistant's message: fields that the provider wants back word for word."""
+    """Fields of an assistant message that the provider requires back verbatim."""
     by: str = ""
-    """The model that `opaque` comes from, by its name in the settings: no other one is sent it."""
+    """Configured name of the model that `opaque` belongs to; it is not sent to others."""
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one request, as the provider counted them."""
+    """Token counts of one request, reported by the provider."""
 
     prompt: int = 0
     completion: int = 0
     cached: int = 0
-    """Those of the prompt that the provider had read before."""
+    """Prompt tokens served from the provider's cache."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelAnswer:
-    """What a model said: words, calls, or both. Never empty: an empty answer is a ModelError."""
+    """Answer of a model: text, calls or both. Never empty: an empty answer is a ModelError."""
 
     text: str = ""
     calls: tuple[ToolCall, ...] = ()
@@ -146,12 +146,12 @@ class ModelAnswer:
     usage: Usage = Usage()
     opaque: JsonObject | None = None
     final: bool = False
-    """The model has nothing to add once the calls have run: the functions' own messages are the answer."""
+    """No further round follows the calls: the functions' messages are the answer."""
     by: str = ""
-    """The model that gave it, by its name in the settings."""
+    """Configured name of the model that answered."""
 
     def given_by(self, name: str) -> ModelAnswer:
-        """The same, from the model of that name."""
+        """Copy with `by` set to `name`."""
         return ModelAnswer(
             self.text, self.calls, self.finish, self.model, self.request_id, self.usage, self.opaque, self.final, name
         )
@@ -159,26 +159,26 @@ class ModelAnswer:
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """One question to a model."""
+    """Request to a model."""
 
     messages: Sequence[ModelMessage]
     offer: Offer | None = None
     everything: Offer | None = None
-    """All that may be called, where `offer` is only a part of it: for a model to which length costs nothing."""
+    """All callable functions if `offer` is a subset, for models without a cost per function."""
     tool_choice: str = "auto"
     """`auto`, `none`, `required`, or the offered name of one function."""
     timeout_seconds: float = 60.0
     """For the whole request, retries included."""
     language: str = "en"
-    """The chat's language, for a model that speaks itself instead of a provider."""
+    """The chat's language, for models that produce texts locally."""
 
     def within(self, seconds: float, messages: Sequence[ModelMessage]) -> ModelRequest:
-        """The same with `messages` in place of its own, to be answered in so many seconds."""
+        """Copy with `messages` and a timeout of `seconds`."""
         return ModelRequest(messages, self.offer, self.everything, self.tool_choice, seconds, self.language)
 
 
 class ModelError(Exception):
-    """A request that gave no usable answer. `code` is closed; the message is for the log, never for a chat."""
+    """A request without a usable answer. `code` is from a closed set; the message is only for the log."""
 
     def __init__(
         self,
@@ -191,7 +191,7 @@ class ModelError(Exception):
         request_id: str = "",
         trouble: ModelProblem | None = None,
     ) -> None:
-        """`trouble` is what `code` and `status` say, unless the provider said it more precisely."""
+        """`trouble` defaults to the problem derived from `code` and `status`."""
         super().__init__(message)
         self.code = code
         self.retryable = retryable
@@ -202,23 +202,23 @@ class ModelError(Exception):
 
 
 class ChatModel(Protocol):
-    """One language model. Shared by all chats, so it keeps nothing of a conversation."""
+    """A language model. Shared by all chats, so it has no conversation state."""
 
     name: str
-    """The name in the settings, for logs."""
+    """Name in the settings, for logs."""
 
     async def complete(self, request: ModelRequest) -> ModelAnswer:
-        """The model's answer. Raises ModelError, and nothing else that a provider can cause."""
+        """Answer a request. Raises ModelError, and no other exception that a provider can cause."""
 
     async def probe(self) -> str:
-        """One short line that says the model can be reached, for `rollcall doctor`. Raises ModelError when not."""
+        """One line confirming that the model is reachable, for `rollcall doctor`. Raises ModelError otherwise."""
 
     async def close(self) -> None:
-        """Free connections; the model is not used afterwards."""
+        """Close the connections; the model cannot be used afterwards."""
 
 
 def answer_to_json(answer: ModelAnswer) -> JsonObject:
-    """`answer` as plain data, so that a stored answer can be used again after a restart."""
+    """Serialize `answer`, for reuse after a restart."""
     return {
         "text": answer.text,
         "calls": [call_to_json(call) for call in answer.calls],
@@ -233,7 +233,7 @@ def answer_to_json(answer: ModelAnswer) -> JsonObject:
 
 
 def answer_from_json(data: JsonObject) -> ModelAnswer:
-    """The answer that `answer_to_json` wrote."""
+    """Deserialize an answer from `answer_to_json`."""
     return ModelAnswer(
         text=data["text"],
         calls=tuple(call_from_json(call) for call in data["calls"]),
@@ -248,7 +248,7 @@ def answer_from_json(data: JsonObject) -> ModelAnswer:
 
 
 def call_to_json(call: ToolCall) -> JsonObject:
-    """`call` as plain data."""
+    """Serialize `call`."""
     return {
         "id": call.id,
         "name": call.name,
@@ -260,7 +260,7 @@ def call_to_json(call: ToolCall) -> JsonObject:
 
 
 def call_from_json(data: JsonObject) -> ToolCall:
-    """The call that `call_to_json` wrote."""
+    """Deserialize a call from `call_to_json`."""
     fault = data["fault"]
     return ToolCall(
         id=data["id"],
@@ -273,7 +273,7 @@ def call_from_json(data: JsonObject) -> ToolCall:
 
 
 def message_to_json(message: ModelMessage) -> JsonObject:
-    """`message` as plain data."""
+    """Serialize `message`."""
     return {
         "role": message.role,
         "content": message.content,
@@ -285,7 +285,7 @@ def message_to_json(message: ModelMessage) -> JsonObject:
 
 
 def message_from_json(data: JsonObject) -> ModelMessage:
-    """The message that `message_to_json` wrote."""
+    """Deserialize a message from `message_to_json`."""
     return ModelMessage(
         role=data["role"],
         content=data["content"],
@@ -298,42 +298,42 @@ def message_from_json(data: JsonObject) -> ModelMessage:
 
 MOST_TOKENS = 1000
 MOST_CHARS = 24_000
-"""Of all messages of a request together."""
+"""Limit on the total length of a request's messages."""
 
 
 class Unwritten(Enum):
-    """Why there are no words."""
+    """Reason why no text was written."""
 
     NO_MODEL = "no_model"
     DOWN = "down"
     OVER_BUDGET = "over_budget"
     DECLINED = "declined"
-    """Whoever called did not want their own model to be asked."""
+    """The caller refused to have its model used."""
     TOO_LONG = "too_long"
 
 
 @dataclass(frozen=True, slots=True)
 class WordsWanted:
-    """What a model is asked; nothing else goes with it."""
+    """Request for text; the model gets no other context."""
 
     messages: Sequence[ModelMessage]
-    """Of the roles `system`, `user` and `assistant`."""
+    """With roles `system`, `user` and `assistant`."""
     timeout_seconds: float = 60.0
-    """At most; no more than what is left of the run."""
+    """Upper limit; the rest of the run's time applies if it is shorter."""
     most_tokens: int = MOST_TOKENS
-    """What the model of whoever called is to write at most. The bot's own keeps to its settings."""
+    """Token limit for the caller's model. The bot's model uses its settings."""
 
 
 class Written(NamedTuple):
-    """A model's words."""
+    """Text written by a model."""
 
     text: str
     is_callers: bool
-    """They come from the model of whoever called, and prove no more than the caller's own word."""
+    """It comes from the caller's model and is no more trustworthy than the caller."""
 
 
 class CallersModel(Protocol):
-    """The language model that whoever called has."""
+    """Language model of the caller, such as an MCP client."""
 
     async def write(self, wanted: WordsWanted) -> Written | Unwritten:
-        """Its words, or why there are none. May wait for ever, and may be cancelled."""
+        """Write a text, or give the reason why not. May wait indefinitely; can be cancelled."""

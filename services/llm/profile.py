@@ -1,4 +1,4 @@
-"""One configured model: address, headers, and what its server can do."""
+"""Settings of one model: address, headers, and capabilities of its server."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from services.refs import JsonValue
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where questions are posted, and what goes with each."""
+    """Address, credentials and limits for requests."""
 
     base_url: str
     """Up to and including the version, such as `https://api.openai.com/v1`."""
     path: str
-    """Below the base URL, without a slash at its start."""
+    """Relative to the base URL, without a leading slash."""
     api_key: SecretStr
     headers: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     bearer: bool = True
-    """Whether the key goes into `Authorization`; else `headers` have it."""
+    """Whether to send the key as `Authorization: Bearer`; otherwise `headers` contain it."""
     connections: int = 4000
-    """The most requests at once."""
+    """Limit of concurrent requests."""
     silence_seconds: float = 30.0
-    """An answer that began and in which nothing comes for so long is given up."""
+    """Timeout between two pieces of a response body."""
 
 
 _NONE: Mapping[str, str] = MappingProxyType({})
@@ -34,34 +34,34 @@ _NONE: Mapping[str, str] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class ModelProfile:
-    """One model. The defaults send nothing that a server might not know, and read no calls out of its text."""
+    """Profile of one model. The defaults send no optional fields and parse no calls from text."""
 
     name: str
-    """The name in the settings."""
+    """Name in the settings."""
     model: str
-    """What the server calls it."""
+    """Name on the server."""
     base_url: str
     """Up to and including the version, such as `https://api.openai.com/v1`."""
     api_key: SecretStr
     parallel_flag: bool | None = None
-    """Whether one answer may call several functions; None: the server is not told."""
+    """Whether one answer may contain several calls; None: omit the parameter."""
     strict: bool = False
-    """Whether the server holds a model to the schemas of functions that are marked as strict."""
+    """Whether the server enforces the schemas of functions marked as strict."""
     tool_choice_required: bool = True
-    """Whether the server can be told to call a function, any or a certain one; else `auto` is asked instead."""
+    """Whether the server supports `required` or a named function; otherwise `auto` is sent."""
     echo_reasoning: bool = True
-    """Whether the model gets its own reasoning back in later rounds."""
+    """Whether to return the model's reasoning in later rounds."""
     dialect: str | None = None
-    """The notation of calls in the model's text, one of `services.llm.reading.dialects`; None: they are not read."""
+    """Notation of calls in the model's text, one of `services.llm.reading.dialects`; None: do not parse calls."""
     connections: int = 4000
-    """The most requests at once."""
+    """Limit of concurrent requests."""
     silence_seconds: float = 30.0
-    """An answer that began and in which nothing comes for so long is given up."""
+    """Timeout between two pieces of a response body."""
     extra: Mapping[str, JsonValue] = field(default_factory=lambda: MappingProxyType({}))
-    """More fields of each request, such as `temperature`."""
+    """Additional fields of each request, such as `temperature`."""
 
     def endpoint(self, path: str, headers: Mapping[str, str] = _NONE, *, bearer: bool = True) -> Endpoint:
-        """Where its questions are posted: `path` is below the base URL, `headers` go with each."""
+        """Endpoint at `path` below the base URL; `headers` are sent with each request."""
         return Endpoint(
             self.base_url,
             path,

@@ -1,4 +1,4 @@
-"""A provider's server as model protocols use it: bytes are posted, and the answer comes back as bytes."""
+"""Provider's server as model protocols use it: request and response bodies as bytes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PROBE_SECONDS = 20.0
 
 
 class Provider:
-    """One server; connected when it is first asked."""
+    """Client of one server; connects on first use."""
 
     def __init__(self, endpoint: Endpoint, clock: Clock) -> None:
         self._endpoint = endpoint
@@ -28,13 +28,13 @@ class Provider:
         self._opening = asyncio.Lock()
 
     async def post(self, body: bytes, timeout_seconds: float) -> tuple[int, Mapping[str, str], bytes]:
-        """Status, headers and body of the answer. Raises ModelError for a refusal, `transient` for a connection that
-        fails, and `timeout` when `timeout_seconds` have passed."""
+        """POST `body`; returns status, headers and body. Raises ModelError for an error status, a failed connection
+        (`transient`) or after `timeout_seconds` (`timeout`)."""
         try:
             async with asyncio.timeout(timeout_seconds):
                 transport = self._transport or await self._open()
                 parcel = transport.packed(body)
-                del body  # Whoever waits for an answer does not hold the question.
+                del body  # frees the request body while waiting for the answer
                 return await transport.post(parcel)
         except TimeoutError:
             raise ModelError(ErrorCode.TIMEOUT, f"no answer within {timeout_seconds:.1f} s", retryable=True) from None
@@ -48,15 +48,15 @@ class Provider:
     async def _open(self) -> ProviderTransport:
         async with self._opening:
             if self._transport is None:
-                # In a thread: importing openai would stop all chats for most of a second.
+                # In a thread: importing openai blocks for most of a second.
                 module = await asyncio.to_thread(importlib.import_module, "services.llm.transport")
                 self._transport = module.ProviderTransport(self._endpoint, self._clock)
             return self._transport
 
 
 async def say_hello(model: ChatModel, usual_name: str, clock: Clock, offer: Offer | None = None) -> str:
-    """One line that says how fast `model` answered a word. With an `offer`, a server that takes no functions shows
-    itself. Raises ModelError when there is no answer."""
+    """One line with the response time of `model`. An `offer` also tests whether the server accepts functions. Raises
+    ModelError if there is no answer."""
     began = clock.monotonic()
     hello = ModelRequest([ModelMessage("user", "Say OK.")], offer, timeout_seconds=_PROBE_SECONDS)
     answer = await model.complete(hello)

@@ -1,4 +1,4 @@
-"""Retries of one model within a deadline, and a switch to the text protocol for servers without function calling."""
+"""Retries of a model within a deadline, and fallback to the text protocol for servers without function calling."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from services.retry import Retry, RetryDecision
 
 
 class ResilientModel:
-    """A ChatModel around another. `request.timeout_seconds` holds for all attempts and the waits between them."""
+    """ChatModel that retries another model. `request.timeout_seconds` covers all attempts and pauses."""
 
     def __init__(
         self,
@@ -25,8 +25,8 @@ class ResilientModel:
         *,
         patience_seconds: float | None = None,
     ) -> None:
-        """`timeout_seconds` ends every question by then, however much time the request leaves. A provider that asks for
-        a longer wait than `patience_seconds` is not asked again."""
+        """`timeout_seconds` caps the timeout of each request. If a provider's `Retry-After` exceeds `patience_seconds`,
+        do not retry."""
         self.name = model.name
         self._model = model
         self._retry = retry
@@ -35,8 +35,8 @@ class ResilientModel:
         self._patience_seconds = patience_seconds
 
     async def complete(self, request: ModelRequest) -> ModelAnswer:
-        """The model's answer. Raises the last ModelError: at once when it will not pass by itself, or when the
-        provider asks for a longer wait than is left (the error's `retry_after_seconds` says how long)."""
+        """The model's answer. Raises the last ModelError: at once if it is not retryable or its `retry_after_seconds`
+        exceeds the remaining time."""
         seconds = request.timeout_seconds
         if self._timeout_seconds is not None:
             seconds = min(seconds, self._timeout_seconds)
@@ -48,11 +48,11 @@ class ResilientModel:
         return await self._retry.run(attempt, on=ModelError, judge=self._judge, deadline=deadline)
 
     async def probe(self) -> str:
-        """One short line that says the model can be reached. Raises ModelError when not; asks once."""
+        """Probe the model without retries. Raises ModelError."""
         return await self._model.probe()
 
     async def close(self) -> None:
-        """Free the connections of the model inside."""
+        """Close the wrapped model."""
         await self._model.close()
 
     def _within(self, request: ModelRequest, deadline: float) -> ModelRequest:
@@ -84,11 +84,11 @@ _log = structlog.get_logger("llm")
 
 
 class DegradingModel:
-    """A ChatModel with function calling that goes over to another way of speaking when its server refuses tools. It
-    does not go back: what the server can do is asked again at the next start."""
+    """ChatModel with function calling that switches to a fallback when its server rejects tools. The switch lasts until
+    the next start."""
 
     def __init__(self, native: ChatModel, in_prose: Callable[[], ChatModel]) -> None:
-        """`in_prose` makes the model that is asked from then on."""
+        """`in_prose` creates the fallback model."""
         self.name = native.name
         self._native = native
         self._in_prose = in_prose
@@ -107,7 +107,7 @@ class DegradingModel:
         return await instead.complete(request)
 
     async def probe(self) -> str:
-        """One line that says the model can be reached, and how it is spoken to. Raises ModelError when not."""
+        """One line confirming that the model is reachable, and whether it uses the fallback. Raises ModelError."""
         if self._instead is None:
             try:
                 return await self._native.probe()
@@ -118,19 +118,19 @@ class DegradingModel:
         return f"{await self._degraded().probe()}, without function calling: calls are read from its text"
 
     async def close(self) -> None:
-        """Free the connections of both."""
+        """Close both models."""
         await self._native.close()
         if self._instead is not None:
             await self._instead.close()
 
     def _degraded(self, error: ModelError | None = None) -> ChatModel:
         if self._instead is None:
-            # Said once, though several requests may have been under way.
+            # Log it once, although concurrent requests may fail the same way.
             _log.warning("model_without_tools", model=self.name, error=str(error), spoken_to="json_text")
             self._instead = self._in_prose()
         return self._instead
 
 
 def refuses_tools(error: ModelError) -> bool:
-    """Whether a provider's refusal says that this model, or its server, knows no function calling."""
+    """Whether a provider's error says that the model or its server does not support function calling."""
     return error.status in _STATUSES and _REFUSALS.search(str(error)) is not None

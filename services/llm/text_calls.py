@@ -1,4 +1,4 @@
-"""Calls in prose as JSON or XML: how models without function calling write them and how they are read."""
+"""Function calls in text as JSON or XML, for models without function calling: writing and parsing."""
 
 from __future__ import annotations
 
@@ -22,39 +22,39 @@ _CLOSING = "```"
 _MOST_CLOSINGS = 16
 
 RESULT = "<result function="
-"""How a result begins that a model is told."""
+"""Start of a function result in a prompt."""
 Schemas = Mapping[str, JsonObject]
-"""The schemas of the functions on offer, by every name that they go by."""
+"""Schemas of the offered functions, by original and offered name."""
 
 
 class UnreadableCalls(Exception):
-    """What looks like calls cannot be read."""
+    """The text contains calls that cannot be parsed."""
 
     def __init__(self, fault: ErrorCode, name: str = "") -> None:
         super().__init__(fault.value)
         self.fault = fault
         self.name = name
-        """The function that is meant, where that can be seen."""
+        """The intended function, if it can be identified."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallForm:
-    """A form in which calls are written."""
+    """Notation of calls in text."""
 
     languages: frozenset[str]
-    """What a fence that holds calls may be called."""
+    """Language tags of fenced blocks that may contain calls."""
     signs: re.Pattern[str]
-    """Finds what looks like a call."""
+    """Matches text that resembles a call."""
     is_whole: Callable[[str], bool]
-    """Whether a text, with nothing around it, begins like a block of calls."""
+    """Whether a stripped text starts like an unfenced block of calls."""
     is_complete: Callable[[str], bool]
-    """Whether a block is well formed, so that its fence ends here."""
+    """Whether a block is well formed, so that its fence ends there."""
     calls_in: Callable[[str, Schemas], list[JsonObject]]
-    """The calls of a block, each with `name` and `arguments`; none when it is no call. Raises UnreadableCalls."""
+    """Parse the calls of a block, each with `name` and `arguments`; may be empty. Raises UnreadableCalls."""
 
 
 class _Block(NamedTuple):
-    """A part of a text that may hold calls."""
+    """Part of a text that may contain calls."""
 
     start: int
     end: int
@@ -62,8 +62,8 @@ class _Block(NamedTuple):
 
 
 def reader_of(form: CallForm, offer: Offer | None) -> ReadText:
-    """How the text of an answer to a request with `offer` is read. With nothing on offer no call is, and none is shown
-    as if it were said."""
+    """Parser of answer texts for a request with `offer`. Without offered functions it parses no calls, and suppresses
+    texts that contain any."""
     if offer is None or not offer.functions:
 
         def read_words(content: str, seed: str = "") -> Visible:
@@ -106,7 +106,7 @@ def _read(text: str, seed: str, form: CallForm, schemas: Schemas) -> Visible:
 
 
 def _has_calls(text: str, form: CallForm) -> bool:
-    """Whether a block of `text` is one of calls, readable or not."""
+    """Whether `text` contains a block of calls, readable or not."""
     if not form.signs.search(text):
         return False
     try:
@@ -127,8 +127,8 @@ def _blocks(text: str, form: CallForm) -> Iterator[_Block]:
 
 
 def _end_of_block(text: str, start: int, form: CallForm) -> tuple[int, int]:
-    """Where the inside of a fenced block ends, and the block itself: at the first closing fence that leaves it well
-    formed, since values may hold fences too; else at the first one, or at the end of the text."""
+    """End of a fenced block's content and of the block: the first closing fence that leaves the content well formed,
+    since values may contain fences; else the first fence or the end of the text."""
     first, place = -1, start
     for _ in range(_MOST_CLOSINGS):
         place = text.find(_CLOSING, place)
@@ -146,7 +146,7 @@ _SIGNS = re.compile(rf'\{{\s{{0,20}}"tool_calls"\s{{0,20}}:|{_NAME}\s{{0,20}},\s
 
 
 def write_json_calls(calls: Sequence[tuple[str, Mapping[str, JsonValue]]]) -> str:
-    """The block by which a model calls functions, each with its arguments."""
+    """Write a block of calls, each with its arguments."""
     value = {"tool_calls": [{"name": name, "arguments": arguments} for name, arguments in calls]}
     return f"```json\n{orjson.dumps(value).decode()}\n```"
 
@@ -173,7 +173,7 @@ def _calls_in(source: str, schemas: Schemas) -> list[JsonObject]:
 
 
 def _entries(value: JsonValue) -> list[JsonObject] | None:
-    """The calls that `value` is; None when it is none."""
+    """Calls in `value`; None if it is not a call."""
     if not isinstance(value, dict):
         return None
     if value.keys() == {"function", "arguments"} and isinstance(value["function"], str):
@@ -221,7 +221,7 @@ _ITEM, _NAMED = "item", "value"
 
 
 def write_xml_calls(calls: Sequence[tuple[str, Mapping[str, JsonValue]]]) -> str:
-    """The block by which a model calls functions, each with its arguments."""
+    """Write a block of calls, each with its arguments."""
     lines = ["```xml", "<tools>"]
     for name, arguments in calls:
         lines.append(f"  <tool name={quoteattr(name)}>")
@@ -234,7 +234,7 @@ def write_xml_calls(calls: Sequence[tuple[str, Mapping[str, JsonValue]]]) -> str
 
 
 def _written(key: str, value: JsonValue, indent: str) -> list[str]:
-    """The element for one argument, line by line."""
+    """Lines of the element for one argument."""
     tag = key if _TAG.fullmatch(key) else _NAMED
     opening = f"{indent}<{tag}>" if tag == key else f"{indent}<{tag} name={quoteattr(key)}>"
     inner: list[str] = []
@@ -249,7 +249,7 @@ def _written(key: str, value: JsonValue, indent: str) -> list[str]:
 
 
 def _text(text: str) -> str:
-    """`text` as it may stand in an element; what could lose its ends or its form goes into CDATA."""
+    """Escaped `text`; CDATA if it has markup, line breaks or outer white space."""
     if "]]>" in text or not (text != text.strip() or "\n" in text or "&" in text or "<" in text):
         return escape(text)
     return f"<![CDATA[{text}]]>"
@@ -257,26 +257,26 @@ def _text(text: str) -> str:
 
 @dataclass(slots=True)
 class _Element:
-    """One element of the document."""
+    """XML element."""
 
     tag: str
     attributes: Mapping[str, str]
     pieces: list[tuple[str, bool]] = field(default_factory=list)
-    """Text, and whether it stood in CDATA."""
+    """Pieces of text, each with whether it was CDATA."""
     children: list[_Element] = field(default_factory=list)
 
     @property
     def name(self) -> str:
-        """What it stands for: its attribute `name`, else its tag."""
+        """The attribute `name`, else the tag."""
         return self.attributes.get("name", self.tag)
 
     def from_attributes(self) -> list[_Element]:
-        """Its attributes, as elements of their names."""
+        """Attributes as elements."""
         return [_Element(name, {}, [(text, True)]) for name, text in self.attributes.items()]
 
     @property
     def text(self) -> str:
-        """All the text, less the white space around it that only lays it out."""
+        """Text content without layout white space."""
         if self.children:
             return "".join(text for text, _ in self.pieces).strip()
         pieces = list(self.pieces)
@@ -288,7 +288,7 @@ class _Element:
 
 
 class _Reader:
-    """Builds the elements of one block."""
+    """Builds the elements of a block from parser events."""
 
     def __init__(self) -> None:
         self.root = _Element("", {})
@@ -313,7 +313,7 @@ class _Reader:
 
 
 def _parsed(source: str) -> list[_Element]:
-    """The elements at the top of `source`, which has no single root. Raises UnreadableCalls."""
+    """Parse the top-level elements of `source`, which needs no single root. Raises UnreadableCalls."""
     reader, parser = _Reader(), expat.ParserCreate()
     parser.buffer_text = True
     parser.StartElementHandler = reader.begin
@@ -323,7 +323,7 @@ def _parsed(source: str) -> list[_Element]:
     parser.EndCdataSectionHandler = lambda: reader.cdata(begins=False)
     before, inside = b"<answer>", _DECLARATION.sub("", source).encode("utf-8", "replace")
     try:
-        # Inside of an element there can be no document type, so no entity can be declared.
+        # No document type is possible inside an element, so entities cannot be declared.
         parser.Parse(b"%b%b</answer>" % (before, inside), True)
     except expat.ExpatError:
         ends_early = parser.ErrorByteIndex >= len(before) + len(inside)
@@ -346,7 +346,7 @@ def _xml_calls_calls_in(source: str, schemas: Schemas) -> list[JsonObject]:
 
 
 def _calls_of(tool: _Element, schemas: Schemas) -> list[JsonObject]:
-    """The calls of one tool: its arguments stand in `parameters` or directly in it; or there are several `action`s."""
+    """Calls of a `tool` element, with arguments as direct children, in `parameters`, or in `action` elements."""
     if tool.tag != "tool" or tool.text or "name" not in tool.attributes:
         raise UnreadableCalls(ErrorCode.MALFORMED_BY_PROVIDER)
     schema = schemas.get(plain_name(tool.name), {})
@@ -378,12 +378,12 @@ def _object(elements: Sequence[_Element], schema: JsonObject, function: str) -> 
 
 
 def _is_left_empty(element: _Element, schema: JsonObject) -> bool:
-    """Whether nothing was given where nothing is no value."""
+    """Whether the element is empty and its type has no empty value."""
     return not element.children and not element.text and schema.get("type") not in (None, "string")
 
 
 def _list(group: Sequence[_Element], schema: JsonObject, function: str) -> JsonValue:
-    """A list: in `item` elements, as JSON, or as one element of its name for each item."""
+    """Parse a list: `item` elements, JSON, or repeated elements."""
     items = schema.get("items")
     items = items if isinstance(items, dict) else {}
     only = group[0] if len(group) == 1 else None
@@ -400,7 +400,7 @@ def _value(element: _Element, schema: JsonObject, function: str) -> JsonValue:
     if not element.children:
         return typed(element.text, schema)
     if element.text or schema.get("type") == "string":
-        # Markup that was to be text, and had to be in CDATA.
+        # Unescaped markup in a text value.
         raise UnreadableCalls(ErrorCode.MALFORMED_BY_PROVIDER, function)
     if "properties" not in schema and all(one.tag == _ITEM for one in element.children):
         return [_value(one, {}, function) for one in element.children]

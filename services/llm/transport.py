@@ -1,4 +1,4 @@
-"""HTTP to a provider's server over the openai package's client with an aiohttp connection pool."""
+"""HTTP transport to providers: the openai package's client over an aiohttp connection pool."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
     from openai._models import FinalRequestOptions
 
 
-class OutboundMessage(httpx2.AsyncByteStream):
-    """The body of a request, let go once it is on its way: whoever waits for the answer need not hold it."""
+class RequestBody(httpx2.AsyncByteStream):
+    """Request body that is released once it is sent, so that waiting for the answer does not hold it."""
 
     def __init__(self, data: bytes) -> None:
         self.size_bytes = len(data)
         self.data: bytes | None = data
-        """None when it was taken to be sent."""
+        """None once the body was taken."""
 
     def take(self) -> bytes:
-        """The bytes, which are not here any more. Raises RuntimeError when they were taken before."""
+        """Return and release the bytes. Raises RuntimeError the second time."""
         data, self.data = self.data, None
         if data is None:
             raise RuntimeError("a request's body is sent once")
@@ -48,44 +48,43 @@ class OutboundMessage(httpx2.AsyncByteStream):
 
 
 class Alike(httpx2.Request):
-    """A request like another, with a body of its own."""
+    """Copy of a request with a different body."""
 
-    def __init__(self, like: httpx2.Request, parcel: OutboundMessage) -> None:
+    def __init__(self, like: httpx2.Request, body: RequestBody) -> None:
         self.like = like
         self.method = like.method
         self.url = like.url
         self.extensions = like.extensions
         self.headers = like.headers.copy()
-        self.headers["Content-Length"] = str(parcel.size_bytes)
-        self.stream = parcel
+        self.headers["Content-Length"] = str(body.size_bytes)
+        self.stream = body
 
 
 class OpenAIClient(openai.AsyncOpenAI):
-    """The package's client, for requests that are alike in all but their bodies, which are Parcels.
+    """The package's client with a cached request for calls that differ only in their RequestBody bodies.
 
-    What the package does for each request it does here for the first one of those that are alike. Should it call its
-    methods otherwise one day, it would do so for each again, which is slower and as right.
+    It overrides private methods. If a new version stops calling them, requests are built each time: slower but correct.
     """
 
     _first: tuple[FinalRequestOptions, httpx2.Request] | None = None
 
     @property
     def user_agent(self) -> str:
-        """The package's own name, not that of this class."""
+        """The package's user agent instead of this subclass's name."""
         return f"{openai.AsyncOpenAI.__name__}/Python {openai.__version__}"
 
     def _build_request(self, options: FinalRequestOptions, *, retries_taken: int = 0) -> httpx2.Request:
-        parcel = options.content
-        if retries_taken or not isinstance(parcel, OutboundMessage):
+        body = options.content
+        if retries_taken or not isinstance(body, RequestBody):
             return super()._build_request(options, retries_taken=retries_taken)
         if self._first is None or not _are_alike(options, self._first[0]):
             bare = options.model_copy(update={"content": b""})
             self._first = (bare, super()._build_request(bare))
-        return Alike(self._first[1], parcel)
+        return Alike(self._first[1], body)
 
     async def _send_request(self, request: httpx2.Request, *, stream: bool, **more: Any) -> httpx2.Response:
-        # The package would look for other ways to log in than a key, in five coroutines around one another, all of
-        # which each waiting turn holds.
+        # The package's version checks other authentication methods in five nested coroutines, which every waiting turn
+        # would hold.
         return await self._client.send(request, stream=stream, **more)
 
 
@@ -101,15 +100,15 @@ def _are_alike(one: FinalRequestOptions, other: FinalRequestOptions) -> bool:
 
 
 _FRAMING = frozenset({"content-length", "transfer-encoding"})
-"""Headers that aiohttp makes itself."""
+"""Headers that aiohttp sets itself."""
 
 
 class OneServerClient(httpx2.AsyncClient):
-    """For one server. Keeps no cookies and follows no redirects. Proxies and certificates are the environment's."""
+    """HTTP client for one server, without cookies and redirects. Proxies and certificates come from the environment."""
 
     async def send(self, request: httpx2.Request, **_: Any) -> httpx2.Response:
-        """The response, with its body unread, after the event hooks have seen it. Raises httpx2's errors for a
-        connection that fails, and what a hook raises."""
+        """Send the request and run the response hooks; the body is not read. Raises httpx2's connection errors and
+        exceptions of hooks."""
         if self.is_closed:
             raise httpx2.ConnectError("the connections were closed", request=request)
         response = await self._transport_for_url(request.url).handle_async_request(request)
@@ -135,18 +134,18 @@ def _pool(
     return Pool(partial(_ssl_context, verify, cert, trust_env, named), limits, proxy)
 
 
-@cache  # reading the certificates takes a twentieth of a second, for each model and each of its proxies
+@cache  # loading certificates takes 50 ms, per model and proxy
 def _ssl_context(verify: Any, cert: Any, trust_env: bool, _named: tuple[str | None, ...]) -> ssl.SSLContext:
     return httpx2.create_ssl_context(verify=verify, cert=cert, trust_env=trust_env)
 
 
 class Pool(httpx2.AsyncBaseTransport):
-    """Connections that are kept and used again, straight to a server or through a proxy."""
+    """Connection pool with keep-alive, direct or through a proxy."""
 
     def __init__(
         self, ssl_context: Callable[[], ssl.SSLContext], limits: httpx2.Limits, proxy: httpx2.Proxy | None
     ) -> None:
-        """`ssl_context` is called for the first connection with TLS."""
+        """`ssl_context` is called for the first TLS connection."""
         self._ssl_context = ssl_context
         self._limits = limits
         self._proxy = proxy
@@ -154,16 +153,16 @@ class Pool(httpx2.AsyncBaseTransport):
         self._usual: _Usual | None = None
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """The response, its body unread. Raises httpx2's errors for a connection that fails."""
-        usual, parcel = self._usual_for(request), await _parcel_of(request)
+        """Send the request; the body of the response is not read. Raises httpx2's connection errors."""
+        usual, body = self._usual_for(request), await _body_of(request)
         try:
-            response = await self._ask(request.method, usual, parcel)
+            response = await self._ask(request.method, usual, body)
         except aiohttp.ConnectionTimeoutError as error:
             raise httpx2.ConnectTimeout(str(error), request=request) from error
         except aiohttp.ClientConnectorError as error:
             raise httpx2.ConnectError(str(error), request=request) from error
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            # A ValueError: an address or a header that cannot be sent.
+            # ValueError: an address or header that cannot be sent.
             raise _read_error(error) from error
         return httpx2.Response(response.status, headers=response.raw_headers, stream=_Answer(response), request=request)
 
@@ -173,25 +172,25 @@ class Pool(httpx2.AsyncBaseTransport):
         if session is not None:
             await session.close()
 
-    async def _ask(self, method: str, usual: _Usual, parcel: OutboundMessage) -> aiohttp.ClientResponse:
+    async def _ask(self, method: str, usual: _Usual, body: RequestBody) -> aiohttp.ClientResponse:
         try:
-            return await self._ask_once(method, usual, parcel)
+            return await self._ask_once(method, usual, body)
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError):
             raise
         except aiohttp.ClientConnectionError:
-            if parcel.data is None or self._session is None:
+            if body.data is None or self._session is None:
                 raise
-        # The connection was ended before anything was sent over it, most often one that was kept.
-        return await self._ask_once(method, usual, parcel)
+        # The connection, usually a reused one, was closed before anything was sent.
+        return await self._ask_once(method, usual, body)
 
-    async def _ask_once(self, method: str, usual: _Usual, parcel: OutboundMessage) -> aiohttp.ClientResponse:
+    async def _ask_once(self, method: str, usual: _Usual, body: RequestBody) -> aiohttp.ClientResponse:
         if self._session is None:
             self._session = self._open(usual)
         return await self._session.request(
             method,
             usual.url,
             headers=usual.headers,
-            data=_Payload(parcel),
+            data=_Payload(body),
             timeout=usual.timeout,
             allow_redirects=False,
             proxy=usual.proxy,
@@ -205,7 +204,7 @@ class Pool(httpx2.AsyncBaseTransport):
             limit=self._limits.max_connections or 0,
             keepalive_timeout=self._limits.keepalive_expiry,
         )
-        # Unpacking is left to whoever knows how much may come of it.
+        # No decompression here: the reader limits the decompressed size.
         return aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=False)
 
     def _usual_for(self, request: httpx2.Request) -> _Usual:
@@ -216,7 +215,7 @@ class Pool(httpx2.AsyncBaseTransport):
 
 
 class _Usual:
-    """What aiohttp is told of every request that is like one."""
+    """Arguments for aiohttp, shared by all requests that are like one request."""
 
     def __init__(self, like: httpx2.Request, proxy: httpx2.Proxy | None) -> None:
         self.like = like
@@ -229,26 +228,26 @@ class _Usual:
         if proxy is not None and proxy.auth is not None:
             word = aiohttp.encode_basic_auth(*proxy.auth)
             if self.url.scheme == "https":
-                # For the proxy alone, which is asked for a tunnel first.
+                # Only for the proxy, in the CONNECT request.
                 self.proxy_headers = CIMultiDict({"Proxy-Authorization": word})
             else:
                 self.headers["Proxy-Authorization"] = word
 
 
-async def _parcel_of(request: httpx2.Request) -> OutboundMessage:
+async def _body_of(request: httpx2.Request) -> RequestBody:
     stream = request.stream
-    return stream if isinstance(stream, OutboundMessage) else OutboundMessage(await request.aread())
+    return stream if isinstance(stream, RequestBody) else RequestBody(await request.aread())
 
 
 class _Payload(aiohttp.Payload):
-    """A parcel as aiohttp sends it: taken only where it can be written."""
+    """aiohttp payload that takes the body only if it can be written."""
 
-    _value: OutboundMessage
+    _value: RequestBody
     _autoclose = True
 
-    def __init__(self, parcel: OutboundMessage) -> None:
-        super().__init__(parcel)
-        self._size = parcel.size_bytes
+    def __init__(self, body: RequestBody) -> None:
+        super().__init__(body)
+        self._size = body.size_bytes
 
     def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:
         return (self._value.data or b"").decode(encoding, errors)
@@ -264,7 +263,7 @@ class _Payload(aiohttp.Payload):
 
 
 class _Answer(httpx2.AsyncByteStream):
-    """The body of a response, in the pieces in which it comes."""
+    """Response body in chunks as received."""
 
     def __init__(self, response: aiohttp.ClientResponse) -> None:
         self._response = response
@@ -282,14 +281,13 @@ class _Answer(httpx2.AsyncByteStream):
         return piece
 
     async def aclose(self) -> None:
-        """Give the connection back, or end it where the body was not read whole. What is still being sent is not sent
-        on."""
+        """Release the connection, or close it if the body was not fully read; stops sending the request."""
         self._response.release()
         await self._response.wait_for_close()
 
 
 def _read_error(error: Exception) -> httpx2.ReadError:
-    # What aiohttp says of a response that it cannot read has the whole address with it.
+    # str() of aiohttp's response errors contains the full URL.
     text = error.message if isinstance(error, aiohttp.ClientResponseError) else str(error)
     return httpx2.ReadError(f"{type(error).__name__}: {text}")
 
@@ -298,22 +296,22 @@ _MAX_ERROR_BYTES = 64 * 1024
 _CONNECT_SECONDS = 10.0
 _KEPT_SECONDS = 30.0
 _ENCODINGS = {"": None, "identity": None, "gzip": 47, "x-gzip": 47, "deflate": 47}
-"""What zlib is told for each encoding of a body: 47 is gzip or zlib, whichever it is."""
+"""zlib's `wbits` per content encoding: 47 detects gzip and zlib."""
 
 
 class ProviderTransport:
-    """Posts to one server. Never follows a redirect, so the key stays with the origin it was configured for."""
+    """Posts to one server. Never follows redirects, so the key stays with the configured origin."""
 
     def __init__(self, endpoint: Endpoint, clock: Clock) -> None:
-        """A body in which nothing comes for `endpoint.silence_seconds` is given up."""
+        """`endpoint.silence_seconds` is the timeout between two pieces of a response body."""
         self._silence_seconds = endpoint.silence_seconds
         self._clock = clock
         self._api_key = endpoint.api_key
-        # Only connecting has a limit of its own; the whole request has the caller's.
+        # Only connecting has a separate timeout; the caller limits the whole request.
         timeout = httpx2.Timeout(None, connect=_CONNECT_SECONDS)
         self._client = OpenAIClient(
             base_url=endpoint.base_url,
-            # A server on this machine may want no key; the package insists on one, which is not sent then.
+            # The package requires a key even if the server needs none; the placeholder is not sent.
             api_key=endpoint.api_key.get_secret_value() or "none",
             max_retries=0,
             timeout=timeout,
@@ -327,7 +325,7 @@ class ProviderTransport:
                 event_hooks={"response": [self._refuse_status]},
             ),
         )
-        # Whole, since the package would put it together anew for each request, which takes longer than sending it.
+        # The complete URL: the package would join it for each request, which takes longer than sending.
         base = self._client.base_url
         self._url = str(base.copy_with(raw_path=base.raw_path + endpoint.path.encode()))
         headers: dict[str, str | openai.Omit] = {
@@ -338,7 +336,7 @@ class ProviderTransport:
         bearer = endpoint.bearer and bool(endpoint.api_key.get_secret_value())
         if not bearer:
             headers["authorization"] = openai.Omit()
-        # What is not given here, the package would copy anew for each request.
+        # All options are set, since the package would copy missing ones for each request.
         self._options: openai.RequestOptions = {
             "headers": headers,
             "security": {"bearer_auth": bearer},
@@ -348,17 +346,17 @@ class ProviderTransport:
         }
 
     @staticmethod
-    def packed(body: bytes) -> OutboundMessage:
-        """`body` as it is posted: held no longer than until it is sent, unless the caller holds it, too."""
-        return OutboundMessage(body)
+    def packed(body: bytes) -> RequestBody:
+        """Wrap `body` so that it is released once it is sent, unless the caller keeps a reference."""
+        return RequestBody(body)
 
-    async def post(self, body: OutboundMessage) -> tuple[int, Mapping[str, str], bytes]:
-        """Status, headers and body of the answer to `body`; at most 8 MiB and one byte of the body are read.
+    async def post(self, body: RequestBody) -> tuple[int, Mapping[str, str], bytes]:
+        """POST `body`; returns status, headers and at most 8 MiB and one byte of the body.
 
-        Raises ModelError for any other status than 2xx and for a connection that fails.
+        Raises ModelError for a status other than 2xx and for a failed connection.
         """
         try:
-            # `stream` leaves the body unread, so that no more of it than is allowed gets into memory.
+            # `stream` leaves the body unread, so that its size can be limited.
             response = await self._client.post(
                 self._url, cast_to=httpx2.Response, content=body, options=self._options, stream=True
             )
@@ -380,7 +378,7 @@ class ProviderTransport:
         await self._client.close()
 
     async def _refuse_status(self, response: httpx2.Response) -> None:
-        """Called for each response before its body is read. The package itself would read all of a refusal."""
+        """Response hook that raises ModelError for an error status. The package would read its whole body."""
         if response.is_success:
             return
         body = await _read(response, _MAX_ERROR_BYTES, self._silence_seconds)
@@ -393,22 +391,22 @@ class ProviderTransport:
         return ModelError(ErrorCode.TRANSIENT, f"the connection to the provider failed: {text}", retryable=True)
 
     def _without_key(self, text: str) -> str:
-        """Some gateways quote the key that they refuse."""
+        """Mask the API key: some gateways quote it in errors."""
         key = self._api_key.get_secret_value()
         return text.replace(key, "***") if key else text
 
 
 async def _read(response: httpx2.Response, most_bytes: int, silence_seconds: float) -> bytes:
-    """The decoded body, or its first `most_bytes` + 1 where it is longer: enough to see that it is. Unpacked here: the
-    package would unpack all of a piece, which may be a thousand times as long. Raises ModelError for a body that falls
-    silent, that breaks off, or that is packed in a way nobody asked for."""
+    """Read the decompressed body, or its first `most_bytes` + 1 if it is longer. Decompression is incremental here,
+    because a chunk can expand a thousandfold. Raises ModelError for a body that stalls, breaks off or has an unexpected
+    encoding."""
     unpack = _unpacker(response.headers.get("content-encoding", ""))
     parts: list[bytes] = []
     missing = most_bytes + 1
     loop = asyncio.get_running_loop()
     try:
         async with asyncio.timeout(silence_seconds) as silence:
-            # As it comes from the connection: httpx2 would wrap it twice more.
+            # The raw stream: httpx2 would wrap it twice.
             async for piece in cast(httpx2.AsyncByteStream, response.stream):
                 silence.reschedule(loop.time() + silence_seconds)
                 part = piece[:missing] if unpack is None else unpack.decompress(piece, missing)

@@ -1,5 +1,5 @@
 """MCP client.
 
-Connections to servers of tools, and which definitions were accepted. Used by the source of MCP servers and by
-`rollcall mcp`.
+Connections to MCP servers, and the tool definitions that were accepted. Used by the function source for MCP servers and
+by `rollcall mcp`.
 """

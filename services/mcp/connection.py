@@ -48,7 +48,7 @@ _MOST_DETAILS = 20
 
 
 class Found:
-    """What was found so far."""
+    """Collects listed tools and the problems found in them."""
 
     def __init__(self) -> None:
         self._tools: dict[str, ToolDefinition] = {}
@@ -57,7 +57,7 @@ class Found:
         self._is_whole = True
 
     def take(self, tool: object) -> bool:
-        """Put a listed tool among the others, or note why it cannot be there. False: there is no room for more."""
+        """Add a listed tool, or note why it cannot be used. Returns False once the limit is reached."""
         if len(self._tools) >= MOST_TOOLS:
             self.cut(f"it has more than {MOST_TOOLS} tools; those after them are left out")
             return False
@@ -65,12 +65,12 @@ class Found:
         return True
 
     def cut(self, problem: str) -> None:
-        """The rest is left out."""
+        """Note that the listing is incomplete."""
         self._is_whole = False
         self._note(problem)
 
     def listing(self) -> Listing:
-        """All of it."""
+        """Everything collected so far."""
         return Listing(tuple(self._tools.values()), tuple(self._problems), tuple(self._details), self._is_whole)
 
     def _take(self, tool: object) -> None:
@@ -105,21 +105,21 @@ _HEARD = frozenset(
         "notifications/tools/list_changed",
     }
 )
-"""The notifications that something comes of. A server may send as many others as it likes, log lines above all."""
+"""Notifications passed on to the session. All others are dropped: servers may send many log messages."""
 
 
 class Wire:
-    """A transport that is listened to. Serves one connection."""
+    """Transport wrapper that observes messages in both directions. Serves one connection."""
 
     def __init__(self, transport: Transport, on_end: Callable[[], None]) -> None:
-        """`on_end` is called when the other side says no more."""
+        """`on_end` is called when the incoming stream ends."""
         self._transport = transport
         self._on_end = on_end
         self._listings: set[str | int] = set()
         self._listed: list[Any] = []
 
     def take_listed(self) -> list[Any]:
-        """The tools of the last page, as the server gave them."""
+        """Unmodified tools of the last page."""
         listed, self._listed = self._listed, []
         return listed
 
@@ -133,12 +133,12 @@ class Wire:
         return await self._transport.__aexit__(kind, error, trace)
 
     def _note(self, message: JSONRPCMessage) -> None:
-        """See a message go out."""
+        """Observe an outgoing message."""
         if isinstance(message, JSONRPCRequest) and message.method == "tools/list":
             self._listings.add(message.id)
 
     def _goes_on(self, message: JSONRPCMessage) -> bool:
-        """See a message come in; whether anybody is to hear it."""
+        """Observe an incoming message; returns whether to pass it on."""
         if isinstance(message, JSONRPCNotification):
             return message.method in _HEARD
         if isinstance(message, JSONRPCResponse) and message.id in self._listings:
@@ -151,8 +151,8 @@ class Wire:
 
 
 def _bare(tool: object) -> JsonObject | None:
-    """As much of a tool as the connection needs: one that is not as it should be would cost all the others, and results
-    are compared with their schema elsewhere. None where there is nothing to call."""
+    """Minimal valid form of a listed tool for the SDK, where one malformed tool would fail the whole page; results are
+    checked against their schema elsewhere. None if it has no name."""
     if not isinstance(tool, Mapping) or not isinstance(tool.get("name"), str):
         return None
     schema = tool.get("inputSchema")
@@ -163,7 +163,7 @@ def _bare(tool: object) -> JsonObject | None:
 
 
 class _Reading(AbstractAsyncContextManager["_Reading"]):
-    """What comes in."""
+    """Incoming stream that drops unwanted messages."""
 
     def __init__(
         self,
@@ -204,7 +204,7 @@ class _Reading(AbstractAsyncContextManager["_Reading"]):
 
 
 class _Writing(AbstractAsyncContextManager["_Writing"]):
-    """What goes out."""
+    """Outgoing stream that reports each message."""
 
     def __init__(self, stream: WriteStream[SessionMessage], note: Callable[[JSONRPCMessage], None]) -> None:
         self._stream = stream
@@ -225,12 +225,12 @@ class _Writing(AbstractAsyncContextManager["_Writing"]):
 
 _LISTEN_AGAIN_SECONDS = 5.0
 _OF_THE_SDK = "SSE stream "
-"""What it says of an answer that broke off begins so."""
+"""Start of the SDK's message for a response stream that broke off."""
 _log = structlog.get_logger("mcp")
 
 
 class Connection:
-    """Held by a task of its own, since whoever opens it is the one who has to close it."""
+    """Connection to an MCP server. A dedicated task holds it, since one task must enter and leave the client."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -244,7 +244,7 @@ class Connection:
         self._is_over = False
 
     async def open(self, streams: AbstractAsyncContextManager[TransportStreams]) -> None:
-        """Shake hands over `streams`. Raises Unreachable. Where it does not return, `close` has to be called."""
+        """Connect and complete the handshake. Raises Unreachable. After any exception, call `close`."""
         wire = self._wire = Wire(streams, self._end.set)
         self._holder = asyncio.create_task(self._hold(wire))
         opened = asyncio.create_task(self._opened.wait())
@@ -257,20 +257,20 @@ class Connection:
 
     @property
     def is_open(self) -> bool:
-        """Whether a call may be tried."""
+        """Whether calls are possible."""
         return self._client is not None and not self._end.is_set() and not self._is_over
 
     @property
     def changed(self) -> asyncio.Event:
-        """Set when the server says that its tools have changed; for the listener to clear."""
+        """Set when the server reports changed tools; the listener clears it."""
         return self._changed
 
     async def ended(self) -> None:
-        """Return when it has ended, by whichever side."""
+        """Wait until either side has closed the connection."""
         await self._end.wait()
 
     async def close(self) -> None:
-        """End it, the server's process too where there is one."""
+        """Close the connection and end the server's process, if there is one."""
         self._end.set()
         if self._holder is not None:
             if not self._opened.is_set():
@@ -278,7 +278,7 @@ class Connection:
             await asyncio.wait([self._holder])
 
     async def list_tools(self) -> Listing:
-        """All tools, page after page. Raises ServerError."""
+        """List all pages of tools. Raises ServerError."""
         client, wire = self._parts()
         found = Found()
         cursor: str | None = None
@@ -295,11 +295,11 @@ class Connection:
         return found.listing()
 
     async def call(self, tool: str, arguments: JsonObject, on_progress: OnProgress) -> ToolAnswer:
-        """What `tool` gives for `arguments`. When the caller is cancelled the server is told so. Raises ServerError:
-        NotSent where the server has not heard of it, ConnectionLost where nobody knows."""
+        """Call `tool`; cancelling the caller notifies the server. Raises ServerError: NotSent if the request did not
+        reach the server, ConnectionLost if its outcome is unknown."""
 
         async def report(progress: float, total: float | None, message: str | None) -> None:
-            # What the server says about it stays with us: a chat is shown the count alone.
+            # Progress messages are server text, so chats see only the count.
             await on_progress(Progress(progress, total))
 
         client, _ = self._parts()
@@ -317,7 +317,7 @@ class Connection:
         return self._client, self._wire
 
     async def _asked(self, request: Awaitable[Any]) -> Any:
-        """What `request` gives. Raises ServerError for whatever else comes of it."""
+        """Await `request`. Raises ServerError for every failure."""
         try:
             return await request
         except MCPError as error:
@@ -325,7 +325,7 @@ class Connection:
         except ValidationError as error:
             raise BadAnswer(f"its answer is not what the protocol allows ({error.error_count()} faults)") from error
         except RuntimeError as error:
-            # What the SDK raises where it is called too late.
+            # The SDK raises RuntimeError for requests on a closed client.
             raise ConnectionLost(str(error)) from error
 
     def _problem(self, error: MCPError) -> ServerError:
@@ -333,7 +333,7 @@ class Connection:
         if error.code == NOT_SENT:
             self._is_over = True
             return NotSent(text)
-        # Servers use the SDK's code for a closed connection as well, for any failure of theirs.
+        # Servers may use the SDK's code for a closed connection for any error.
         is_closed = error.code == mcp_types.CONNECTION_CLOSED and (not self.is_open or text.startswith(_OF_THE_SDK))
         if is_closed or error.code in (LOST, mcp_types.REQUEST_TIMEOUT):
             return ConnectionLost(text)
@@ -342,7 +342,7 @@ class Connection:
         return CallRefused(text)
 
     async def _hold(self, wire: Wire) -> None:
-        """The whole life of the connection: within this task alone it may be entered and left."""
+        """Hold the connection for its whole life: the client must be entered and left in the same task."""
         client = Client(
             wire,
             cache=None,
@@ -359,7 +359,7 @@ class Connection:
                 listener.cancel()
         except asyncio.CancelledError:
             raise
-        except Exception as error:  # noqa: BLE001 - whatever a server brings about is a problem of that server
+        except Exception as error:  # noqa: BLE001 - every failure of a server is reported as that server's problem
             self._failure = error
             if self._opened.is_set():
                 _log.warning("mcp_connection_failed", problem=_reason(error))
@@ -375,7 +375,7 @@ class Connection:
             self._changed.set()
 
     async def _listen(self, client: Client) -> None:
-        """Hear of changes from a server of the newer kind, which tells those alone who ask for it."""
+        """Subscribe to tool changes: servers with a modern protocol version notify only subscribers."""
         tools = client.server_capabilities.tools
         if client.protocol_version not in MODERN_PROTOCOL_VERSIONS or tools is None or not tools.list_changed:
             return
@@ -385,12 +385,12 @@ class Connection:
                     async for _ in subscription:
                         self._changed.set()
             await self._clock.sleep(_LISTEN_AGAIN_SECONDS)
-            # Something may have changed while nobody listened.
+            # Changes during the interruption were missed.
             self._changed.set()
 
 
 def _unreachable(failure: BaseException | None) -> Unreachable:
-    """The problem of a connection that could not be opened."""
+    """Error for a connection that could not be opened."""
     failure = _innermost(failure)
     match failure:
         case None:
@@ -402,7 +402,7 @@ def _unreachable(failure: BaseException | None) -> Unreachable:
         case MCPError(code=code) if code == LOST:
             return Unreachable(_reason(failure), said=ConnectionLost.said)
         case MCPError(code=code) if code == REFUSED:
-            # The number alone: what stands behind it are the server's words.
+            # The status code alone: the rest of the message is server text.
             status = re.match(r"HTTP \d{3}\b", failure.message)
             return Unreachable(_reason(failure), said=f"it answers {status[0]}" if status else CallRefused.said)
         case MCPError(code=code) if code not in (NOT_SENT, mcp_types.CONNECTION_CLOSED):
@@ -411,14 +411,14 @@ def _unreachable(failure: BaseException | None) -> Unreachable:
 
 
 def _innermost(error: BaseException | None) -> BaseException | None:
-    """Failures of connections come in groups, within groups."""
+    """First leaf exception: connection failures arrive in nested groups."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
 
 
 def _reason(error: BaseException | None) -> str:
-    """What went wrong, in one line."""
+    """Description of a failure in one line, for the log."""
     error = _innermost(error)
     if isinstance(error, MCPError):
         return in_one_line(error.message)

@@ -15,7 +15,7 @@ from services.mcp.tools import Listing, Pins, Progress, ToolAnswer
 from services.refs import JsonObject
 
 OnProgress = Callable[[Progress], Awaitable[None]]
-"""Is told how far a call has come."""
+"""Callback for the progress of a call."""
 
 
 class Link(Protocol):
@@ -23,27 +23,27 @@ class Link(Protocol):
 
     @property
     def is_open(self) -> bool:
-        """Whether a call may be tried."""
+        """Whether calls are possible."""
 
     @property
     def changed(self) -> asyncio.Event:
         """Set when the tools have changed."""
 
     async def ended(self) -> None:
-        """Return when it has ended."""
+        """Wait until the connection has ended."""
 
     async def close(self) -> None:
-        """End it."""
+        """Close the connection."""
 
     async def list_tools(self) -> Listing:
-        """All tools. Raises ServerError."""
+        """List all tools. Raises ServerError."""
 
     async def call(self, tool: str, arguments: JsonObject, on_progress: OnProgress) -> ToolAnswer:
-        """What a tool gives. Raises ServerError."""
+        """Call a tool. Raises ServerError."""
 
 
 class Pace:
-    """Counts within spans that follow one another."""
+    """Rate limiter with fixed windows."""
 
     def __init__(self, most: int, seconds: float, clock: Clock) -> None:
         self._most = most
@@ -53,7 +53,7 @@ class Pace:
         self._count = 0
 
     def may_go_on(self) -> bool:
-        """Whether it may happen once more now; counted where it may."""
+        """Whether the event is within the limit; counts it."""
         now = self._clock.monotonic()
         if now - self._began >= self._seconds:
             self._began, self._count = now, 0
@@ -66,7 +66,7 @@ _log = structlog.get_logger("mcp")
 
 
 class OneLink:
-    """Opened by whoever needs it, for all who do, until it is refused."""
+    """Shared connection to one server, opened on demand until it is refused."""
 
     def __init__(
         self, settings: McpServerSettings, pins: Pins, clock: Clock, opening: Callable[[], Awaitable[Link]]
@@ -89,34 +89,34 @@ class OneLink:
 
     @property
     def problem(self) -> str:
-        """Why there is no connection although one was wanted, in a sentence of ours; empty where there is none to
-        complain of."""
+        """Why the last connection attempt failed, without server text; empty after a success."""
         return self._problem
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """What of its list of tools cannot be used, in sentences of ours."""
+        """Problems in the server's tool list, without server text."""
         return self._problems
 
     @property
     def looked_at(self) -> float:
-        """When the tools were compared last, on the clock's `monotonic()`."""
+        """Time of the clock's `monotonic()` at which the tools were last compared with the pins."""
         return self._looked_at
 
     def on_change(self, told: Callable[[], None]) -> None:
-        """Call `told` when a problem has come or gone."""
+        """Call `told` when a problem appears or disappears."""
         self._on_change.append(told)
 
     def allow(self) -> None:
-        """It may be opened (again)."""
+        """Permit opening the connection (again)."""
         self._is_refused = False
 
     def refuse(self) -> None:
-        """From now on it is not opened, and not handed to anybody."""
+        """Refuse to open the connection or to hand it out."""
         self._is_refused = True
 
     async def close(self) -> None:
-        """End it. Who waits for it is told that it is refused; where it is not, the next who needs it opens it."""
+        """Close the connection and cancel an attempt to open it. Waiting callers get Superseded; unless it is refused,
+        the next caller opens a new connection."""
         opening, self._opening = self._opening, None
         if opening is not None:
             opening.cancel()
@@ -126,7 +126,7 @@ class OneLink:
             await link.close()
 
     async def fresh(self) -> Link:
-        """It, open, with tools that were compared since they were last said to have changed. Raises ServerError."""
+        """An open connection whose tools were compared since the last reported change. Raises ServerError."""
         link = await self.opened()
         if link.changed.is_set() or self._looking.locked():
             await self.look(link, anyway=False)
@@ -135,8 +135,8 @@ class OneLink:
         return link
 
     async def opened(self) -> Link:
-        """It, open; opened where it is not: by a task of its own, which goes on for the others when whoever wanted it
-        first is gone. Raises Unreachable, and Superseded."""
+        """Return the open connection or open one, in a separate task that outlives a cancelled caller and serves all
+        others. Raises Unreachable and Superseded."""
         if self._is_refused:
             raise Superseded
         if self._link is not None and self._link.is_open:
@@ -147,7 +147,7 @@ class OneLink:
         opening = self._opening
         await asyncio.wait([opening])
         if opening.cancelled():
-            # By `close`; whoever waits here was not stopped.
+            # Cancelled by `close`, not by the caller.
             raise Superseded
         return opening.result()
 
@@ -178,12 +178,11 @@ class OneLink:
         return link
 
     async def look(self, link: Link, *, anyway: bool) -> None:
-        """Compare the tools with the pins; unless `anyway`, only where they are said to have changed. Raises
-        ServerError."""
+        """Compare the tools with the pins; without `anyway` only after a reported change. Raises ServerError."""
         async with self._looking:
             if not anyway and not link.changed.is_set():
                 return
-            # What changes while they are listed is looked at once more.
+            # Clear the flag first: a change during the listing sets it again.
             link.changed.clear()
             try:
                 listing = await link.list_tools()
@@ -199,8 +198,8 @@ class OneLink:
             self._tell()
 
     def complain(self, problem: ServerError | None) -> None:
-        """There is this problem, or (None) none any more. The log has all of it; others are told in sentences of ours,
-        and only where it is another one."""
+        """Set the current problem; None clears it. The log gets the details; listeners are called if the text without
+        server words has changed."""
         said = "" if problem is None else problem.said
         if problem is not None or self._problem:
             self._note("mcp_server", problem="none" if problem is None else str(problem))
@@ -209,7 +208,7 @@ class OneLink:
             self._tell()
 
     def _note(self, event: str, **facts: object) -> None:
-        """Into the log, at a bounded pace: it is the server that brings it about."""
+        """Log at a limited rate, because the server causes the entries."""
         if self._pace.may_go_on():
             _log.info(event, server=self._settings.name, **facts)
 
@@ -219,6 +218,6 @@ class OneLink:
 
 
 def _take_note(task: asyncio.Task[Link]) -> None:
-    """Nobody may be waiting any more for what came of it."""
+    """Retrieve the exception of a task that no caller awaits any more."""
     if not task.cancelled():
         task.exception()

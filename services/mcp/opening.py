@@ -31,24 +31,24 @@ _log = structlog.get_logger("mcp")
 
 
 class Start(Protocol):
-    """Makes of a server's settings the program that is started."""
+    """Builds the program to start from a server's settings."""
 
     async def __call__(self, settings: McpServerSettings) -> Program:
-        """Raises Unreachable where it may not be started so."""
+        """Raises Unreachable if the program cannot be started."""
 
 
 class Opening:
     """Opens connections to one server."""
 
     def __init__(self, settings: McpServerSettings, clock: Clock, start: Start) -> None:
-        """`start` says how the server's program is started."""
+        """`start` prepares the server's program."""
         self._settings = settings
         self._clock = clock
         self._start = start
         self._pace = Pace(_LINES_PER_MINUTE, 60.0, clock)
 
     async def __call__(self) -> Connection:
-        """A connection that has shaken hands. Raises Unreachable."""
+        """Open a connection and complete the handshake. Raises Unreachable."""
         connections, streams = await self._modules()
         connection: Connection = connections.Connection(self._clock)
         settings = self._settings
@@ -65,10 +65,10 @@ class Opening:
         return connection
 
     async def _modules(self) -> tuple[ModuleType, ModuleType]:
-        """Of connections, and of the streams that this server needs."""
+        """Import the connection module and the stream module for this server."""
         streams = "services.mcp.web" if self._settings.url else "services.mcp.stdio"
         try:
-            # One after the other: two threads that import parts of the same package can wait for each other.
+            # In one thread, one after the other: two threads that import parts of the same package can deadlock.
             found = await asyncio.to_thread(lambda: [importlib.import_module(one) for one in (_CONNECTIONS, streams)])
         except ModuleNotFoundError as error:
             if error.name is not None and error.name.startswith("services"):
@@ -84,7 +84,7 @@ class Opening:
         self._note("stdout", line)
 
     def _note(self, stream: str, piece: bytes) -> None:
-        """What the server's program writes beside its messages goes to our log, at a bounded pace."""
+        """Log output of the server's program that is not a message, at a limited rate."""
         for line in piece.decode("utf-8", "replace").splitlines():
             if line.strip() and self._pace.may_go_on():
                 _log.info("mcp_server_wrote", server=self._settings.name, stream=stream, text=line[:_STDERR_CHARS])
@@ -94,8 +94,7 @@ _CONNECTIONS = "services.mcp.connection"
 
 
 def plainly(settings: McpServerSettings, folder: Path) -> Program:
-    """The program as a process of this machine that works in `folder`, with what the settings give it and nothing
-    else."""
+    """Program that runs unsandboxed in `folder`, with the configured environment and a few inherited variables."""
     from services.mcp.stdio import Program
 
     inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
@@ -107,16 +106,16 @@ _MEGABYTE = 1024 * 1024
 
 
 class SandboxedStart:
-    """Starts programs as their settings say: in the sandbox, or as they are where neither they nor those of the sandbox
-    ask for it. In the sandbox the limits of its settings hold, all as they are when the program starts."""
+    """Prepares programs in the sandbox, or without it if neither the server's nor the sandbox's settings require it.
+    Reads the sandbox's settings at each start."""
 
     def __init__(self, sandbox: Sandbox, folders: Path) -> None:
-        """`folders`: where each server has a folder of its own to work in, unless its settings name one."""
+        """`folders` holds the working folders of servers that configure none."""
         self._sandbox = sandbox
         self._folders = folders
 
     async def __call__(self, settings: McpServerSettings) -> Program:
-        """Raises Unreachable where the program may not be started so, or is not there."""
+        """Raises NotIsolated and CannotStart as Unreachable."""
         from services.mcp.stdio import Program
 
         limits = self._sandbox.settings
@@ -136,7 +135,8 @@ class SandboxedStart:
         return Program(prepared.argv, prepared.env, prepared.folder)
 
     def _folder(self, settings: McpServerSettings) -> Path:
-        """Where the program works. One that everybody may write to would not do: what lies there may be run."""
+        """Working folder of the program. It must not be writable by others, because the program may execute files in
+        it."""
         if settings.folder is not None:
             if not settings.folder.is_dir():
                 raise Unreachable(said=f"there is no folder {settings.folder}")
@@ -150,7 +150,7 @@ class SandboxedStart:
 
 
 def _limits(most: SandboxSettings) -> Limits:
-    """As much as any process may use."""
+    """Limits of the sandbox for one process."""
     return Limits(
         memory_bytes=most.memory_megabytes * _MEGABYTE,
         cpu_seconds=most.cpu_seconds,

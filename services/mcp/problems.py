@@ -1,4 +1,4 @@
-"""Errors between the daemon and an MCP server, with a text for the log and one for members, and size limits."""
+"""Errors of MCP servers, with a text for the log and a text for members, and size limits."""
 
 from __future__ import annotations
 
@@ -9,80 +9,79 @@ _PLAIN_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
 class ServerError(Exception):
-    """The server cannot be used as it should be. Its text is for the log and for models, never for a chat: a part of it
-    may be a stranger's. It is one line of bounded length."""
+    """An MCP server cannot be used. `str()` is one line of bounded length for the log and for models; it may contain
+    text from the server, so it is never shown in a chat."""
 
     said = "it cannot be used; the log says why"
-    """The same in a closed sentence of ours."""
+    """Fixed text for members, without server text."""
 
     def __init__(self, details: str = "", *, said: str = "") -> None:
-        """`details`: what happened; `said`: the sentence for it, where there is a better one than that of the class.
-        What is left out of one of them is as in the other."""
+        """`details` for the log, `said` for members instead of the class's text. Each defaults to the other."""
         self.said = said or self.said
         super().__init__(in_one_line(details or self.said))
 
 
 class Unreachable(ServerError):
-    """There is no connection, and nothing was asked."""
+    """There is no connection, and no request was sent."""
 
     said = "it cannot be reached; the log says why"
 
 
 class NotSent(ServerError):
-    """The request has not reached the server."""
+    """The request did not reach the server."""
 
     said = "it cannot be reached; the log says why"
 
 
 class ConnectionLost(ServerError):
-    """The connection ended before the answer: nobody knows what the server has done."""
+    """The connection ended before the response; the outcome is unknown."""
 
     said = "the connection broke; the log says how"
 
 
 class CallRefused(ServerError):
-    """The server answered with an error of the protocol instead of a result."""
+    """The server responded with a protocol error."""
 
     said = "it answers with an error; the log has its words"
 
 
 class BadAnswer(ServerError):
-    """What the server answered is not what the protocol allows, or too much."""
+    """The response violates the protocol or a size limit."""
 
     said = "what it answers is not what the protocol allows; the log says more"
 
 
 class Withdrawn(ServerError):
-    """The tool is not, or not any more, what was accepted."""
+    """The tool's current definition is not the accepted version."""
 
     said = "the tool is not, or not any more, what was accepted"
 
 
 class Superseded(ServerError):
-    """The settings by which it was asked do not hold any more."""
+    """The settings of the call were replaced or removed."""
 
     said = "its settings have changed, or it was removed from them"
 
 
 def in_one_line(text: str) -> str:
-    """A stranger's text in one line, of bounded length."""
+    """Untrusted text in one line of bounded length."""
     line = "".join(one if one.isprintable() else " " for one in text[: _TEXT_CHARS * 2])
     return line if len(line) <= _TEXT_CHARS else line[: _TEXT_CHARS - 1] + "…"
 
 
 def is_plain(name: str) -> bool:
-    """Whether a tool's name is a name and nothing else: no sentence can stand in it, and no shell makes more of it."""
+    """Whether a tool's name is safe in sentences and in shell commands."""
     return _PLAIN_NAME.fullmatch(name) is not None and not name.startswith("-")
 
 
 def shown(tool: str) -> str:
-    """A tool in a sentence of ours: by its name, unless more than a name could stand in that."""
+    """A tool's name for members; replaced by a neutral phrase unless it is plain."""
     return f"the tool {tool!r}" if is_plain(tool) else "a tool whose name is no plain one"
 
 
 MESSAGE_BYTES = 8 * 1024 * 1024
-"""One message of a server; a connection with a longer one is ended."""
+"""Size limit of one message; a longer message ends the connection."""
 MOST_TOOLS = 512
 MOST_PAGES = 100
 DEFINITION_BYTES = 64 * 1024
-"""The definition of one tool, as JSON."""
+"""Size limit of one tool's definition as JSON."""

@@ -1,4 +1,4 @@
-"""A server of tools as the daemon knows it: its tools called, and the connection looked after meanwhile."""
+"""MCP server as the daemon uses it: tool calls, and maintenance of the connection."""
 
 from __future__ import annotations
 
@@ -19,16 +19,15 @@ from services.retry import Retry, RetryDecision, RetryPolicy
 _PATIENCE = RetryPolicy(attempts=13, first_wait_seconds=1.0, longest_wait_seconds=300.0)
 _LATER_SECONDS = 300.0
 _SHORT_LIFE_SECONDS = 60.0
-"""A connection that lasted no longer has failed: the next one is not opened at once."""
+"""A connection that ends within this time counts as a failure and delays the next attempt."""
 _LOOK_SECONDS = 600.0
-"""So often the tools are listed again, since not every server tells that they have changed."""
+"""Interval for listing the tools again, since not every server reports changes."""
 _MARGIN_SECONDS = 1.0
 _log = structlog.get_logger("mcp")
 
 
 class McpServer:
-    """One server, by settings that stay the same. `run` has to be running for it to be looked after; calls find their
-    way without, until they are refused."""
+    """One server with fixed settings. `run` maintains the connection; calls work without it until `refuse`."""
 
     def __init__(
         self,
@@ -39,8 +38,8 @@ class McpServer:
         *,
         asks_first: bool = True,
     ) -> None:
-        """`opening` opens a connection or raises Unreachable. `asks_first`: where nothing is known of the server's
-        tools, it is asked for them though nobody calls any."""
+        """`opening` opens a connection or raises Unreachable. `asks_first`: connect and list the tools of an unknown
+        server without waiting for a call."""
         self._settings = settings
         self._pins = pins
         self._clock = clock
@@ -55,22 +54,21 @@ class McpServer:
 
     @property
     def problem(self) -> str:
-        """Why there is no connection although one was wanted, in a sentence of ours; empty where there is none to
-        complain of."""
+        """Why the last connection attempt failed, without server text; empty after a success."""
         return self._one.problem
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """What of its list of tools cannot be used, in sentences of ours."""
+        """Problems in the server's tool list, without server text."""
         return self._one.problems
 
     def on_change(self, told: Callable[[], None]) -> None:
-        """Call `told` when a problem has come or gone."""
+        """Call `told` when a problem appears or disappears."""
         self._one.on_change(told)
 
     async def run(self) -> None:
-        """Look after the connection until cancelled: open it where nothing is known of the tools, keep it open once it
-        was, and close it where nobody calls."""
+        """Maintain the connection until cancelled: open it to list unknown tools, reopen it after a loss, and close it
+        when idle."""
         self._one.allow()
         try:
             with self._pins.watched(self._settings.name, self._pins_changed), suppress(Superseded):
@@ -95,10 +93,10 @@ class McpServer:
         may_repeat: bool,
         on_progress: OnProgress,
     ) -> ToolAnswer:
-        """What `tool` gives, as long as its accepted definition has that digest. With `may_repeat` it is asked once
-        more over a new connection when one is lost. `deadline` is on the clock's `monotonic()`: before it a connection
-        has to be there. Raises ServerError: Withdrawn, Superseded once they are refused, Unreachable where the server
-        has heard nothing, ConnectionLost where nobody knows what it did."""
+        """Call `tool` if its accepted definition still has `digest`. `may_repeat` permits a second attempt after a lost
+        connection. `deadline` is a time of the clock's `monotonic()` before which the connection must be open. Raises
+        ServerError: Withdrawn, Superseded after `refuse`, Unreachable if the server received nothing, ConnectionLost if
+        the outcome is unknown."""
         self._calls += 1
         try:
             try:
@@ -117,7 +115,7 @@ class McpServer:
             self._used_at = self._clock.monotonic()
 
     def refuse(self) -> None:
-        """From now on no call is made: other settings have taken the place of these, or none."""
+        """Refuse further calls, because the settings were replaced or removed."""
         self._one.refuse()
 
     @property
@@ -127,9 +125,10 @@ class McpServer:
     async def _called(
         self, tool: str, digest: str, arguments: JsonObject, deadline: float, on_progress: OnProgress
     ) -> ToolAnswer:
-        """What `tool` gives over an open connection whose tools were compared with the pins. Raises ServerError."""
+        """Call `tool` over an open connection after comparing its tools with the pins. Raises ServerError."""
         now = self._clock.monotonic()
-        # What was not sent in time was not done either: that must not be confused with an answer that is too late.
+        # Leave time for the answer: a timeout while connecting means that nothing was sent, and must not be confused
+        # with a late answer.
         by = max(deadline - _MARGIN_SECONDS, now + (deadline - now) / 2)
         try:
             self._wanted.set()
@@ -142,8 +141,7 @@ class McpServer:
         return await link.call(tool, arguments, on_progress)
 
     async def _keep(self) -> None:
-        """Keep a connection open, with more and more patience where it fails; return when it was closed because nobody
-        called."""
+        """Keep a connection open, with growing pauses after failures; returns after closing an idle connection."""
         while self._wanted.is_set():
             with suppress(Unreachable):
                 await self._retry.run(
@@ -153,7 +151,8 @@ class McpServer:
             await self._clock.sleep(_LATER_SECONDS)
 
     async def _live(self) -> None:
-        """One connection from its beginning to its end. Raises Unreachable for one that was none or did not last."""
+        """Open one connection and maintain it until it ends. Raises Unreachable if it did not open or ended too
+        soon."""
         link = await self._one.opened()
         began = self._clock.monotonic()
         while link.is_open:
@@ -173,7 +172,7 @@ class McpServer:
             raise problem
 
     async def _look_again(self, link: Link) -> None:
-        """Compare the tools with the pins where it is time to. A connection over which that cannot be done is ended."""
+        """Compare the tools with the pins if that is due; close the connection if it fails."""
         is_due = self._clock.monotonic() - self._one.looked_at >= _LOOK_SECONDS
         try:
             await self._one.look(link, anyway=is_due or self._is_unknown)
@@ -191,7 +190,7 @@ class McpServer:
 
 
 async def _first_of(*waits: Awaitable[object]) -> None:
-    """Return when the first of them is done; the others are dropped."""
+    """Return when the first awaitable is done; cancel the others."""
     tasks = [asyncio.ensure_future(one) for one in waits]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

@@ -1,7 +1,7 @@
-"""A server that is a program of its own, spoken with over its standard input and output: one JSON message on each line.
+"""MCP servers as child processes: one JSON message per line over standard input and output.
 
-The program has a session of its own and nothing but the environment that it is given. It is ended with all of its
-process group: asked to by the end of its input, then told to, then killed.
+The program runs in a new session with exactly the given environment. To stop its process group, close its standard
+input, then send SIGTERM, then SIGKILL.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ _log = structlog.get_logger("mcp")
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A program as it is started."""
+    """Program to start."""
 
     argv: tuple[str, ...]
     env: Mapping[str, str]
-    """All of its environment."""
+    """The complete environment."""
     folder: Path
 
 
@@ -46,8 +46,8 @@ class Program:
 async def program_streams(
     program: Program, on_stderr: Callable[[bytes], None], on_noise: Callable[[bytes], None]
 ) -> AsyncIterator[TransportStreams]:
-    """Start `program` and yield the streams of its messages; at the end it is gone. `on_stderr` is given what it writes
-    to its standard error, `on_noise` lines of its output that are no messages. Raises OSError and ValueError."""
+    """Start `program` and yield its message streams; stop it on exit. `on_stderr` receives its standard error,
+    `on_noise` output lines that are not messages. Raises OSError and ValueError."""
     process = await asyncio.create_subprocess_exec(
         *program.argv,
         stdin=asyncio.subprocess.PIPE,
@@ -72,17 +72,17 @@ async def program_streams(
             with anyio.CancelScope(shield=True):
                 await _end(process)
         finally:
-            # Whatever became of the steps before, nothing of it may be left.
+            # Kill the group even if the orderly stop failed.
             _signal_group(process.pid, signal.SIGKILL)
             try:
-                # Who was cancelled meanwhile may close the loop next, which then never learns of the program's end.
+                # Wait for the exit: a cancelled caller may close the loop next, which would never reap the child.
                 await _is_gone(lambda: process.returncode is not None, _TOLD_SECONDS)
             finally:
                 for task in tasks:
                     task.cancel()
                 for stream in (read, write, incoming, outgoing):
                     stream.close()
-                transport = process._transport  # type: ignore[attr-defined]  # noqa: SLF001 - nothing public closes the pipes
+                transport = process._transport  # type: ignore[attr-defined]  # noqa: SLF001 - no public API closes the pipes
                 transport.close()
 
 
@@ -91,7 +91,7 @@ async def _read(
     incoming: MemoryObjectSendStream[SessionMessage | Exception],
     on_noise: Callable[[bytes], None],
 ) -> None:
-    """Pass on each message that comes. Ends with the output, and with a line that is longer than any may be."""
+    """Pass on each incoming message, until the output ends or a line exceeds the size limit."""
     if process.stdout is None:
         raise ValueError("the program was started without pipes")
     with incoming, suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
@@ -116,7 +116,7 @@ async def _write(
     outgoing: MemoryObjectReceiveStream[SessionMessage],
     incoming: MemoryObjectSendStream[SessionMessage | Exception],
 ) -> None:
-    """Hand each message to the program. A program that takes none any more is as good as gone."""
+    """Write each message to the program. A broken pipe counts as its end."""
     if process.stdin is None:
         raise ValueError("the program was started without pipes")
     try:
@@ -136,7 +136,7 @@ async def _pass_on(process: asyncio.subprocess.Process, on_stderr: Callable[[byt
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    """Return when nothing of its process group is left, or was killed a moment ago."""
+    """Stop the program and its process group: close its input, then SIGTERM, then SIGKILL."""
     if process.stdin is not None:
         process.stdin.close()
     if await _is_gone(lambda: process.returncode is not None, _ASKED_SECONDS) and not _group_lives(process.pid):
@@ -148,8 +148,8 @@ async def _end(process: asyncio.subprocess.Process) -> None:
 
 
 async def _is_gone(is_gone: Callable[[], bool], seconds: float) -> bool:
-    """Whether `is_gone` comes true within so many seconds. A process is looked at again and again: waiting for it would
-    mean to wait for whoever holds its pipes."""
+    """Poll `is_gone` for up to `seconds`; returns whether it became true. `Process.wait` would also wait for other
+    holders of the pipes."""
     left = seconds
     while not is_gone():
         if left <= 0:

@@ -1,4 +1,4 @@
-"""Tools of an MCP server: definitions with digests, and which of them were accepted."""
+"""Tools of an MCP server: definitions with digests, and pins of the accepted definitions."""
 
 from __future__ import annotations
 
@@ -17,42 +17,41 @@ from services.store.chats import mcp_pins
 from services.store.port import Row, Store, Write
 
 _PINNED = ("name", "description", "inputSchema", "outputSchema", "annotations")
-"""What of a definition decides or is read by somebody; icons and the like are not used here."""
+"""Fields of a definition that are pinned; others, such as icons, are not used."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolDefinition:
-    """One tool in its server's own words."""
+    """Definition of a tool in the server's words."""
 
     name: str
     content: JsonObject
-    """`name` and, where the server gave them, `description`, `inputSchema`, `outputSchema` and `annotations`."""
+    """`name` and, if present, `description`, `inputSchema`, `outputSchema` and `annotations`."""
 
     @property
     def digest(self) -> str:
-        """SHA-256 over all of it, in hexadecimal."""
+        """SHA-256 of the canonical form, in hexadecimal."""
         return hashlib.sha256(self.canonical.encode()).hexdigest()
 
     @property
     def canonical(self) -> str:
-        """All of it as JSON that is the same for the same content. Lone surrogates are escaped like all that is not
-        ASCII, so every store can hold it."""
+        """Canonical JSON. ASCII only, with lone surrogates escaped, so that every store can hold it."""
         return json.dumps(self.content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
 
     @property
     def description(self) -> str:
-        """What it does; empty where the server does not say."""
+        """The tool's description; may be empty."""
         text = self.content.get("description")
         return text if isinstance(text, str) else ""
 
     def hint(self, name: str) -> bool:
-        """Whether the annotation of that name is true."""
+        """Whether the named annotation is true."""
         annotations = self.content.get("annotations")
         return isinstance(annotations, Mapping) and annotations.get(name) is True
 
 
 def definition_of(tool: Mapping[str, Any]) -> ToolDefinition:
-    """What of a listed tool is pinned. Raises ValueError where it has no name."""
+    """Pinned fields of a listed tool. Raises ValueError if it has no name."""
     name = tool.get("name")
     if not isinstance(name, str) or not name:
         raise ValueError("a tool without a name")
@@ -61,69 +60,69 @@ def definition_of(tool: Mapping[str, Any]) -> ToolDefinition:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """All tools that a server has at one moment."""
+    """All tools of a server at one moment."""
 
     tools: tuple[ToolDefinition, ...]
     problems: tuple[str, ...] = ()
-    """What of the listing cannot be used, in sentences of ours; each once."""
+    """Problems of the listing without server text, each once."""
     details: tuple[str, ...] = ()
-    """The same for the log: what was left out, in the server's words."""
+    """Details of the omitted tools for the log, in the server's words."""
     is_whole: bool = True
-    """False: there was more than is read."""
+    """False if a limit cut the listing."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolAnswer:
-    """What a call gave."""
+    """Result of a call."""
 
     blocks: tuple[JsonObject, ...]
-    """The content as it came: `{"type": "text" | "image" | "audio" | "resource_link" | "resource", …}`."""
+    """Unmodified content: `{"type": "text" | "image" | "audio" | "resource_link" | "resource", …}`."""
     structured: JsonValue = None
     is_error: bool = False
-    """The tool itself says that it failed."""
+    """The tool itself reported a failure."""
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a call has come, by the server's count."""
+    """Progress of a call in the server's units."""
 
     done: float
     total: float | None = None
 
 
 COUNTER = "mcp_pins"
-"""The counter that rises when another process has changed pins."""
+"""Store counter that increases when another process changes pins."""
 _GONE = ""
-"""The digest of what a server no longer has."""
+"""Digest that marks a removed tool."""
 
 
 class PinState(StrEnum):
-    """How the last definition of a tool stands to the one that was accepted."""
+    """State of a tool's latest definition relative to the accepted one."""
 
     ACCEPTED = "accepted"
-    WAITING = "waiting"  # none was ever accepted
-    CHANGED = "changed"  # another one was accepted
-    GONE = "gone"  # the server had it and has it no more
+    WAITING = "waiting"  # no version was ever accepted
+    CHANGED = "changed"  # a different version was accepted
+    GONE = "gone"  # the server has removed the tool
 
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """What is known of one tool."""
+    """Known definitions of one tool."""
 
     server: str
     tool: str
     accepted: str | None
-    """The digest of the definition that may be used."""
+    """Digest of the accepted definition."""
     digest: str
-    """Of the one that the server gave last; empty when it has none any more."""
+    """Digest of the latest definition; empty if the tool was removed."""
     seen: ToolDefinition | None
-    """The one that the server gave last."""
+    """The latest definition."""
     was: ToolDefinition | None
-    """The one that was accepted, where it is known."""
+    """The accepted definition, if it is known."""
 
     @property
     def state(self) -> PinState:
-        """How it stands."""
+        """State derived from the digests."""
         if self.digest == _GONE:
             return PinState.GONE
         if self.accepted is None:
@@ -132,7 +131,7 @@ class Pin:
 
 
 def pin_of(row: Mapping[str, Any]) -> Pin:
-    """The pin that stands in a row of `mcp_pins`."""
+    """Read a pin from a row of `mcp_pins`."""
     kept = json.loads(row["definition"])
     seen, was = _definition(kept.get("seen")), _definition(kept.get("accepted"))
     if row["accepted"] is not None and row["accepted"] == row["digest"]:
@@ -145,7 +144,7 @@ def _definition(content: JsonObject | None) -> ToolDefinition | None:
 
 
 class Pins:
-    """All pins, as the store has them. Belongs to one daemon."""
+    """All pins, cached from the store. Each daemon has one instance."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
@@ -156,23 +155,23 @@ class Pins:
         self._loading = asyncio.Lock()
 
     async def load(self) -> None:
-        """Read them again; who watches a server whose pins have changed is told."""
+        """Reload the pins and notify the watchers of servers whose pins have changed."""
         async with self._loading:
             rows = await self._store.read(mcp_pins.everything())
             self._take(rows)
 
     async def loaded(self) -> None:
-        """Return when they were read at least once."""
+        """Load the pins unless they were loaded before."""
         if not self._loaded:
             await self.load()
 
     def of(self, server: str) -> Mapping[str, Pin]:
-        """The pins of `server`, by the names of its tools."""
+        """Pins of `server` by tool name."""
         return self._pins.get(server, {})
 
     @contextmanager
     def watched(self, server: str, event: asyncio.Event) -> Iterator[None]:
-        """Meanwhile `event` is set whenever the pins of `server` have changed; for the watcher to clear."""
+        """Within the block, set `event` whenever the pins of `server` change; the watcher clears it."""
         watchers = self._watchers.setdefault(server, [])
         watchers.append(event)
         try:
@@ -183,7 +182,7 @@ class Pins:
                 self._watchers.pop(server, None)
 
     async def note(self, server: str, listing: Listing, pin: Literal["first", "ask"]) -> None:
-        """`server` has these tools now. With `first` they are accepted where nothing was ever seen of the server."""
+        """Store the current tools of `server`. With `first` they are accepted if the server was unknown."""
         accepted = pin == "first" and not self.of(server)
         writes = list(self._changes(server, listing, accepted=accepted))
         if writes:
@@ -224,7 +223,7 @@ class Pins:
 
 
 def _kept(seen: ToolDefinition | None, pin: Pin | None) -> str:
-    """What is kept of a tool: its last definition, and the accepted one as long as that is another."""
+    """Stored JSON of a tool: its latest definition, and the accepted definition if it differs."""
     was = pin.was if pin is not None and pin.accepted is not None else None
     kept = {"seen": None if seen is None else seen.content, "accepted": None if was is None else was.content}
     return json.dumps(kept, separators=(",", ":"), ensure_ascii=True)

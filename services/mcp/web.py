@@ -1,8 +1,8 @@
-"""A server that is spoken with over streamable HTTP: one address that the operator named, wherever it is, and no other.
+"""MCP servers over streamable HTTP, at the address in the settings, private networks included.
 
-The SDK follows redirects within that origin alone. Beneath it stands a transport that keeps answers within bounds and
-turns what fails on the way to the server into answers with codes of its own: an exception there would end all calls of
-the connection, and nobody could tell whether a request had reached anybody.
+The SDK follows redirects only within that origin. The custom transport limits response sizes and turns transport errors
+into responses with special codes: an exception would end every call of the connection and hide whether the request was
+sent.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
 
 NOT_SENT = -32010
-"""The request has not reached the server, or the server says that the session is over and did nothing."""
+"""The request did not reach the server, or the server rejected it because the session is over."""
 LOST = -32011
-"""The request may have reached the server, and there is no answer."""
+"""The request may have reached the server, but there is no response."""
 REFUSED = -32012
-"""The server refused the request as such: the message has the status."""
+"""The server rejected the request itself; the message contains the status."""
 _CONNECT_SECONDS = 15.0
 _SILENCE_SECONDS = 300.0
 _SESSION = "mcp-session-id"
@@ -35,7 +35,7 @@ _NEVER_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, h
 
 @asynccontextmanager
 async def web_streams(url: str, headers: Mapping[str, str]) -> AsyncIterator[TransportStreams]:
-    """The streams of the messages that `url` is sent and sends; every request carries `headers`."""
+    """Message streams for `url`; every request carries `headers`."""
     client = httpx2.AsyncClient(
         transport=_Bounded(httpx2.AsyncHTTPTransport(retries=0)),
         headers={**headers, "accept-encoding": "identity", "user-agent": "rollcall"},
@@ -47,7 +47,7 @@ async def web_streams(url: str, headers: Mapping[str, str]) -> AsyncIterator[Tra
 
 
 class _Bounded(httpx2.AsyncBaseTransport):
-    """Carries requests; what goes wrong with a POST becomes an answer."""
+    """Transport that turns errors of POST requests into responses."""
 
     def __init__(self, inner: httpx2.AsyncBaseTransport) -> None:
         self._inner = inner
@@ -74,7 +74,7 @@ class _Bounded(httpx2.AsyncBaseTransport):
 
 
 async def _read(response: httpx2.Response, *, has_session: bool) -> httpx2.Response:
-    """`response` with its body read, which is one message or an error; an answer of our own where it is neither."""
+    """`response` with its whole body, a message or an error; a substitute response if it is neither."""
     body = bytearray()
     try:
         async for piece in response.aiter_raw():
@@ -95,7 +95,7 @@ async def _read(response: httpx2.Response, *, has_session: bool) -> httpx2.Respo
 
 
 def _is_error(body: bytes) -> bool:
-    """Whether `body` is an error as the protocol has it."""
+    """Whether `body` is a JSON-RPC error."""
     try:
         message = orjson.loads(body)
     except orjson.JSONDecodeError:
@@ -104,5 +104,5 @@ def _is_error(body: bytes) -> bool:
 
 
 def _instead(code: int, message: str, status: int = HTTPStatus.BAD_GATEWAY) -> httpx2.Response:
-    """An answer in the server's place."""
+    """Substitute for the server's response."""
     return httpx2.Response(status, json={"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": message}})

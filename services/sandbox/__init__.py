@@ -1,4 +1,4 @@
 """Child processes.
 
-Isolation, limits, folders of files for each chat, and the operator's policy for programs.
+Isolation, resource limits, working folders of chats, and the operator's policy for programs.
 """

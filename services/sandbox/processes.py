@@ -1,4 +1,4 @@
-"""Child processes: environment, working folder, output limits, and the result of a run."""
+"""Child processes: environment, working folder, output limits and results."""
 
 from __future__ import annotations
 
@@ -14,54 +14,54 @@ from typing import IO
 
 _FLOOD_BYTES = 4_000_000
 _FLOOD = 16
-"""Who writes so many times what is kept, and so much at all, is not listened to any longer, but killed."""
+"""Multiple of the output limit at which a process is killed, once it has also written `_FLOOD_BYTES`."""
 _DRAIN_SECONDS = 1.0
-"""How long a stream is read on after the process has ended: only one who slipped away can hold it open then."""
+"""Time for reading the rest of the output after the exit: processes that left the group may hold a stream open."""
 OnOutput = Callable[[bytes], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a process may use; all it starts may use as much each, unless it says otherwise."""
+    """Resource limits. Except where noted, they apply to each process separately, children included."""
 
     timeout_seconds: float = 30.0
-    """From the start to the end, all it has started included."""
+    """Wall-clock time of the whole run, children included."""
     output_bytes: int = 64_000
-    """Kept of what it writes to its standard output, and as much of its standard error. More is thrown away; who writes
-    16 times as much, and more than 4 MB, is killed."""
+    """Kept bytes of standard output, and as many of standard error; the rest is dropped. A process that writes 16 times
+    as much, and more than 4 MB, is killed."""
     memory_bytes: int = 512 * 1024 * 1024
     """Address space."""
     cpu_seconds: int = 30
-    """Time of processors."""
+    """CPU time."""
     processes: int = 64
-    """All processes and threads together. The kernel counts them for everybody but root."""
+    """Processes and threads together. The kernel does not enforce it for root."""
     file_bytes: int = 64 * 1024 * 1024
-    """One file that it writes; in a sandbox also all of its /tmp together."""
+    """Size of a single file; in a sandbox also the size of /tmp."""
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A program and what it is given."""
+    """Program with its arguments and environment."""
 
     argv: tuple[str, ...]
-    """The program, as an absolute path or as a name that is looked up in fixed folders, and its arguments. No shell
-    reads them."""
+    """Arguments, starting with the program as an absolute path or as a name in fixed folders. Not interpreted by a
+    shell."""
     stdin: bytes = b""
     env: Mapping[str, str] = field(default_factory=dict)
-    """Beside PATH, LANG, HOME and TMPDIR, which are set for it; nothing is inherited."""
+    """In addition to PATH, LANG, HOME and TMPDIR, which are always set; nothing is inherited."""
     folder: Path | None = None
-    """The working folder, under its own path: the one place where it may write beside its own empty /tmp."""
+    """Working folder at the same path in the sandbox, writable as is the private /tmp."""
     readable: tuple[Path, ...] = ()
-    """Files and folders that it may read, under their own paths, beside the system's programs and libraries."""
+    """Files and folders to expose read-only at the same paths, in addition to the system's programs and libraries."""
     network: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """What came of a process."""
+    """Result of a process."""
 
     exit_code: int
-    """Negative: ended by the signal of that number."""
+    """Negative: terminated by this signal."""
     stdout: bytes
     stderr: bytes
     timed_out: bool
@@ -71,11 +71,11 @@ class Finished:
 
 
 class CannotStart(Exception):
-    """The process was not started. The text says why, for operators."""
+    """The process was not started. The text is for operators."""
 
 
 class Running:
-    """A process of its own session that is being listened to. Belongs to the loop in which it was started."""
+    """Running process in a new session, with captured output. Bound to the event loop that started it."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class Running:
         output_bytes: int,
         on_output: OnOutput | None,
     ) -> None:
-        """Starts it. Raises CannotStart."""
+        """Start the process. Raises CannotStart."""
         self._loop = asyncio.get_running_loop()
         self._stdin = stdin
         self._dead: asyncio.Future[int] = self._loop.create_future()
@@ -97,7 +97,7 @@ class Running:
         self._writer: asyncio.WriteTransport | None = None
         self._written = _Written()
         try:
-            # Nothing of ours runs between fork and exec; only the three streams are handed on.
+            # No Python code runs between fork and exec, and only the three streams are inherited.
             self._process = subprocess.Popen(  # noqa: S603 - a list of arguments, no shell
                 list(argv),
                 stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
@@ -121,27 +121,27 @@ class Running:
         self._loop.add_reader(self._pidfd, self._end)
 
     async def ended(self) -> int:
-        """The code it ended with, once it is gone and everything it wrote was read."""
+        """Wait for the exit and the rest of the output; returns the exit code."""
         await self._connect()
         code = await asyncio.shield(self._dead)
         await asyncio.wait([self.stdout.closed, self.stderr.closed], timeout=_DRAIN_SECONDS)
         return code
 
     def kill(self) -> None:
-        """Kill it and its process group, if it has not ended. In a sandbox that is all it has ever started."""
+        """Kill the process group if the process is running. In a sandbox this ends all its children."""
         if not self._dead.done():
             self._kill_group()
 
     async def gone(self) -> int:
-        """The code it ended with, as soon as it is gone."""
+        """Wait for the exit; returns the exit code."""
         return await asyncio.shield(self._dead)
 
     def close(self) -> None:
-        """Read no more of it."""
+        """Stop reading and close the pipes."""
         for reader in self._readers:
             reader.close()
         if self._writer is not None and not self._written.is_closed:
-            self._writer.abort()  # closing would wait for what nobody will read
+            self._writer.abort()  # close() would wait for the unread rest
         self._close_pipes()
 
     async def _connect(self) -> None:
@@ -150,12 +150,12 @@ class Running:
             self._readers.append(reader)
         if self._stdin:
             self._writer, _ = await self._loop.connect_write_pipe(lambda: self._written, self._process.stdin)
-            # What does not go through at once is written on as the process reads, beside everything else.
+            # The transport buffers the rest and writes it as the process reads.
             self._writer.write(self._stdin)
             self._writer.write_eof()
 
     def _end(self) -> None:
-        """It is dead and not yet buried, so its number cannot be another's: those of its group that live on end now."""
+        """Kill the rest of the group. The process is not reaped yet, so its number cannot be reused."""
         self._loop.remove_reader(self._pidfd)
         os.close(self._pidfd)
         self._kill_group()
@@ -165,7 +165,7 @@ class Running:
         try:
             os.killpg(self._process.pid, signal.SIGKILL)
         except (ProcessLookupError, PermissionError):
-            return  # nobody is left, or nobody who may be killed
+            return  # the group is gone or belongs to another user
 
     def _close_pipes(self) -> None:
         pipes: list[IO[bytes] | None] = [self._process.stdin, self._process.stdout, self._process.stderr]
@@ -175,7 +175,7 @@ class Running:
 
 
 class _Kept(asyncio.Protocol):
-    """The beginning of what comes out of a stream."""
+    """Captures the beginning of a stream."""
 
     def __init__(self, most_bytes: int, on_output: OnOutput | None, on_flood: Callable[[], None]) -> None:
         self.kept = bytearray()
@@ -204,7 +204,7 @@ class _Kept(asyncio.Protocol):
 
 
 class _Written(asyncio.BaseProtocol):
-    """The way into a stream; a closed one cannot be closed again."""
+    """Protocol of the input pipe; remembers that it was closed, because it cannot be closed twice."""
 
     def __init__(self) -> None:
         self.is_closed = False
@@ -218,7 +218,7 @@ def _reading(kept: _Kept) -> Callable[[], _Kept]:
 
 
 class ProcessPlaces:
-    """So many places, given to who has waited longest; their number may change while they are taken."""
+    """First-in, first-out semaphore with an adjustable limit."""
 
     def __init__(self, at_once: int) -> None:
         self._at_once = at_once
@@ -226,12 +226,12 @@ class ProcessPlaces:
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     def use(self, at_once: int) -> None:
-        """From now on there are so many; who has a place keeps it."""
+        """Change the limit; running holders are not affected."""
         self._at_once = at_once
         self._give()
 
     async def __aenter__(self) -> None:
-        """Return when there is a place."""
+        """Wait for a free place."""
         if self._taken < self._at_once and not self._waiting:
             self._taken += 1
             return
@@ -241,7 +241,7 @@ class ProcessPlaces:
             await place
         except asyncio.CancelledError:
             if not place.cancelled():
-                # It was given in the same moment.
+                # Granted and cancelled at the same time.
                 self._free()
             raise
 
@@ -265,7 +265,7 @@ PATH = ":".join(FOLDERS)
 
 
 def program(name: str) -> Path:
-    """The program that `name` means, by the path that leads to it, links not followed. Raises CannotStart."""
+    """Path of the program `name`, without following links. Raises CannotStart."""
     if not name or "\0" in name:
         raise CannotStart("there is no program without a name")
     if name.startswith("/"):

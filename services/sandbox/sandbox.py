@@ -1,4 +1,4 @@
-"""Sandboxed processes: bubblewrap with kernel resource limits, or none where the operator allows that."""
+"""Sandboxed processes: bubblewrap with kernel resource limits, or unsandboxed if the operator permits it."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ except OSError as error:
 
 
 def by_prlimit(argv: Sequence[str], limits: Limits) -> list[str]:
-    """`argv` begun by prlimit(1), which the sandbox has inside. There processes are counted for the sandbox alone."""
+    """`argv` started by prlimit(1) inside the sandbox, where the process limit counts only the sandbox."""
     values = {**_values(limits), "NPROC": limits.processes}
     return [PRLIMIT, *(f"--{name.lower()}={value}" for name, value in values.items()), "--", *argv]
 
 
 def by_python(argv: Sequence[str], limits: Limits) -> list[str]:
-    """`argv` begun by a Python that does nothing else, for where there is no sandbox. Processes are not counted: the
-    kernel would count all that this machine's user has."""
+    """`argv` started by a minimal Python without a sandbox. No process limit: the kernel would count all processes of
+    the user."""
     named = " ".join(f"{name}={value}" for name, value in _values(limits).items())
     return [sys.executable, "-I", "-S", "-c", _SET_AND_BECOME, named, *argv]
 
@@ -78,15 +78,14 @@ _SHARED_MEMORY = "/dev/shm"  # noqa: S108 - within the sandbox
 
 
 def wrapped(bubblewrap: Path, command: Command, program: Path, limits: Limits, *, is_new: bool = True) -> list[str]:
-    """The argument list that runs `program` with the arguments of `command` in a sandbox of its own. `is_new`: with
-    what bubblewrap has since 0.8, sizes for what is kept in memory and no sandboxes within the sandbox.
+    """Argument list that runs `program` with the arguments of `command` in a new sandbox. `is_new`: use the options of
+    bubblewrap 0.8 that limit in-memory file systems and prevent nested sandboxes.
 
-    Whoever starts it gives it a session of its own, and kills its process group in the end. A session that bubblewrap
-    made would take the first process within out of that group a moment before that process has asked to die with
-    bubblewrap, and a kill in this moment would leave it behind.
+    The caller must start it in a new session and kill its process group at the end. With bubblewrap's own
+    `--new-session` the first inner process would leave that group shortly before it sets its parent-death signal; a
+    kill in between would leave it running.
 
-    The environment is not named here: every user of the machine can read the arguments of a process, so the sandbox
-    hands on the one that it is started with itself, which holds nothing but what is meant for the program.
+    The environment is inherited instead of passed as arguments, which every user of the machine can read.
     """
     shown = [(path, False) for path in command.readable]
     if command.folder is not None:
@@ -108,19 +107,19 @@ def _arguments(command: Command, shown: Sequence[tuple[Path, bool]], limits: Lim
         yield from _NO_SANDBOX_WITHIN
     size = ("--size", str(limits.file_bytes)) if is_new else ()
     yield from _system(command.network)
-    # Root owns what lies in /proc/sys even after it has lost all its rights, so all of /proc can only be read.
+    # Root owns /proc/sys even without capabilities, so all of /proc is read-only.
     yield from ("--proc", "/proc", "--remount-ro", "/proc")
     yield from ("--dev", "/dev", *size, "--tmpfs", _SHARED_MEMORY, "--remount-ro", "/dev")
     yield from (*size, "--tmpfs", _TMP)
-    for path, is_writable in shown:  # the outer ones first, or they would hide what is shown within them
+    for path, is_writable in shown:  # outer folders first, or they would hide the inner mounts
         yield from ("--bind" if is_writable else "--ro-bind", str(path), str(path))
-    # Last, because the places for all of these have to be made in it.
+    # Last, because the mount points above must be created first.
     yield from ("--remount-ro", "/")
     yield from ("--chdir", str(command.folder or _TMP))
 
 
 def _system(network: bool) -> Iterator[str]:
-    """Programs and libraries, and of /etc the little that they need: no users, no keys, no settings."""
+    """Mounts for programs, libraries and the few necessary files of /etc: no users, keys or settings."""
     yield from ("--ro-bind", "/usr", "/usr")
     for name in _MERGED:
         path = Path("/", name)
@@ -158,20 +157,20 @@ _SIGNALS = range(1, 65)
 
 
 class Isolation(StrEnum):
-    """Whether a process has to be kept apart from this machine."""
+    """Isolation that a process needs."""
 
-    REQUIRED = "required"  # it does not run without
-    PREFERRED = "preferred"  # it runs without where there is no other way
-    OFF = "off"  # it runs without, unless the settings require more
+    REQUIRED = "required"  # do not run without a sandbox
+    PREFERRED = "preferred"  # run without a sandbox if it is unavailable
+    OFF = "off"  # run without a sandbox unless the settings require it
 
 
 class NotIsolated(Exception):
-    """The process may run only in a sandbox, and there is none. The text says why, for operators."""
+    """The process requires a sandbox that is not available. The text is for operators."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """How a process is to be started by somebody who holds its streams: with this environment and no other."""
+    """Arguments for a caller that starts the process itself, with exactly this environment."""
 
     argv: tuple[str, ...]
     env: Mapping[str, str]
@@ -181,7 +180,7 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class _Bubblewrap:
-    """What the probe has found. `path` None: it cannot be used, and `problem` says why."""
+    """Result of the probe. `path` is None if bubblewrap is unavailable; `problem` gives the reason."""
 
     path: Path | None
     is_new: bool = False
@@ -189,8 +188,8 @@ class _Bubblewrap:
 
 
 class Sandbox:
-    """Runs processes, in bubblewrap where this machine has it and allows it. At most `at_once` of the
-    settings run beside each other; others wait for a place, and their time begins when they have it."""
+    """Runs processes in bubblewrap if it is available. At most `at_once` of the settings run concurrently; timeouts
+    start after the wait for a place."""
 
     def __init__(self, clock: Clock, settings: SandboxSettings | None = None) -> None:
         self._clock = clock
@@ -202,14 +201,13 @@ class Sandbox:
         self._has_warned = False
 
     def use(self, settings: SandboxSettings) -> None:
-        """From now on these hold for each process that is started, for those that wait for a place too. What runs goes
-        on as it was started."""
+        """Apply `settings` to every process started from now on, waiting ones included."""
         self._settings = settings
         self._places.use(settings.at_once)
 
     @property
     def settings(self) -> SandboxSettings:
-        """Those that hold now."""
+        """The current settings."""
         return self._settings
 
     async def run(
@@ -219,9 +217,9 @@ class Sandbox:
         isolation: Isolation = Isolation.PREFERRED,
         on_output: OnOutput | None = None,
     ) -> Finished:
-        """What came of `command`. At the timeout, and when the caller is cancelled, it is killed with all it started.
-        `on_output` is given what is kept of both streams as it comes, and must not raise.
-        Raises NotIsolated where isolation is required and cannot be had, and CannotStart for what cannot be started."""
+        """Run `command` and return its result. A timeout or a cancelled caller kills it with its children. `on_output`
+        receives the kept output of both streams as it arrives and must not raise. Raises NotIsolated if isolation is
+        required but unavailable, and CannotStart."""
         async with self._places:
             settings = self._settings
             limits = _capped(limits, settings)
@@ -235,16 +233,15 @@ class Sandbox:
         limits: Limits = Limits(),  # noqa: B008 - frozen
         isolation: Isolation = Isolation.PREFERRED,
     ) -> Prepared:
-        """How to start `command` for somebody who talks with it while it runs and ends it himself: the limits of time
-        and output are his to keep, the others hold. It has to be started in a session of its own, with no open files
-        but its streams, and ended by killing its process group: where it is isolated, that ends all it has started.
-        Where it is neither isolated nor has a folder, it works in the machine's folder of temporary files.
-        Raises NotIsolated and CannotStart."""
+        """Prepare `command` for a caller that starts, talks to and ends the process itself. The caller enforces the
+        limits of time and output, starts it in a new session with no open files but its streams, and kills its process
+        group at the end, which in a sandbox ends all children. Without isolation and folder it runs in the system's
+        temporary folder. Raises NotIsolated and CannotStart."""
         own_folder, settings = Path(tempfile.gettempdir()), self._settings
         return await self._prepare(command, _capped(limits, settings), isolation, own_folder, settings)
 
     async def problem(self) -> str:
-        """Why processes cannot be isolated on this machine, for operators; empty where they can."""
+        """Why processes cannot be isolated here, for operators; empty if they can."""
         return await self._problem(self._settings)
 
     async def _problem(self, settings: SandboxSettings) -> str:
@@ -298,7 +295,7 @@ class Sandbox:
         )
 
     async def _bubblewrap(self, isolation: Isolation, settings: SandboxSettings) -> _Bubblewrap:
-        """What to run in; without a path nothing is to be isolated. Raises NotIsolated."""
+        """Bubblewrap for the process; its path is None to run without isolation. Raises NotIsolated."""
         required = Isolation.REQUIRED in (isolation, Isolation(settings.isolation))
         if isolation is Isolation.OFF and not required:
             return _Bubblewrap(None)
@@ -319,7 +316,7 @@ class Sandbox:
             return self._found
 
     async def _probe(self) -> _Bubblewrap:
-        """Whether bubblewrap works, found out by running it: it may be there and forbidden."""
+        """Test bubblewrap by running it: it may be installed but forbidden."""
         found = shutil.which("bwrap", path=PATH)
         if found is None:
             return _Bubblewrap(None, problem=f"there is no bwrap in {PATH}: install the package bubblewrap")
@@ -339,7 +336,7 @@ class Sandbox:
 
 
 def _capped(limits: Limits, most: SandboxSettings) -> Limits:
-    """No more than the settings allow to anybody."""
+    """`limits`, capped by the settings."""
     return Limits(
         timeout_seconds=min(limits.timeout_seconds, most.timeout_seconds),
         output_bytes=min(limits.output_bytes, most.output_kilobytes * 1000),
@@ -351,7 +348,7 @@ def _capped(limits: Limits, most: SandboxSettings) -> Limits:
 
 
 def _check(command: Command) -> None:
-    """Raises CannotStart for what the system would refuse, or bubblewrap would refuse in words of its own."""
+    """Raises CannotStart for commands that the kernel or bubblewrap would reject."""
     if not command.argv:
         raise CannotStart("there is no program")
     if any("\0" in one for one in (*command.argv, *command.env, *command.env.values())):
@@ -364,10 +361,10 @@ def _check(command: Command) -> None:
 
 
 def _environment(command: Command, home: str) -> dict[str, str]:
-    """All that the process has of an environment."""
+    """Complete environment of the process."""
     return {"PATH": PATH, "LANG": "C.UTF-8", "HOME": home, "TMPDIR": home, **command.env}
 
 
 def _unwrapped(code: int) -> int:
-    """bubblewrap reports a signal as shells do, as 128 and its number."""
+    """Convert bubblewrap's exit code, which is 128 plus the number for a signal, as in shells."""
     return 128 - code if code - 128 in _SIGNALS else code

@@ -1,4 +1,4 @@
-"""Programs that a chat may run: splitting of command lines, the operator's policy, and the run itself."""
+"""Programs that a chat may run: command line splitting, the operator's policy, and execution."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NUMBER = "-NUMBER"
 
 
 class PolicyProblem(StrEnum):
-    """Why a command may not be run; `shell.problem.…` says it."""
+    """Reason why the policy rejects a command; texts under `shell.problem.…`."""
 
     PROGRAM = "program"
     SUBCOMMAND = "subcommand"
@@ -32,7 +32,7 @@ class PolicyProblem(StrEnum):
 
 
 class NotAllowed(Exception):
-    """The command may not be run; `values` are for the sentence that says so."""
+    """The policy rejects the command; `values` fill the placeholders of its text."""
 
     def __init__(self, problem: PolicyProblem, **values: object) -> None:
         super().__init__(problem.value)
@@ -41,7 +41,7 @@ class NotAllowed(Exception):
 
 
 def allowed(words: Sequence[str], programs: Mapping[str, ProgramSettings]) -> tuple[str, ...]:
-    """The argument list for `words`, with the program's own path in front. Raises NotAllowed."""
+    """Argument list for `words`, starting with the program's path. Raises NotAllowed."""
     name = words[0]
     settings = programs.get(name) or next((one for one in programs.values() if one.path == name), None)
     if settings is None:
@@ -57,7 +57,7 @@ def allowed(words: Sequence[str], programs: Mapping[str, ProgramSettings]) -> tu
 
 
 def _check_file(name: str, settings: ProgramSettings) -> None:
-    """What the path leads to is what runs, so a link to a shell is a shell."""
+    """Check the program file. Links are resolved first, so a link to a shell counts as a shell."""
     path = Path(settings.path)
     if not path.is_file():
         raise NotAllowed(PolicyProblem.ABSENT, program=name)
@@ -66,7 +66,7 @@ def _check_file(name: str, settings: ProgramSettings) -> None:
 
 
 class _Reader:
-    """Reads arguments as getopt does, but for shortened names of options, which are other words here."""
+    """Parses arguments like getopt, except that abbreviated long options are rejected."""
 
     def __init__(self, name: str, settings: ProgramSettings) -> None:
         self._name = name
@@ -74,7 +74,7 @@ class _Reader:
         self._operands = 0
 
     def read(self, arguments: Sequence[str]) -> None:
-        """Raises NotAllowed for the first argument that may not be given."""
+        """Raises NotAllowed for the first argument that is not permitted."""
         rest = iter(arguments)
         for argument in rest:
             if argument == "--":
@@ -118,7 +118,7 @@ class _Reader:
         self._check_path(operand)
 
     def _check_path(self, text: str) -> None:
-        """Any word may be a path to the program, so each has to stay in the folder."""
+        """Any argument may be a path, so each must stay inside the folder."""
         if not self._settings.anywhere and (text.startswith("/") or ".." in text.split("/")):
             raise NotAllowed(PolicyProblem.OUTSIDE, path=text)
 
@@ -130,7 +130,7 @@ _OF_A_SHELL_IN_DOUBLE_QUOTES = frozenset("$`\\!")
 
 
 class LineProblem(StrEnum):
-    """Why a line is no command; `shell.problem.…` says it."""
+    """Reason why a line is not a valid command; texts under `shell.problem.…`."""
 
     BLANK = "blank"
     TOO_LONG = "too_long"
@@ -140,7 +140,7 @@ class LineProblem(StrEnum):
 
 
 class NoCommand(Exception):
-    """The line cannot be run; `values` are for the sentence that says so."""
+    """The line is not a valid command; `values` fill the placeholders of its text."""
 
     def __init__(self, problem: LineProblem, **values: object) -> None:
         super().__init__(problem.value)
@@ -155,8 +155,8 @@ class _Piece:
 
 
 def words_of(line: str) -> tuple[str, ...]:
-    """The words of `line`. Spaces part them; a word may stand in single or double quotes, whole. Raises NoCommand for
-    a character that a shell would read, unless it is in quotes in which a shell would leave it alone."""
+    """Split `line` at spaces; a whole word may be in single or double quotes. Raises NoCommand for a character that a
+    shell would interpret at that place."""
     if len(line) > MOST_CHARS:
         raise NoCommand(LineProblem.TOO_LONG, most=MOST_CHARS)
     if not is_visible(line):
@@ -207,17 +207,17 @@ _MEBIBYTE = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """A program that was run."""
+    """Result of a run."""
 
     program: str
-    """As it was called."""
+    """As written in the command."""
     finished: Finished
     timeout_seconds: float
-    """The longest that it might take."""
+    """The timeout that applied."""
 
 
 class Shell:
-    """What shell_exec may do."""
+    """Runs permitted programs in the workspaces of chats, for `shell_exec`."""
 
     def __init__(self, sandbox: Sandbox, workspaces: Workspaces, settings: ShellSettings | None = None) -> None:
         self._sandbox = sandbox
@@ -225,12 +225,12 @@ class Shell:
         self._settings = settings or ShellSettings()
 
     def use(self, settings: ShellSettings) -> None:
-        """From the next run on these hold."""
+        """Apply `settings` from the next run on."""
         self._settings = settings
 
     async def run(self, chat: ChatRef, line: str, threads: Threads) -> Ran:
-        """What came of the command `line` in the folder of `chat`. Raises NoCommand, NotAllowed, NotIsolated and
-        CannotStart before anything runs."""
+        """Run the command `line` in the workspace of `chat`. Raises NoCommand, NotAllowed, NotIsolated and CannotStart,
+        all before anything runs."""
         settings = self._settings
         words = words_of(line)
         argv = await threads.run(allowed, words, settings.programs)

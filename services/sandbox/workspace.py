@@ -1,4 +1,4 @@
-"""A folder of files per chat. Paths are resolved component by component and never leave the folder."""
+"""One folder of files per chat. Paths are resolved component by component and cannot leave the folder."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from services.refs import ChatRef
 from services.storage import path_matches
 
 MOST_DEPTH = 12
-_MOST_NAME_BYTES = 200  # of the 255 that file systems take, so that a name of ours fits beside it
+_MOST_NAME_BYTES = 200  # of at most 255, so that a temporary name has room
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-")
 _LONGEST_FOLDER = 180
 _KEPT_OF_A_LONG_ONE = 100
 
 
 class Problem(StrEnum):
-    """Why something cannot be done in a workspace; `files.problem.…` says it."""
+    """Reason why a file operation failed; texts under `files.problem.…`."""
 
     BLANK = "blank"
     ABSOLUTE = "absolute"
@@ -42,7 +42,7 @@ class Problem(StrEnum):
     NOT_FOUND = "not_found"
     IS_FOLDER = "is_folder"
     NO_FOLDER = "no_folder"
-    NO_FILE = "no_file"  # a link, a device, a pipe
+    NO_FILE = "no_file"  # a link, a device or a pipe
     LINKED = "linked"
     NOT_TEXT = "not_text"
     TOO_BIG = "too_big"
@@ -51,7 +51,7 @@ class Problem(StrEnum):
 
 
 class WorkspaceError(Exception):
-    """Something cannot be done; `values` are for the sentence that says so."""
+    """A file operation failed; `values` fill the placeholders of its text."""
 
     def __init__(self, problem: Problem, **values: object) -> None:
         super().__init__(problem.value)
@@ -60,7 +60,7 @@ class WorkspaceError(Exception):
 
 
 def parts_of(path: str) -> tuple[str, ...]:
-    """The names that a path or a pattern leads through, each fit to be one; `.` is none. Raises WorkspaceError."""
+    """Validated components of a path or pattern, without `.`. Raises WorkspaceError."""
     parts = _parts(path)
     if not parts:
         raise WorkspaceError(Problem.BLANK)
@@ -68,22 +68,21 @@ def parts_of(path: str) -> tuple[str, ...]:
 
 
 def folder_parts_of(path: str) -> tuple[str, ...]:
-    """The same for a folder; nothing and `.` mean the workspace itself. Raises WorkspaceError."""
+    """Components of a folder's path; empty and `.` mean the workspace itself. Raises WorkspaceError."""
     return _parts(path) if path.strip() else ()
 
 
 def is_name(name: str) -> bool:
-    """Whether a name that stands in a folder is one that could be written here."""
+    """Whether a file name would also be accepted by `parts_of`."""
     return _problem(name) is None
 
 
 def folder_name(chat: ChatRef) -> str:
-    """What the folder of `chat` is called: different for different chats, on file systems that do not tell capitals
-    from small letters as well."""
+    """Folder name for `chat`: unique, also on case-insensitive file systems."""
     name = "".join(_plain(one) for one in chat.key)
     if len(name) <= _LONGEST_FOLDER:
         return name
-    # A dot stands in no shorter name, so this is no other chat's.
+    # Short names contain no dot, so names with a digest cannot collide with them.
     digest = hashlib.sha256(chat.key.encode("utf-8", "surrogatepass")).hexdigest()
     return f"{name[:_KEPT_OF_A_LONG_ONE]}.{digest}"
 
@@ -105,7 +104,7 @@ def _parts(path: str) -> tuple[str, ...]:
 
 
 def _problem(name: str) -> Problem | None:
-    """What is wrong with one name."""
+    """Problem of a single path component."""
     if not is_visible(name):
         return Problem.UNSEEN
     if not name.strip():
@@ -126,7 +125,7 @@ def _plain(one: str) -> str:
 
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-# Not waiting for who would write into a pipe, and not taking a terminal.
+# Do not block on a pipe without a writer, and do not acquire a controlling terminal.
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _TO_OWNER = 0o700
@@ -135,7 +134,7 @@ _TO_OWNER_FILE = 0o600
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Something in a folder, as it is itself: of a link, the link."""
+    """Directory entry; links are not followed."""
 
     parts: tuple[str, ...]
     is_folder: bool
@@ -145,8 +144,7 @@ class Found:
 
 @contextmanager
 def opened(root: int, parts: Sequence[str], *, make: bool = False) -> Iterator[int]:
-    """The folder that `parts` lead to from the folder `root`, open while the block runs. `make`: what is missing is
-    made. Raises WorkspaceError."""
+    """Open the folder at `parts` below the folder `root`. `make` creates missing folders. Raises WorkspaceError."""
     folder = os.dup(root)
     try:
         for part in parts:
@@ -162,7 +160,7 @@ def opened(root: int, parts: Sequence[str], *, make: bool = False) -> Iterator[i
 
 
 def read(folder: int, name: str, most_bytes: int) -> bytes:
-    """What is in a plain file. Raises WorkspaceError for all else, and for a file that is longer."""
+    """Read a regular file. Raises WorkspaceError for any other entry and for a longer file."""
     try:
         descriptor = os.open(name, _FILE, dir_fd=folder)
     except FileNotFoundError:
@@ -187,13 +185,13 @@ def _check_plain(found: os.stat_result) -> None:
         raise WorkspaceError(Problem.IS_FOLDER)
     if not stat.S_ISREG(found.st_mode):
         raise WorkspaceError(Problem.NO_FILE)
-    if found.st_nlink > 1:  # the other name may be anywhere
+    if found.st_nlink > 1:  # its other links may be outside the workspace
         raise WorkspaceError(Problem.LINKED)
 
 
 def write(folder: int, name: str, content: bytes, beside: str) -> None:
-    """Put `content` into the place of `name`, all of it or nothing; `beside` is a name that is free. What had the name
-    before is left as it is and has lost it. Raises WorkspaceError where that was no plain file."""
+    """Atomically replace `name` by a file with `content`, first written under the free name `beside`. The old file
+    itself is not modified. Raises WorkspaceError if the existing entry is not a regular file."""
     before = found_at(folder, name)
     if before is not None and before.is_folder:
         raise WorkspaceError(Problem.IS_FOLDER)
@@ -201,7 +199,7 @@ def write(folder: int, name: str, content: bytes, beside: str) -> None:
         raise WorkspaceError(Problem.NO_FILE)
     try:
         _replace(folder, name, content, beside)
-    except FileNotFoundError:  # somebody has removed the folder in this moment
+    except FileNotFoundError:  # the folder was removed meanwhile
         raise WorkspaceError(Problem.NOT_FOUND) from None
 
 
@@ -221,7 +219,7 @@ def _replace(folder: int, name: str, content: bytes, beside: str) -> None:
 
 
 def remove(folder: int, name: str) -> None:
-    """Take a plain file away. Raises WorkspaceError for all else."""
+    """Remove a regular file. Raises WorkspaceError for any other entry."""
     found = found_at(folder, name)
     if found is None:
         raise WorkspaceError(Problem.NOT_FOUND)
@@ -231,13 +229,13 @@ def remove(folder: int, name: str) -> None:
         raise WorkspaceError(Problem.NO_FILE)
     try:
         os.unlink(name, dir_fd=folder)
-    except FileNotFoundError:  # somebody was faster
+    except FileNotFoundError:  # removed meanwhile
         raise WorkspaceError(Problem.NOT_FOUND) from None
     os.fsync(folder)
 
 
 def found_at(folder: int, name: str) -> Found | None:
-    """What has that name in the folder; None: nothing."""
+    """Entry `name` of the folder; None if it does not exist."""
     try:
         status = os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
@@ -246,8 +244,8 @@ def found_at(folder: int, name: str) -> Found | None:
 
 
 def walk(folder: int, most: int, *, deep: bool = True) -> Iterator[Found]:
-    """Everything in the folder and, where `deep`, in those below, by name; a folder before what is in it. Of one folder
-    at most `most`. Raises WorkspaceError where folders lie deeper than anything that is written here."""
+    """Entries of the folder, with `deep` also of its subfolders, sorted by name and parents first; at most `most` per
+    folder. Raises WorkspaceError if folders are nested deeper than MOST_DEPTH."""
     return _walk(folder, (), most, deep)
 
 
@@ -267,7 +265,7 @@ def _walk(folder: int, above: tuple[str, ...], most: int, deep: bool) -> Iterato
         try:
             inner = _open_folder(name, folder)
         except WorkspaceError:
-            continue  # it went, or became something else, in this moment
+            continue  # removed or replaced meanwhile
         try:
             yield from _walk(inner, parts, most, deep)
         finally:
@@ -296,10 +294,10 @@ _KILOBYTE = 1000
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A file or a folder."""
+    """File or folder."""
 
     path: str
-    """From the workspace on."""
+    """Relative to the workspace."""
     is_folder: bool
     bytes: int
     """0 for a folder."""
@@ -307,17 +305,17 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What there is."""
+    """Listed entries."""
 
     entries: tuple[Entry, ...]
     more: int
-    """So many more than are shown."""
+    """Number of entries above the display limit."""
     unnamed: int
-    """So many that are no plain files, or have names that cannot be written here."""
+    """Number of entries that are not regular files or have names that cannot be addressed."""
 
 
 class Workspaces:
-    """The folders of all chats, below one."""
+    """Workspaces of all chats below one folder."""
 
     def __init__(self, root: Path, settings: FilesSettings | None = None) -> None:
         self._root = root
@@ -325,18 +323,18 @@ class Workspaces:
         self._locks = [threading.Lock() for _ in range(_LOCKS)]
 
     def use(self, settings: FilesSettings) -> None:
-        """From now on these hold for what `of` gives."""
+        """Apply `settings` to workspaces returned from now on."""
         self._settings = settings
 
     def of(self, chat: ChatRef) -> Workspace:
-        """The folder of `chat`; nothing is made yet."""
+        """Workspace of `chat`; its folder is created by the first write."""
         name = folder_name(chat)
         return Workspace(self._root, name, self._settings, self._locks[hash(name) % _LOCKS])
 
 
 class Workspace:
-    """One chat's folder. Everything here blocks, and belongs into a thread. Each operation raises WorkspaceError for
-    what may not be or is not there, and OSError where the machine fails."""
+    """Workspace of one chat. All methods block, so call them in a thread; they raise WorkspaceError for invalid paths,
+    missing files and exceeded limits, and OSError for system failures."""
 
     def __init__(self, root: Path, name: str, settings: FilesSettings, lock: threading.Lock) -> None:
         self._root = root.absolute()
@@ -346,19 +344,19 @@ class Workspace:
         self._most_bytes = settings.file_kilobytes * _KILOBYTE
 
     def made(self) -> Path:
-        """The folder itself, there from now on: for a process that is to work in it."""
+        """Path of the folder, created if it is missing; for processes that run in it."""
         with self._opened(make=True):
             return self._root / self._name
 
     def read(self, path: str) -> bytes:
-        """What is in the file."""
+        """Content of the file."""
         *above, name = parts_of(path)
         with self._opened() as root, opened(root, above) as folder:
             return read(folder, name, self._most_bytes)
 
     def write(self, path: str, content: bytes, *, append: bool = False) -> int:
-        """Write the file, whole or not at all, and the folders that lead to it; how many bytes it has then. `append`:
-        behind what it holds."""
+        """Write the file atomically, creating parent folders; returns its new size in bytes. `append` adds to the
+        existing content."""
         parts = parts_of(path)
         *above, name = parts
         with self._lock, self._opened(make=True) as root:
@@ -370,24 +368,24 @@ class Workspace:
         return len(content)
 
     def remove(self, path: str) -> None:
-        """Take the file away."""
+        """Remove the file."""
         *above, name = parts_of(path)
         with self._lock, self._opened() as root, opened(root, above) as folder:
             remove(folder, name)
 
     def list(self, path: str = "") -> Listing:
-        """What lies in the folder `path`, by name."""
+        """Entries of the folder `path`, sorted by name."""
         parts = folder_parts_of(path)
         try:
             with self._opened() as root, opened(root, parts) as folder:
                 return _listing(walk(folder, self._settings.most_files + 1, deep=False), parts)
         except WorkspaceError as fault:
             if fault.problem is Problem.NOT_FOUND and not parts:
-                return Listing((), 0, 0)  # nothing was ever written
+                return Listing((), 0, 0)  # the folder is created by the first write
             raise
 
     def glob(self, pattern: str) -> Listing:
-        """The files whose paths fit `pattern`: `*` and `?` within a name, `**` for any number of folders."""
+        """Files whose paths match `pattern`: `*` and `?` within a name, `**` for any number of folders."""
         wanted = parts_of(pattern)
         try:
             with self._opened() as root:
@@ -399,13 +397,13 @@ class Workspace:
             raise
 
     def _everything(self, root: int) -> Iterator[Found]:
-        """All that is here, and at most one more than may be: what a process has left behind may be much more."""
+        """All entries, at most one more than the limit: processes may have left many more."""
         most = self._settings.most_files + 1
         return itertools.islice(walk(root, most), most)
 
     @contextmanager
     def _opened(self, *, make: bool = False) -> Iterator[int]:
-        """The chat's folder."""
+        """Open the chat's folder."""
         if make:
             self._root.mkdir(parents=True, exist_ok=True, mode=0o700)
         try:
@@ -419,7 +417,7 @@ class Workspace:
             os.close(root)
 
     def _before(self, root: int, parts: Sequence[str]) -> bytes:
-        """What the file holds now; nothing where there is none."""
+        """Current content of the file; empty if it does not exist."""
         try:
             with opened(root, parts[:-1]) as folder:
                 return read(folder, parts[-1], self._most_bytes)
@@ -429,7 +427,7 @@ class Workspace:
             raise
 
     def _check_room(self, root: int, parts: Sequence[str], size: int) -> None:
-        """Raises WorkspaceError where a file of that size finds no room."""
+        """Raises WorkspaceError if a file of that size exceeds a limit."""
         settings = self._settings
         if size > self._most_bytes:
             raise WorkspaceError(Problem.TOO_BIG, kilobytes=settings.file_kilobytes)

@@ -1,4 +1,4 @@
-"""What is kept of BASIC scripts: the tools that were compiled from them, and word that they are to be compiled anew."""
+"""Stored BASIC tools, and requests to recompile them."""
 
 from __future__ import annotations
 
@@ -12,35 +12,35 @@ from services.store.chats import basic_tools
 from services.store.port import Store, Write
 
 COUNTER = "basic_tools"
-"""The counter that rises when another process wants scripts to be compiled anew."""
+"""Change counter, increased when another process requests a recompilation."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeptTool:
-    """One tool, or a file that never was one: then without a definition."""
+    """A compiled tool, or (without a definition) a file that was never a valid tool."""
 
     bot: str
     tool_name: str
     source: str
-    """The key of the settings under which its file was found."""
+    """Settings key of the source that has its file."""
     path: str
     """Of the file in its storage."""
     etag: str
-    """Of the file as it was seen last."""
+    """Of the file when it was last read."""
     content_hash: str
-    """Of what serves; empty where it is to be compiled anew."""
+    """Digest of the compiled version in use; empty if it is to be recompiled."""
     definition: str
     """JSON of the tool's definition."""
     program: str
-    """JSON of what is known of its code."""
+    """JSON of facts about its code."""
     findings: str
-    """JSON of what was said of the file when it was read last."""
+    """JSON of the findings of the last compilation."""
     is_active: int
     compiled_ms: int
 
 
 class BasicTools:
-    """The tools as the store has them."""
+    """Store access for BASIC tools."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
@@ -48,11 +48,11 @@ class BasicTools:
         self._watchers: set[asyncio.Event] = set()
 
     async def everything(self) -> list[KeptTool]:
-        """All of them, file after file; one query. Raises StoreError."""
+        """All tools, ordered by file, in one query. Raises StoreError."""
         return [KeptTool(**row) for row in await self._store.read(basic_tools.everything())]
 
     async def script_of(self, bot: str, tool: str, content_hash: str) -> str | None:
-        """The text that the tool was compiled from; None where another one is kept. Raises StoreError."""
+        """The source text of the tool; None if a different version is stored. Raises StoreError."""
         rows = await self._store.read(basic_tools.script_of(bot, tool))
         return next((row["script"] for row in rows if row["content_hash"] == content_hash), None)
 
@@ -71,7 +71,7 @@ class BasicTools:
         findings: str,
         is_active: bool = True,
     ) -> Write:
-        """The tool was compiled now."""
+        """Write that stores a tool compiled now."""
         return basic_tools.keep(
             bot=bot,
             tool_name=tool,
@@ -88,26 +88,26 @@ class BasicTools:
         )
 
     def gone(self, tool: KeptTool) -> Write:
-        """The tool serves nobody any more; it stays to be looked at."""
+        """Write that deactivates the tool; its row stays."""
         return basic_tools.deactivate(tool.bot, tool.tool_name, tool.source)
 
     async def commit(self, writes: Sequence[Write]) -> None:
-        """All of them or nothing. Raises StoreError."""
+        """Execute all writes or none. Raises StoreError."""
         if writes:
             await self._store.commit(writes)
 
     async def outdated(self) -> set[tuple[str, str]]:
-        """Source and path of the files that are to be compiled anew. Raises StoreError."""
+        """Source and path of the files to be recompiled. Raises StoreError."""
         return {(row["source"], row["path"]) for row in await self._store.read(basic_tools.outdated())}
 
     async def look(self) -> None:
-        """Another process has changed rows: who watches is told."""
+        """Notify the watchers that another process has changed rows."""
         for event in self._watchers:
             event.set()
 
     @contextmanager
     def watched(self, event: asyncio.Event) -> Iterator[None]:
-        """Meanwhile `event` is set whenever scripts are to be compiled anew; for the watcher to clear."""
+        """Context that sets `event` whenever a recompilation is requested; the watcher clears it."""
         self._watchers.add(event)
         try:
             yield

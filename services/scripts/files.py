@@ -24,11 +24,11 @@ _OF_A_BOT, _DIALOG, _DATA = ".gbai", ".gbdialog", ".gbdata"
 
 
 class NoSuchScriptFile(LookupError):
-    """There is no file of that name there, or it is nothing that a script may read."""
+    """The file does not exist, or scripts may not read it."""
 
 
 class ScriptFileTooLarge(ValueError):
-    """The file has more than so many bytes."""
+    """The file is larger than the limit, `most_bytes`."""
 
     def __init__(self, most_bytes: int) -> None:
         super().__init__(most_bytes)
@@ -37,16 +37,16 @@ class ScriptFileTooLarge(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class ScriptFolder:
-    """A folder of scripts as an operator named it."""
+    """A folder of scripts in the settings."""
 
     root: Path
     bot: str
-    """Whose the scripts are that lie in no folder of a bot."""
+    """Owner of the scripts that are not in a bot's folder."""
 
 
 class LocalScriptFiles:
-    """Files of the folders that the operator named, and of nothing else: names are plain, and what a link leads out of
-    the folder is not there."""
+    """Files in the operator's script folders. Names have no path; symbolic links that lead out of a folder are treated
+    as missing."""
 
     def __init__(self, folders: Sequence[ScriptFolder], most_bytes: int = 1_000_000) -> None:
         self._folders = tuple(folders)
@@ -54,20 +54,19 @@ class LocalScriptFiles:
         self._missed: set[tuple[str, str, str]] = set()
 
     def use(self, folders: Sequence[ScriptFolder]) -> None:
-        """Read from these folders from now on."""
+        """Replace the folders."""
         self._folders = tuple(folders)
         self._missed.clear()
 
     def missed(self, bot: str, folder: str, name: str) -> None:
-        """A script has looked for rows in a file that is not there, and there are none elsewhere: the log says so, once
-        for each file."""
+        """Log a warning, once per file, that a script looked for rows in a missing file and found none elsewhere."""
         if len(self._missed) < _MOST_MISSED and (bot, folder, name) not in self._missed:
             self._missed.add((bot, folder, name))
             _log.warning("script_found_no_file", file=visible_line(name)[:_LONGEST_SHOWN], folder=folder, bot=bot)
 
     def read(self, bot: str, folder: str, name: str) -> bytes:
-        """The content of the file `name` beside the scripts in `folder` (with `/` at its end) of this bot, else in the
-        bot's `.gbdata`. Blocks. Raises NoSuchScriptFile, ScriptFileTooLarge and StorageError."""
+        """The content of the file `name` in the scripts' `folder` (ending with `/`), else in the bot's `.gbdata`.
+        Blocks. Raises NoSuchScriptFile, ScriptFileTooLarge and StorageError."""
         if not _is_plain(name):
             raise NoSuchScriptFile(name)
         for place in self._folders:
@@ -106,7 +105,7 @@ def _is_plain(name: str) -> bool:
 
 
 def _belongs(folder: str, bot: str, place: ScriptFolder) -> bool:
-    """Whether a script in `folder` of `place` can be one of this bot's."""
+    """Whether a script in `folder` of `place` can belong to this bot."""
     package = folder.partition("/")[0]
     if any(part in ("", ".", "..") for part in folder.removesuffix("/").split("/")) and folder:
         return False
@@ -116,7 +115,7 @@ def _belongs(folder: str, bot: str, place: ScriptFolder) -> bool:
 
 
 def _data_folder(folder: str) -> str:
-    """Where the bot's data lies, seen from where the script's folder is: beside the folder of its scripts."""
+    """The bot's data folder, which is next to its script folder, relative to the root."""
     *package, scripts = folder.removesuffix("/").split("/")
     for ending, name in ((_OF_A_BOT, package[0] if package else ""), (_DIALOG, scripts)):
         if name.lower().endswith(ending):
@@ -132,7 +131,7 @@ _LOOKED_AT = 20
 
 
 class CsvProblem(StrEnum):
-    """Why a file cannot be read."""
+    """Reason why a file cannot be read."""
 
     TOO_LARGE = "too_large"
     TOO_MANY_ROWS = "too_many_rows"
@@ -141,19 +140,19 @@ class CsvProblem(StrEnum):
 
 
 class CsvError(ValueError):
-    """A file that cannot be read as rows."""
+    """The file cannot be read as rows."""
 
     def __init__(self, problem: CsvProblem, line: int = 0) -> None:
         super().__init__(f"{problem} in line {line}")
         self.problem = problem
         self.line = line
-        """From 1; 0 where it is about the whole file."""
+        """From 1; 0 if it concerns the whole file."""
 
 
 def csv_rows(content: bytes) -> list[JsonObject]:
-    """The rows as maps of texts, in their order; a cell that a row has not is NULL. Commas, semicolons, tabs and bars
-    may separate; UTF-8 and UTF-16 are understood, else each byte is a western character. A column without a name is
-    `column3`, one whose name comes again `name_2`. Raises CsvError."""
+    """The rows as dicts of texts, in order; missing cells are NULL. Separators are commas, semicolons, tabs or bars;
+    the encoding is UTF-8 or UTF-16, else Windows-1252. Columns without a name are called `column3`, repeated names
+    `name_2`. Raises CsvError."""
     if len(content) > MOST_BYTES:
         raise CsvError(CsvProblem.TOO_LARGE)
     text = _decoded(content)
@@ -161,7 +160,7 @@ def csv_rows(content: bytes) -> list[JsonObject]:
         raise CsvError(CsvProblem.NOT_CSV)
     first, _, rest = text.partition("\n")
     said = first.strip().lower()
-    if said.startswith("sep=") and len(said) == len("sep=;"):  # spreadsheets say so in the first line
+    if said.startswith("sep=") and len(said) == len("sep=;"):  # written by spreadsheets
         return _rows(rest, said[-1])
     return _rows(text, _separator_of(text))
 
@@ -176,7 +175,7 @@ def _decoded(content: bytes) -> str:
 
 
 def _separator_of(text: str) -> str:
-    """The one that makes most columns, the same number in the most of the first lines."""
+    """The separator with the most consistent number of columns in the first lines, then with the most columns."""
 
     def columns(separator: str) -> tuple[int, int]:
         try:

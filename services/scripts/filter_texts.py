@@ -1,4 +1,4 @@
-"""Row filters of scripts from text, `city = 'Oslo' AND age > 30 ORDER BY name LIMIT 5`, or from parsed statements."""
+"""Parser of row filters in text, such as `city = 'Oslo' AND age > 30 ORDER BY name LIMIT 5`, or as JSON trees."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from services.scripts.filters import (
 from services.scripts.values import as_number, as_text
 
 MARKS = "\U000f0000-\U000ffffd"
-"""The characters that are marks, for a class of a pattern. They are no letters, digits or spaces to it."""
+"""Range of the placeholder characters, for a character class. No pattern treats them as letters, digits or spaces."""
 _FIRST, _LAST = map(ord, MARKS.split("-"))
 _MARK = re.compile(f"[{MARKS}]")
 _NAME = re.compile(r"[^\W\d][\w$-]*(?:\.[\w$-]+)*")
@@ -43,29 +43,28 @@ _ORDERS = {"desc": True, "asc": False, "": False}
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """The values of a text, in the order of their marks."""
+    """Values of a text, in the order of their placeholders."""
 
     values: Sequence[JsonValue] = ()
     texts: Sequence[str] = field(default=())
-    """As they are said."""
+    """The values in text form."""
 
     def filled(self, text: str) -> str:
-        """`text` with what the values say in the place of their marks."""
+        """`text` with the placeholders replaced by the values' texts."""
         return _MARK.sub(lambda mark: self.texts[ord(mark[0]) - _FIRST], text) if self.values else text
 
     def alone(self, text: str) -> bool:
-        """Whether `text` is one mark and nothing else."""
+        """Whether `text` is a single placeholder."""
         return len(text) == 1 and _FIRST <= ord(text) <= _LAST
 
     def value(self, mark: str) -> JsonValue:
-        """The value that has this mark; a text that writes a number as a number, as it is where it stands in the filter
-        itself without quotes."""
+        """The value of this placeholder; a numeric text becomes a number, as it would without quotes in the filter."""
         value = self.values[ord(mark) - _FIRST]
         return as_number(value) if isinstance(value, str) and PLAIN_NUMBER.fullmatch(value) else value
 
     def values_in_list(self, mark: str) -> Sequence[JsonValue]:
-        """What a value says that is all that stands between the brackets of an IN: the items of a list, or those that
-        commas separate in a text, in quotes or without."""
+        """The items of a value that is the only operand of an IN: of a list, or of a text separated by commas, with or
+        without quotes."""
         value = self.value(mark)
         if isinstance(value, list):
             return value
@@ -75,22 +74,21 @@ class Marks:
         return [as_number(one) if PLAIN_NUMBER.fullmatch(one) else one for one in items]
 
     def name(self, text: str, position: int) -> str:
-        """`text`, in which values stand, as the name of a field. Raises FilterError for what is none: a value says
-        which field it is and nothing more."""
+        """`text` with its values as a field name. Raises FilterError if it is more than a name."""
         filled = self.filled(text)
         if not _NAME.fullmatch(filled):
             raise FilterError(Problem.VALUE_HERE, position, filled[:40])
         return filled
 
     def count(self, mark: str, position: int) -> int:
-        """The value behind a LIMIT. Raises FilterError."""
+        """The value of a LIMIT. Raises FilterError."""
         number = as_number(self.values[ord(mark) - _FIRST])
         if number is None or number < 0 or number != int(number):
             raise FilterError(Problem.NO_LIMIT, position)
         return int(number)
 
     def descends(self, mark: str, position: int) -> bool:
-        """Whether the value behind a field of ORDER BY is DESC and not ASC or nothing. Raises FilterError."""
+        """Whether the value after a field of ORDER BY is DESC (not ASC or empty). Raises FilterError."""
         said = self.filled(mark).strip().lower()
         if said not in _ORDERS:
             raise FilterError(Problem.VALUE_HERE, position, said[:40])
@@ -101,13 +99,13 @@ NO_MARKS = Marks()
 
 
 def marked(parts: Sequence[JsonValue]) -> tuple[str, Marks]:
-    """The text with a mark for each value, and the values. Of `parts` a text is the filter's own, and a list holds a
-    value, and behind it how that is said where it is no text."""
+    """The text with placeholders, and the values. In `parts` a text belongs to the filter; a list has a value, followed
+    by its text form if that differs."""
     text, values, texts = "", list[JsonValue](), list[str]()
     for part in parts:
         if isinstance(part, list) and part:
             if not as_text(part[-1]):
-                continue  # nothing is written where nothing is said
+                continue  # an empty value leaves no placeholder
             text += chr(_FIRST + len(values))
             values.append(part[0])
             texts.append(as_text(part[-1]))
@@ -142,14 +140,13 @@ _WORDS: dict[str, JsonValue] = {"true": True, "false": False, "null": None}
 
 
 def filter_of(text: str) -> Filter:
-    """The filter in `text`; an empty text asks for everything. Raises FilterError, which says where."""
+    """Parse a filter; an empty text selects everything. Raises FilterError with the position."""
     return _filter_of(text, NO_MARKS)
 
 
 def filter_of_parts(parts: Sequence[JsonValue]) -> Filter:
-    """The filter of a text in parts: a text is read, and what a list holds is a value, whatever that says; behind it
-    the list may have how the value is said. No value changes which comparisons there are. One that stands in the place
-    of a field is its name. Raises FilterError."""
+    """Parse a filter in parts: texts are parsed, and lists hold a value, optionally with its text form. Values never
+    add a comparison, like bound SQL parameters; a value in the position of a field is its name. Raises FilterError."""
     return _filter_of(*marked(parts))
 
 
@@ -164,7 +161,7 @@ def _filter_of(text: str, marks: Marks) -> Filter:
 
 
 def read_operand(text: str) -> Operand:
-    """The field or the function of fields in `text`. Raises FilterError."""
+    """Parse a field or a function of fields. Raises FilterError."""
     if len(text) > LONGEST:
         raise FilterError(Problem.TOO_LONG)
     reader = _Reader(text.rstrip())
@@ -174,7 +171,7 @@ def read_operand(text: str) -> Operand:
 
 
 class _Reader:
-    """Where the reading is: everything before `_at` is understood."""
+    """Recursive descent parser; everything before `_at` is parsed."""
 
     def __init__(self, text: str, marks: Marks = NO_MARKS) -> None:
         self._text = text
@@ -301,7 +298,7 @@ class _Reader:
         return tuple(values)
 
     def operand(self, deep: int) -> Operand:
-        """A field, or a function. Values stand on the right side alone."""
+        """Parse a field or a function. Constants are allowed only on the right side."""
         call = self._call()
         if call is not None:
             return self._applied(call, deep)
@@ -358,7 +355,7 @@ class _Reader:
         return Constant(self._plain(in_list=in_list))
 
     def _quoted(self, quote: str, *, in_list: bool) -> str:
-        """What stands between quotes; a doubled one is a quote of the value."""
+        """Parse a quoted text; a doubled quote is part of it."""
         start = at = self._at + 1
         parts: list[str] = []
         while True:
@@ -386,7 +383,7 @@ class _Reader:
         return _GOES_ON.match(self._text, after) is not None
 
     def _plain(self, *, in_list: bool) -> JsonValue:
-        """A value without quotes. Brackets in it stay in it; what looks like a condition behind it needs an AND."""
+        """Parse a value without quotes. It may contain brackets; a following condition needs an AND."""
         start, end, open_brackets = self._at, len(self._text), 0
         space_before = start > 0 and self._text[start - 1].isspace()
         for stop in _STOPS.finditer(self._text, start - space_before):
@@ -406,7 +403,7 @@ class _Reader:
         if self._marks.alone(text):
             return self._marks.value(text)
         filled = self._marks.filled(text)
-        if filled != text:  # what is made of a value is a number or a text, and no word of the filter's
+        if filled != text:  # a value in it makes it a number or a text, never a keyword
             return as_number(filled) if PLAIN_NUMBER.fullmatch(filled) else filled
         return _plain_value(text)
 
@@ -423,7 +420,7 @@ class _Reader:
         self._brackets -= 1
 
     def _word(self, word: str) -> bool:
-        """Pass this word if it is next."""
+        """Skip this word if it is next."""
         end = self._at + len(word)
         if self._text[self._at : end].upper() != word or _is_of_a_word(self._text[end : end + 1]):
             return False
@@ -465,7 +462,7 @@ class _Reader:
         raise FilterError(problem, self._position(self._at), self._marks.filled(rest[0])[:40] if rest else "")
 
     def _position(self, at: int) -> int:
-        """Of the character there, in the text with its values, from 1."""
+        """Position of that character, from 1, in the text with its values."""
         return len(self._marks.filled(self._text[:at])) + 1
 
 
@@ -474,7 +471,7 @@ def _is_of_a_word(character: str) -> bool:
 
 
 def _plain_value(text: str) -> JsonValue:
-    """A number keeps what it is written like: `007` and `+47` stay texts."""
+    """A word, number or text; `007` and `+47` stay texts."""
     if text.lower() in _WORDS:
         return _WORDS[text.lower()]
     return as_number(text) if PLAIN_NUMBER.fullmatch(text) else text
@@ -484,8 +481,8 @@ _BOTH_ENDS = 2
 
 
 def condition_of(tree: JsonValue) -> Condition:
-    """The condition in `["and", c, …]`, `["or", c, …]`, `["not", c]` or `[field, operator, value]`; the same as that of
-    the text. IN has a list as its value, BETWEEN a list of two, IS NULL none. Raises FilterError."""
+    """Parse `["and", c, …]`, `["or", c, …]`, `["not", c]` or `[field, operator, value]`. The value of IN is a list,
+    that of BETWEEN a list of two; IS NULL has none. Raises FilterError."""
     condition = _condition(tree, 0)
     if count_of(condition) > MOST_COMPARISONS:
         raise FilterError(Problem.TOO_MANY)

@@ -1,4 +1,4 @@
-"""Row filters of scripts as trees, and their evaluation."""
+"""Row filters of scripts as syntax trees, and their evaluation."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ Operator = Literal["=", "<>", "<", "<=", ">", ">=", "like", "contains", "in", "b
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field of the row, in any letter case; `a.b` is the field b of the map in a. `item` is the row itself."""
+    """A field of the row, ignoring case; `a.b` is the field b of the map in a. `item` is the row itself."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A value."""
+    """A constant value."""
 
     value: JsonValue
 
@@ -42,7 +42,7 @@ Operand = Field | Constant | Applied
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """`in` has any number of values on its right side, `between` two, all others one."""
+    """`in` has any number of operands on its right side, `between` two, the others one."""
 
     left: Operand
     operator: Operator
@@ -69,7 +69,7 @@ Condition = Comparison | AllOf | AnyOf | Not
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """In which order rows come."""
+    """A sort criterion."""
 
     by: Operand
     descending: bool = False
@@ -77,16 +77,16 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which rows, in which order, and how many at the most; without anything all of them as they came."""
+    """Condition, order and maximum number of rows; by default all rows in their original order."""
 
     condition: Condition | None = None
     orders: tuple[Order, ...] = ()
-    """By the first one, and where that is equal by the next."""
+    """Sort criteria, most significant first."""
     limit: int | None = None
 
 
 class Problem(StrEnum):
-    """What is wrong with a filter."""
+    """Reason why a filter is invalid."""
 
     EMPTY = "empty"
     NO_FIELD = "no_field"
@@ -104,19 +104,19 @@ class Problem(StrEnum):
     TOO_MANY = "too_many"
     NO_CONDITION = "no_condition"
     VALUE_HERE = "value_here"
-    """A value where the filter itself has to say what is meant."""
+    """A value is not allowed in this position."""
 
 
 class FilterError(ValueError):
-    """A filter that cannot be understood."""
+    """An invalid filter."""
 
     def __init__(self, problem: Problem, position: int = 0, found: str = "") -> None:
         super().__init__(f"{problem} at {position}: {found}")
         self.problem = problem
         self.position = position
-        """Of the character, from 1; 0 where there is no text."""
+        """Of the character, from 1; 0 if there is no text."""
         self.found = found
-        """The word that it is about."""
+        """The word at that position."""
 
 
 FUNCTIONS: Mapping[str, tuple[int, int]] = {
@@ -124,10 +124,10 @@ FUNCTIONS: Mapping[str, tuple[int, int]] = {
     "LENGTH": (1, 1), "ABS": (1, 1), "DATE": (1, 1), "YEAR": (1, 1), "MONTH": (1, 1), "DAY": (1, 1),
     "INSTR": (2, 2), "DATEDIFF": (2, 2), "NOW": (0, 0), "TODAY": (0, 0),
 }  # fmt: skip
-"""The functions of filters, with the fewest and the most arguments of each."""
+"""Functions of filters, with their minimum and maximum number of arguments."""
 MOST_COMPARISONS = 100
 MOST_VALUES = 1000
-"""Of one IN."""
+"""Maximum for one IN."""
 
 _SPELLINGS: Mapping[str, Operator] = {
     "=": "=", "==": "=", "<>": "<>", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">=",
@@ -137,12 +137,12 @@ _DEEPEST = 40
 
 
 def operator_of(spelling: str) -> Operator | None:
-    """The operator that is written so, in any letter case."""
+    """The operator for that spelling, ignoring case; None if unknown."""
     return _SPELLINGS.get(spelling.lower())
 
 
 def applied(function: str, arguments: Sequence[Operand], position: int = 0) -> Applied:
-    """A function of its arguments. Raises FilterError."""
+    """A function call. Raises FilterError for an unknown function or a wrong number of arguments."""
     name = function.upper()
     if name not in FUNCTIONS:
         raise FilterError(Problem.UNKNOWN_FUNCTION, position, function[:40])
@@ -153,14 +153,14 @@ def applied(function: str, arguments: Sequence[Operand], position: int = 0) -> A
 
 
 def joined(connective: Literal["and", "or"], conditions: Sequence[Condition]) -> Condition:
-    """One condition alone, or all of them together."""
+    """Combine the conditions; a single one is returned as it is."""
     if len(conditions) == 1:
         return conditions[0]
     return AllOf(tuple(conditions)) if connective == "and" else AnyOf(tuple(conditions))
 
 
 def count_of(condition: Condition) -> int:
-    """How many comparisons are in it."""
+    """Number of comparisons in it."""
     if isinstance(condition, Comparison):
         return 1
     if isinstance(condition, Not):
@@ -183,8 +183,8 @@ _WANTED = {"<": (-1,), "<=": (-1, 0), ">": (1,), ">=": (1, 0)}
 
 
 def test_of(condition: Condition | None, now: datetime) -> Test:
-    """What says of a row whether the condition holds; without a condition it always does. `now`: aware, in the zone of
-    the chat. A field that a row has not is NULL. Nothing but `=` and `<>` holds of NULL."""
+    """Compile a condition to a predicate on rows; None accepts every row. `now`: aware, in the chat's zone. A missing
+    field is NULL. For NULL all comparisons except `=` and `<>` are false."""
     if condition is None:
         return lambda _: True
     match condition:
@@ -202,7 +202,7 @@ def test_of(condition: Condition | None, now: datetime) -> Test:
 
 
 def getter_of(operand: Operand, now: datetime) -> Getter:
-    """What gives the value of an operand for a row."""
+    """Compile an operand to a function that returns its value for a row."""
     match operand:
         case Constant(value):
             return lambda _: value
@@ -222,8 +222,8 @@ def getter_of(operand: Operand, now: datetime) -> Getter:
 
 
 def field_getter(name: str) -> Getter:
-    """What gives the field `name` of a row, in any letter case; of `a.b` the field b of the map in a, where there is no
-    field of the whole name. `item` is the row, and `item.a` its field a. NULL for what is not there."""
+    """Function that returns the field `name` of a row, ignoring case; `a.b` is the field b of the map in a, unless a
+    field has the whole name. `item` is the row, and `item.a` its field a. Missing fields are NULL."""
     folded = name.casefold()
     first, _, rest = name.partition(".")
     inner = field_getter(rest) if rest else None
@@ -250,8 +250,8 @@ def field_getter(name: str) -> Getter:
 
 
 def id_asked_for(condition: Condition | None) -> str | None:
-    """The only id, as rows are kept under it, that a row can have for which the condition holds; None where it leaves
-    that open, and where several spellings of a number would do."""
+    """The only row id that can fulfil the condition; None if several can, for example because of different spellings of
+    a number."""
     match condition:
         case Comparison(Field(name), "=", (Constant(str() as value),)) if value and name.casefold() == "id":
             number = as_number(value)
@@ -284,7 +284,7 @@ def _comparison(comparison: Comparison, now: datetime) -> Test:
 
 
 def _in(left: Getter, operands: Sequence[Operand], right: Sequence[Getter]) -> Test:
-    """By a look into a set, whatever the number of values."""
+    """Look-up in sets, so that the time does not depend on the number of values."""
     if not all(isinstance(one, Constant) for one in operands):
         return lambda row: any(same(left(row), get(row)) for get in right)
     values = [get(None) for get in right]
@@ -314,9 +314,8 @@ def _like(left: Getter, operand: Operand, pattern: Getter) -> Test:
 
 
 def like_test(pattern: str) -> Callable[[str], bool]:
-    """Whether a text fits a pattern, capitals aside: `%` and `*` are any characters or none, `_` is one. What stands
-    between two of the first is looked for from the left, so that nothing is tried twice. Raises FilterError for a
-    pattern that is too long."""
+    """Compile a LIKE pattern to a predicate that ignores case: `%` and `*` match any characters, `_` one. Pieces
+    between wildcards are found from the left without backtracking. Raises FilterError if the pattern is too long."""
     if len(pattern) > (LONGEST_PATTERN_WITH_GAPS if "_" in pattern else LONGEST_PATTERN):
         raise FilterError(Problem.TOO_LONG, 0, pattern[:40])
     pieces = re.split("[%*]+", pattern.casefold())
@@ -353,7 +352,7 @@ def _place_of(piece: str, text: str, start: int, end: int) -> int:
 
 
 def _piece(text: str) -> re.Pattern[str]:
-    """One piece of a pattern: nothing in it repeats."""
+    """A piece without repetitions as a regular expression."""
     return re.compile("".join("." if one == "_" else re.escape(one) for one in text), re.DOTALL)
 
 
@@ -385,7 +384,7 @@ def _place_in(arguments: list[Any], _: tzinfo | None) -> JsonValue:
 
 
 def _days_between(arguments: list[Any], zone: tzinfo | None) -> JsonValue:
-    """Whole days from the second to the first, as in `DATEDIFF(NOW(), seen_at) >= 90`."""
+    """Whole days from the second argument to the first, as in `DATEDIFF(NOW(), seen_at) >= 90`."""
     late, early = as_moment(arguments[0]), as_moment(arguments[1])
     if late is None or early is None:
         return None

@@ -1,4 +1,4 @@
-"""Values that scripts remember for a bot, chat or member, and for how long."""
+"""Values that scripts store for a bot, chat or member, with an optional expiry."""
 
 from __future__ import annotations
 
@@ -20,35 +20,35 @@ LONGEST_NAME = 200
 
 
 class Owner(NamedTuple):
-    """Whose a value is."""
+    """Owner of a value."""
 
     bot: str
-    """Empty for what a member has whatever the bot."""
+    """Empty for a member's values that all bots share."""
     key: str
 
 
 def bots_own(bot: str) -> Owner:
-    """What a bot knows in all its chats."""
+    """Values of a bot in all its chats."""
     return Owner(bot, "")
 
 
 def bots_in(bot: str, chat: ChatRef) -> Owner:
-    """What a bot knows in one chat."""
+    """Values of a bot in one chat."""
     return Owner(bot, json.dumps(["bot", chat.key]))
 
 
 def of_chat(bot: str, chat: ChatRef) -> Owner:
-    """What belongs to a chat."""
+    """Values of a chat."""
     return Owner(bot, json.dumps(["chat", chat.key]))
 
 
 def of_member(member: MemberRef) -> Owner:
-    """What a member has in every chat, whatever the bot."""
+    """Values of a member in all chats, shared by all bots."""
     return Owner("", json.dumps(["member", member.key]))
 
 
 def of_member_in(member: MemberRef, chat: ChatRef, *, private: bool = False) -> Owner:
-    """What a member has in one chat, whatever the bot. `private`: as nobody else in the chat is to know."""
+    """Values of a member in one chat, shared by all bots. `private`: not visible to others in the chat."""
     return Owner("", json.dumps(["member", member.key, chat.key, *(["private"] if private else [])]))
 
 
@@ -57,27 +57,27 @@ class MemoryFull(Exception):
 
 
 class BadName(ValueError):
-    """A name that is empty, longer than `LONGEST_NAME` characters, or holds what cannot be kept."""
+    """The name is empty, longer than `LONGEST_NAME` characters, or not printable."""
 
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """A value as it was put."""
+    """A stored value."""
 
     value: JsonValue
     from_outside: bool
-    """The words of others went into it."""
+    """Text from others went into it."""
 
 
 class ScriptMemory:
-    """The values of all owners. What has an end is not found any more from then on, by the clock."""
+    """The values of all owners. Expired values are not returned."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
 
     async def get(self, owner: Owner, name: str) -> Remembered | None:
-        """The value under this name; None where there is none. Raises BadName."""
+        """The value of this name, or None. Raises BadName."""
         rows = await self._store.read(script_data.get(owner.bot, owner.key, _checked(name), self._clock.now_ms()))
         if not rows:
             return None
@@ -92,8 +92,8 @@ class ScriptMemory:
         from_outside: bool = False,
         seconds: float | None = None,
     ) -> None:
-        """Remember `value` in place of what was there, for so many seconds or without an end. Raises BadName,
-        MemoryFull, and TooLarge and NotKeepable of services/scripts/values.py; what was there is there still then."""
+        """Store `value`, replacing an earlier one, for `seconds` or without an expiry. Raises BadName, MemoryFull, and
+        TooLarge and NotKeepable of services/scripts/values.py; then the earlier value stays."""
         text, size = written(value, MOST_VALUE_BYTES)
         now_ms = self._clock.now_ms()
         put = script_data.put(
@@ -113,7 +113,7 @@ class ScriptMemory:
             raise MemoryFull
 
     async def forget(self, owner: Owner, name: str) -> bool:
-        """Forget what is under this name; whether there was something. Raises BadName."""
+        """Delete the value of this name; returns whether there was one. Raises BadName."""
         _, count = await self._store.commit(
             [
                 script_data.forget_of(owner.bot, owner.key, self._clock.now_ms()),
@@ -146,11 +146,11 @@ _FOREVER = frozenset({"", "forever", "permanent", "always", "永远", "永久"})
 
 
 class NoDuration(ValueError):
-    """Nothing that says how long."""
+    """The value is not a duration."""
 
 
 def seconds_of(value: JsonValue) -> float | None:
-    """How long that is, at most a hundred years; None without an end. A number alone is days. Raises NoDuration."""
+    """Duration in seconds, at most a hundred years; None for no expiry. A number is in days. Raises NoDuration."""
     if value is None:
         return None
     text = str(value).strip().casefold()

@@ -1,5 +1,5 @@
-"""Lists of maps, as scripts have them from tables, files and the web: counted, joined, grouped, turned. Nothing here
-changes what it is given. Field names are found in any letter case, and `a.b` is the field b of the map in a."""
+"""Operations on lists of maps from tables, files and the web: totals, joins, groups, pivot tables. Inputs are not
+changed. Field names ignore case, and `a.b` is the field b of the map in a."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from services.scripts.values import Mark, as_amount, as_number, as_text, is_noth
 MOST_ROWS = 50_000
 MOST_COLUMNS = 200
 MOST_CELLS = 100_000
-"""Values in the rows of one result: what a script may hold of them is hardly more, and they are counted before they are
-made."""
+"""Maximum number of values in the rows of a result, checked before they are created; scripts can hardly hold more."""
 MOST_CHARACTERS = 1_000_000
 _ALL_COLUMNS = frozenset({"", "*"})
 _PLACEHOLDER = re.compile(r"\{\{\s{0,9}([^{}]{1,200}?)\s{0,9}\}\}")
@@ -24,7 +23,7 @@ _LARGEST = 2**63
 
 
 class RecordProblem(StrEnum):
-    """Why a list cannot be worked on so."""
+    """Reason why an operation failed."""
 
     NO_TOTAL = "no_total"
     NO_JOIN = "no_join"
@@ -38,7 +37,7 @@ class RecordProblem(StrEnum):
 
 
 class RecordError(ValueError):
-    """A list that cannot be worked on so."""
+    """The operation is not possible with this list."""
 
     def __init__(
         self, problem: RecordProblem, found: str = "", *, columns: Sequence[str] = (), row: int = 0, value: str = ""
@@ -47,15 +46,15 @@ class RecordError(ValueError):
         self.problem = problem
         self.found = found[:60]
         self.columns = tuple(columns)
-        """Those that there are."""
+        """The existing columns."""
         self.row = row
-        """The row that it is about, from 1."""
+        """Number of the row, from 1."""
         self.value = value
-        """What stands there: `text`, `truth`, `list` or `map`."""
+        """Kind of the value: `text`, `truth`, `list` or `map`."""
 
 
 class Total(StrEnum):
-    """What is made of many values."""
+    """Aggregate functions."""
 
     SUM = "SUM"
     AVG = "AVG"
@@ -68,21 +67,20 @@ _SPELLINGS = {**{one.value: one for one in Total}, "AVERAGE": Total.AVG, "MEAN":
 
 
 def total_named(word: JsonValue) -> Total | None:
-    """The total of that name, in any letter case; None where there is none."""
+    """The aggregate function called `word`, ignoring case; None if unknown."""
     return _SPELLINGS.get(word.strip().upper()) if isinstance(word, str) else None
 
 
 def total_of(how: Total, rows: Sequence[JsonValue], field: str) -> JsonValue:
-    """The total of a field of all rows, whose numbers are read as people write them. What has nothing there does not
-    count; an average of none is 0, the least and the greatest of none are NULL. COUNT without a field, or of `*`, is
-    the number of rows, else of those that have something in it. Raises RecordError for a field that no row has, and
-    for a sum or an average of what is no number."""
+    """Aggregate a field of all rows, parsing numbers as people write them. Empty values are not counted; the average of
+    none is 0, their minimum and maximum are NULL. COUNT without a field or of `*` is the number of rows, else of those
+    with a value. Raises RecordError for a field that no row has, and for the sum or average of other values than
+    numbers."""
     return _Column(rows, how, field).total(rows)
 
 
 class _Column:
-    """A field of some rows, of which parts can be totalled as well: how its numbers are written is told by all of
-    them."""
+    """A field of some rows; parts of them can be aggregated, too. The number format is detected from all rows."""
 
     def __init__(self, rows: Sequence[JsonValue], how: Total, field: str) -> None:
         """Raises RecordError."""
@@ -102,7 +100,7 @@ class _Column:
                     raise RecordError(RecordProblem.NO_NUMBER, field or "item", row=row, value=_kind(value))
 
     def total(self, rows: Sequence[JsonValue]) -> JsonValue:
-        """That of some of the rows."""
+        """The aggregate of some of the rows."""
         if self._is_all:
             return len(rows)
         return _total(self._how, [value for value in map(self._get, rows) if not is_nothing(value)], self._mark)
@@ -121,8 +119,8 @@ def _total(how: Total, values: Sequence[JsonValue], mark: Mark | None) -> JsonVa
 
 
 def renamed(rows: Sequence[JsonValue], mapping: JsonValue) -> list[JsonValue]:
-    """The rows with other names for their fields: `old->new, c->d` renames those and leaves the others as they are;
-    where one is named without an arrow (`name, a->b`), only those that are named remain. Raises RecordError."""
+    """The rows with renamed fields: `old->new, c->d` renames these and keeps the others; if a field has no arrow
+    (`name, a->b`), only the listed fields are kept. Raises RecordError."""
     pairs, is_whole = _mapping(mapping)
     getters = [(field_getter(old), old.casefold(), new) for old, new in pairs]
     new_names = {old.casefold(): new for old, new in pairs}
@@ -132,9 +130,9 @@ def renamed(rows: Sequence[JsonValue], mapping: JsonValue) -> list[JsonValue]:
 
 
 def joined(left: Sequence[JsonValue], right: Sequence[JsonValue], key: str, kind: str) -> list[JsonObject]:
-    """Each row of `left` with each of `right` that has the same in the field `key` (`a=b`: in the field a of the one
-    and b of the other); where both have a field, the left one's holds. `kind`: inner, left, right or full, which keep
-    the rows without a partner of that side, or of both. Raises RecordError."""
+    """Join the rows with equal values in the field `key` (`a=b`: fields a of `left` and b of `right`); for fields of
+    both, the left value is used. `kind`: inner, left, right or full, which also keep the unmatched rows of that side,
+    or of both. Raises RecordError."""
     kept = {"inner": "", "": "", "left": "l", "right": "r", "full": "lr", "outer": "lr"}.get(kind.strip().lower())
     if kept is None:
         raise RecordError(RecordProblem.NO_JOIN, kind)
@@ -164,8 +162,8 @@ def joined(left: Sequence[JsonValue], right: Sequence[JsonValue], key: str, kind
 def grouped(
     rows: Sequence[JsonValue], fields: Sequence[str], totals: Mapping[str, tuple[Total, str]]
 ) -> list[JsonObject]:
-    """One map for each value of the fields, in the order in which they first come: the fields themselves, `key` (the
-    value, or the texts of several), `items`, `count`, and `totals` of the items by their names. Raises RecordError."""
+    """One map for each combination of the fields' values, in order of appearance: the fields, `key` (the value, or the
+    texts of several), `items`, `count`, and the named `totals`. Raises RecordError."""
     getters = [(name, field_getter(name)) for name in fields]
     wanted = {name: _Column(rows, how, field) for name, (how, field) in totals.items()}
     groups: dict[tuple[str, ...], list[JsonValue]] = {}
@@ -182,9 +180,9 @@ def grouped(
 
 
 def turned(rows: Sequence[JsonValue], down: str, across: str, field: str, how: Total) -> list[JsonObject]:
-    """One map for each value of the field `down`, with a field for each value of `across` that holds the total of
-    `field`; 0 where a sum or count has nothing, else NULL. Without `across` there is one field, `field` itself. Every
-    map has the value as `row_header` too. Raises RecordError."""
+    """Pivot table: one map for each value of the field `down`, with a column for each value of `across` that has the
+    aggregate of `field`; if empty, 0 for a sum or count, else NULL. Without `across` the only column is `field`. Every
+    map also has the value as `row_header`. Raises RecordError."""
     of_across = field_getter(across) if across else None
     columns = list(_columns(rows, across, of_across)) if of_across else [field]
     groups = grouped(rows, [down], {})
@@ -201,8 +199,8 @@ def turned(rows: Sequence[JsonValue], down: str, across: str, field: str, how: T
 
 
 def filled(template: JsonValue, data: JsonValue) -> JsonValue:
-    """`template` with the fields of `data` in place of `{{field}}`, in every text of it; where `data` is a list, once
-    for each row. A field that is not there leaves nothing. Raises RecordError before it would be too large."""
+    """`template` with `{{field}}` in all its texts replaced by the fields of `data`; for a list once for each row.
+    Missing fields are empty. Raises RecordError before the result gets too large."""
     filling = _Filling()
     if isinstance(data, list):
         return [filling.fill(template, row) for row in data]
@@ -210,7 +208,7 @@ def filled(template: JsonValue, data: JsonValue) -> JsonValue:
 
 
 def named_totals(wanted: Mapping[str, JsonValue]) -> dict[str, tuple[Total, str]]:
-    """What `#{total: "SUM(amount)", n: "COUNT(*)"}` asks for. Raises RecordError."""
+    """Parse `#{total: "SUM(amount)", n: "COUNT(*)"}`. Raises RecordError."""
     totals: dict[str, tuple[Total, str]] = {}
     for name, text in wanted.items():
         word, opened, rest = as_text(text).partition("(")
@@ -222,7 +220,7 @@ def named_totals(wanted: Mapping[str, JsonValue]) -> dict[str, tuple[Total, str]
 
 
 def _columns(rows: Sequence[JsonValue], across: str, of_across: Callable[[JsonValue], JsonValue]) -> dict[str, None]:
-    """The texts that are to be columns, in the order in which they first come. Raises RecordError."""
+    """Names of the columns, in order of appearance. Raises RecordError."""
     columns: dict[str, None] = {}
     for row in rows:
         columns[as_text(of_across(row))] = None
@@ -237,14 +235,14 @@ def _check_cells(count: int) -> None:
 
 
 class _Growing:
-    """Rows of a result, counted while they are made."""
+    """Rows of a result, with a check of the limits."""
 
     def __init__(self) -> None:
         self.rows: list[JsonObject] = []
         self._cells = 0
 
     def add(self, row: JsonObject) -> None:
-        """Raises RecordError where that would be too much."""
+        """Raises RecordError if the result gets too large."""
         self._cells += len(row)
         _check_cells(self._cells)
         if len(self.rows) >= MOST_ROWS:
@@ -253,7 +251,7 @@ class _Growing:
 
 
 class _Filling:
-    """Counts the characters that are made."""
+    """Fills templates and counts the characters."""
 
     def __init__(self) -> None:
         self._room = MOST_CHARACTERS
@@ -283,7 +281,7 @@ class _Filling:
 
 
 def _mapping(mapping: JsonValue) -> tuple[list[tuple[str, str]], bool]:
-    """The pairs of old and new names, and whether all other fields remain."""
+    """Pairs of old and new names, and whether all other fields are kept."""
     if isinstance(mapping, dict):
         return [(old, as_text(new)) for old, new in mapping.items()], True
     parts = mapping if isinstance(mapping, list) else as_text(mapping).split(",")
@@ -313,7 +311,7 @@ def _both(left: JsonValue, right: JsonValue) -> JsonObject:
 
 
 def _check_column(rows: Sequence[JsonValue], field: str) -> None:
-    """Raises RecordError for a field that no row has, where it would be taken for one that has nothing in it."""
+    """Raises RecordError for a field that no row has; otherwise it would be treated as empty."""
     maps = [row for row in rows if isinstance(row, dict)]
     columns = list(dict.fromkeys(name for row in maps for name in row))
     known = {name.casefold() for name in columns}
@@ -329,7 +327,7 @@ def _kind(value: JsonValue) -> str:
 
 
 def _furthest(values: Sequence[JsonValue], side: int) -> JsonValue:
-    """The least (side -1) or the greatest (1) of what has an order with the first."""
+    """The minimum (side -1) or maximum (1) of the values comparable with the first."""
     found: JsonValue = None
     for value in values:
         if found is None or order(value, found) == side:

@@ -1,4 +1,4 @@
-"""Tables of scripts: rows of any fields per bot and chat, changes of one statement, and sorting."""
+"""Tables of scripts: rows with arbitrary fields by bot and chat, atomic changes, and sorting."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ Overflow = Literal["rows", "bytes", "tables"]
 
 @dataclass(frozen=True, slots=True)
 class TableLimits:
-    """How much there is room for."""
+    """Limits of tables."""
 
     rows: int = 10_000
-    """Of one table."""
+    """Per table."""
     tables: int = 100
-    """Of a bot in one chat, and beside these as many that all its chats have in common."""
+    """Per bot and chat, and as many again shared by all chats of a bot."""
     row_bytes: int = 16_000
     table_bytes: int = 8_000_000
 
 
 class TableFull(Exception):
-    """A table would have too many rows or bytes, or there would be too many tables."""
+    """A table would exceed its rows or bytes, or there would be too many tables."""
 
     def __init__(self, of: Overflow) -> None:
         super().__init__(of)
@@ -50,21 +50,21 @@ class TableFull(Exception):
 
 
 class BadRowId(ValueError):
-    """An id that is longer than `LONGEST_ID` characters, holds what cannot be kept, or is no text or number."""
+    """The id is longer than `LONGEST_ID` characters, not printable, or neither text nor number."""
 
 
 @dataclass(slots=True)
 class _Pending:
-    """A row as it will be."""
+    """A new or changed row."""
 
     old: str | None
-    """As it lies there; None for a new one."""
+    """The stored fields; None for a new row."""
     number: int
     fields: JsonObject
 
 
 class RowUnit:
-    """Changes of one table that are done together. Knows the rows that it was given, and those that it has added."""
+    """Atomic changes of one table. Knows the rows passed to it and those it has added."""
 
     def __init__(self, place: TablePlace, there: Sequence[KeptRow], ids: Ids, now_ms: int, limits: TableLimits) -> None:
         self.place = place
@@ -74,13 +74,13 @@ class RowUnit:
         self._there = {kept.row_id: kept for kept in there}
         self._pending: dict[str, _Pending] = {}
         self._first = 0
-        """The number of the first row that was added."""
+        """Number of the first added row."""
 
     def __contains__(self, row_id: str) -> bool:
         return row_id in self._there or row_id in self._pending
 
     def save(self, row: JsonObject) -> str:
-        """Change the row of this id, or add it; its id. Raises BadRowId."""
+        """Change the row with this id, or add it; returns its id. Raises BadRowId."""
         row_id = id_in(row)
         if row_id is not None and row_id in self:
             self.change(row_id, row)
@@ -93,7 +93,7 @@ class RowUnit:
         return row_id
 
     def change(self, row_id: str, changes: Mapping[str, JsonValue]) -> None:
-        """Give the row of that id, which is known, these fields. Its id stays."""
+        """Set these fields of the known row with that id. The id does not change."""
         pending = self._pending.get(row_id)
         if pending is None:
             kept = self._there[row_id]
@@ -102,8 +102,8 @@ class RowUnit:
         pending.fields = merged(pending.fields, others)
 
     async def writes(self) -> list[Write]:
-        """All of it, and last the check of the limits. Raises TableFull, TooLarge and NotKeepable. Others have their
-        turn in between."""
+        """All writes, the last one checking the limits. Raises TableFull, TooLarge and NotKeepable. Yields to other
+        tasks."""
         if len(self._pending) > self._limits.rows:
             raise TableFull("rows")
         writes: list[Write] = []
@@ -137,7 +137,7 @@ class RowUnit:
         return writes
 
     def overflow(self, filling: Row) -> Overflow | None:
-        """What there would be too much of beside what the table has now; None when the reason lay elsewhere."""
+        """The limit that the changes would exceed, given the table's size; None if the conflict had another cause."""
         added = [pending for pending in self._pending.values() if pending.old is None]
         growth = sum(
             written(pending.fields, self._limits.row_bytes)[1] - len((pending.old or "").encode())
@@ -151,7 +151,7 @@ class RowUnit:
 
 
 async def in_slices(items: Iterable[Item]) -> AsyncIterator[Item]:
-    """The items, with a turn for others after every so many."""
+    """The items; yields to other tasks after each slice."""
     for number, item in enumerate(items, 1):
         yield item
         if number % _AT_ONCE == 0:
@@ -159,7 +159,7 @@ async def in_slices(items: Iterable[Item]) -> AsyncIterator[Item]:
 
 
 def id_in(row: JsonObject) -> str | None:
-    """The id that a row was given; None where it has none. Raises BadRowId."""
+    """The id in a row; None if it has none. Raises BadRowId."""
     value = like(row, "id")
     if is_nothing(value):
         return None
@@ -170,7 +170,7 @@ def id_in(row: JsonObject) -> str | None:
 
 
 def made_id(number: int) -> str:
-    """An id that no other row has: short, and in letters that can be said."""
+    """A short unique id of digits and letters."""
     digits = ""
     while number:
         number, digit = divmod(number, len(_DIGITS))
@@ -179,7 +179,7 @@ def made_id(number: int) -> str:
 
 
 def like(row: Mapping[str, JsonValue], field: str) -> JsonValue:
-    """What stands in the field, whatever its letter case; None where there is none."""
+    """The value of the field, ignoring case; None if missing."""
     if field in row:
         return row[field]
     folded = field.casefold()
@@ -187,7 +187,7 @@ def like(row: Mapping[str, JsonValue], field: str) -> JsonValue:
 
 
 def merged(fields: JsonObject, changes: Mapping[str, JsonValue]) -> JsonObject:
-    """`fields` with `changes` among them; a field that is there keeps its place and its spelling."""
+    """`fields` updated by `changes`; existing fields keep their position and spelling."""
     spelled = {name.casefold(): name for name in fields}
     result = dict(fields)
     for name, value in changes.items():
@@ -201,8 +201,7 @@ _Keyed = tuple[SortKey, JsonValue]
 
 
 async def in_order(rows: Sequence[JsonValue], orders: Sequence[Order], now: datetime) -> list[JsonValue]:
-    """The rows, sorted by the first of `orders`, and where they are equal in it by the next. `now`: aware, in the zone
-    of the chat."""
+    """The rows sorted by `orders`, most significant first. `now`: aware, in the chat's zone."""
     ordered = list(rows)
     for one in reversed(orders):
         ordered = await _sorted_by(ordered, getter_of(one.by, now), descending=one.descending)
@@ -210,8 +209,8 @@ async def in_order(rows: Sequence[JsonValue], orders: Sequence[Order], now: date
 
 
 async def _sorted_by(rows: Sequence[JsonValue], value: Getter, *, descending: bool) -> list[JsonValue]:
-    """The rows in the order of a value of theirs: numbers, dates and times, texts without regard to capitals, and then
-    all else; those without one stand last either way. Rows that are equal in it keep their order."""
+    """The rows sorted by a value: numbers, dates and times, texts ignoring case, then others; rows without a value are
+    always last. The sort is stable."""
     there: list[_Keyed] = []
     without: list[JsonValue] = []
     for first in range(0, len(rows), _KEYS_AT_ONCE):
@@ -226,7 +225,7 @@ async def _sorted_by(rows: Sequence[JsonValue], value: Getter, *, descending: bo
 
 
 async def _merged(keyed: Sequence[_Keyed], *, descending: bool) -> list[JsonValue]:
-    """The rows in the order of their keys: parts are sorted one by one, since sorting itself cannot be interrupted."""
+    """The rows sorted by their keys. Parts are sorted separately and merged, because a sort cannot be interrupted."""
     parts: list[list[_Keyed]] = []
     for first in range(0, len(keyed), _SORTED_AT_ONCE):
         parts.append(sorted(keyed[first : first + _SORTED_AT_ONCE], key=itemgetter(0), reverse=descending))
@@ -250,11 +249,11 @@ Result = TypeVar("Result")
 
 
 class BadTableName(ValueError):
-    """A name of a table that is empty, longer than `LONGEST_NAME` characters, or holds what cannot be kept."""
+    """The table name is empty, longer than `LONGEST_NAME` characters, or not printable."""
 
 
 class RowExists(Exception):
-    """The table has a row of that id."""
+    """The table has a row with that id."""
 
     def __init__(self, row_id: str) -> None:
         super().__init__(row_id)
@@ -262,7 +261,7 @@ class RowExists(Exception):
 
 
 class NoKey(ValueError):
-    """A row that is to be merged has nothing in the field by which rows are told apart."""
+    """A row to be merged has no value in a key field."""
 
     def __init__(self, number: int, field: str) -> None:
         super().__init__(number, field)
@@ -272,30 +271,29 @@ class NoKey(ValueError):
 
 
 class Busy(Exception):
-    """Others changed the same rows each time that it was tried."""
+    """Every attempt conflicted with concurrent changes of the same rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What was looked for."""
+    """Result of a query."""
 
     rows: list[JsonObject]
-    """Each with its `id`."""
+    """Rows, each with its `id`."""
     is_cut: bool
-    """There are more."""
+    """More rows match."""
 
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """What became of rows that were merged into a table."""
+    """Counts of merged rows."""
 
     inserted: int
     updated: int
 
 
 def table_place(bot: str, chat_key: str, name: str) -> TablePlace:
-    """The table of that name; `chat_key` is empty for one that all chats of the bot have in common. Raises
-    BadTableName."""
+    """The table with that name; `chat_key` is empty for a table shared by all chats of the bot. Raises BadTableName."""
     stripped = name.strip()
     if not 0 < len(stripped) <= LONGEST_NAME or not stripped.isprintable():
         raise BadTableName(name[:LONGEST_NAME])
@@ -303,8 +301,8 @@ def table_place(bot: str, chat_key: str, name: str) -> TablePlace:
 
 
 class ScriptTables:
-    """The rows of all bots. Where two runs change the same rows in one moment, the later one begins anew with what the
-    other has left; Busy when that happens over and over."""
+    """The tables of all bots. On a conflict a change is repeated with the new rows; Busy is raised after several
+    attempts."""
 
     def __init__(self, store: Store, ids: Ids, clock: Clock, limits: TableLimits | None = None) -> None:
         self._limits = limits or TableLimits()
@@ -313,7 +311,7 @@ class ScriptTables:
         self._clock = clock
 
     async def find(self, place: TablePlace, wanted: Filter, now: datetime, most: int) -> Found:
-        """The rows that fit, at most `most`. `now`: the moment in the zone of the chat."""
+        """At most `most` matching rows. `now`: aware, in the chat's zone."""
         test = test_of(wanted.condition, now)
         limit = most if wanted.limit is None else min(wanted.limit, most)
         rows: list[JsonObject] = []
@@ -329,8 +327,8 @@ class ScriptTables:
         return Found(ordered[:limit], len(ordered) > limit and (wanted.limit is None or wanted.limit > most))
 
     async def save(self, place: TablePlace, rows: Sequence[JsonObject]) -> list[str]:
-        """Keep each row: one whose id is there gets these fields beside those that it has, any other is a new one.
-        Their ids, in the order of `rows`. Raises TableFull, TooLarge, NotKeepable, BadRowId and Busy."""
+        """Store each row: merge its fields into the row with its id, or add it. Returns the ids in the order of `rows`.
+        Raises TableFull, TooLarge, NotKeepable, BadRowId and Busy."""
 
         async def attempt() -> list[str]:
             unit = self._unit(place, await self._those(place, [id_in(row) for row in rows]))
@@ -341,7 +339,7 @@ class ScriptTables:
         return await self._tried(attempt)
 
     async def insert(self, place: TablePlace, rows: Sequence[JsonObject]) -> list[str]:
-        """Add each row as a new one. Raises as `save` does, and RowExists."""
+        """Add each row as a new one. Raises the errors of `save`, and RowExists."""
 
         async def attempt() -> list[str]:
             unit = self._unit(place, await self._those(place, [id_in(row) for row in rows]))
@@ -363,8 +361,8 @@ class ScriptTables:
         changes: Mapping[str, JsonValue] | Callable[[JsonObject], Mapping[str, JsonValue]],
         now: datetime,
     ) -> int:
-        """Give every row that fits these fields, or those that `changes` gives for the row as scripts see it, and say
-        how many there are. A row's id stays. Raises as `save`, and what `changes` raises: then no row is changed."""
+        """Set fields of every matching row and return their number. `changes`: the fields, or a function of the row
+        that returns them. Ids do not change. Raises the errors of `save` and of `changes`; then no row is changed."""
         test = test_of(condition, now)
 
         async def attempt() -> int:
@@ -378,7 +376,7 @@ class ScriptTables:
         return await self._tried(attempt)
 
     async def delete(self, place: TablePlace, condition: Condition | None, now: datetime) -> int:
-        """Delete every row that fits, and say how many that were; without a condition all of them."""
+        """Delete the matching rows, or all without a condition; returns their number."""
         if condition is None:
             return sum(await self._store.commit([script_data.clear(place)]))
         fitting = await self._fitting(place, condition, test_of(condition, now))
@@ -389,9 +387,8 @@ class ScriptTables:
     async def merge(
         self, place: TablePlace, rows: Sequence[JsonObject], keys: Sequence[str], only: Sequence[str] | None
     ) -> Merged:
-        """Bring `rows` into the table: where the first row that has the same values in the fields `keys` is found, it
-        gets the fields of the new one (those of `only`, where they are given), else the row is added. Raises as `save`,
-        and NoKey."""
+        """Merge `rows` into the table: the first row with equal values in the fields `keys` is updated by the new row's
+        fields (only `only`, if given), else the row is added. Raises the errors of `save`, and NoKey."""
         for number, row in enumerate(rows, 1):
             for field in keys:
                 if is_nothing(like(row, field)):
@@ -419,7 +416,7 @@ class ScriptTables:
         return RowUnit(place, there, self._ids, self._clock.now_ms(), self._limits)
 
     async def _commit(self, unit: RowUnit) -> None:
-        """Raises Conflict when the rows have changed meanwhile, and TableFull."""
+        """Raises Conflict if the rows have changed meanwhile, and TableFull."""
         writes = await unit.writes()
         if not writes:
             return
@@ -452,7 +449,7 @@ class ScriptTables:
         return fitting
 
     async def _those(self, place: TablePlace, ids: Sequence[str | None]) -> list[KeptRow]:
-        """The rows of those ids that are there."""
+        """The existing rows with those ids."""
         wanted = dict.fromkeys(one for one in ids if one)
         if len(wanted) > _READ_SINGLY:
             return [kept for kept in await self._fitting(place, None, lambda _: True) if kept.row_id in wanted]
@@ -462,8 +459,8 @@ class ScriptTables:
     async def _look_at(
         self, place: TablePlace, condition: Condition | None, is_enough: Callable[[KeptRow], bool]
     ) -> None:
-        """Show the rows that may fit, in the order in which they came, until it is enough. Where the condition asks for
-        an id, that is one row at the most. Lets others have their turn in between."""
+        """Pass possibly matching rows to `is_enough` in order of insertion until it returns True; a single row if the
+        condition requires an id. Yields to other tasks."""
         row_id = id_asked_for(condition)
         if row_id is not None:
             for row in await self._store.read(script_data.one(place, row_id)):
@@ -485,7 +482,7 @@ class ScriptTables:
 
 
 def _shown(kept: KeptRow) -> JsonObject:
-    """The row as scripts see it: with its id, first where the script gave none."""
+    """The row as scripts see it: with its id, in first position if the script gave none."""
     fields: JsonObject = json.loads(kept.fields)
     if any(name.lower() == "id" for name in fields):
         return fields

@@ -1,4 +1,4 @@
-"""Comparison and text form of script values, and numbers as people write them in tables."""
+"""Comparison, sorting and text form of script values, and parsing of numbers in tables."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _TRUTHS = {"true": True, "false": False}
 _DEEPEST = 100
 SortKey = tuple[int, float, str]
 LAST_KEY: SortKey = (9, 0.0, "")
-"""Of what has no value to be sorted by."""
+"""Sort key of empty values."""
 
 
 class NotKeepable(ValueError):
-    """A value that cannot be written down: nested too deep, or with a number that is none."""
+    """The value cannot be stored: nested too deeply, or with NaN or infinity."""
 
 
 class TooLarge(ValueError):
-    """A value that is longer than what is kept may be: `most_bytes`."""
+    """The value is larger than the limit, `most_bytes`."""
 
     def __init__(self, most_bytes: int) -> None:
         super().__init__(most_bytes)
@@ -33,13 +33,13 @@ class TooLarge(ValueError):
 
 
 def written(value: JsonValue, most_bytes: int) -> tuple[str, int]:
-    """`value` as JSON, and how many bytes that is. Raises TooLarge and NotKeepable."""
+    """`value` as JSON, and its size in bytes. Raises TooLarge and NotKeepable."""
     if _is_too_deep(value):
         raise NotKeepable
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         size = len(text.encode())
-    except UnicodeEncodeError:  # half a character: kept as an escape, which a store takes
+    except UnicodeEncodeError:  # lone surrogates are written as escapes, which the store accepts
         text = json.dumps(value, separators=(",", ":"))
         size = len(text)
     except (ValueError, TypeError):
@@ -50,7 +50,7 @@ def written(value: JsonValue, most_bytes: int) -> tuple[str, int]:
 
 
 def as_number(value: JsonValue) -> int | float | None:
-    """The number that it is or that a text writes; None for all else, TRUE and FALSE too."""
+    """A number, or the number written in a text; None for other values, including TRUE and FALSE."""
     if isinstance(value, bool) or value is None:
         return None
     if isinstance(value, int | float):
@@ -64,7 +64,7 @@ def as_number(value: JsonValue) -> int | float | None:
 
 
 def as_moment(value: JsonValue) -> datetime | None:
-    """The date or time that a text writes in ISO form, with its offset where it has one; a date is its midnight."""
+    """The date or time in a text in ISO 8601, with its offset if it has one; a date means midnight."""
     if not isinstance(value, str) or not _MOMENT.fullmatch(value):
         return None
     try:
@@ -74,7 +74,7 @@ def as_moment(value: JsonValue) -> datetime | None:
 
 
 def as_text(value: JsonValue) -> str:
-    """As it is said; nothing is the empty text."""
+    """Text form; NULL is the empty text."""
     if isinstance(value, str):
         return value
     if value is None:
@@ -89,8 +89,8 @@ def as_text(value: JsonValue) -> str:
 
 
 def same(left: JsonValue, right: JsonValue) -> bool:
-    """Whether they are equal. Texts are compared as they are written; a number and a text that writes one as numbers;
-    TRUE and FALSE with the texts of these words and with 1 and 0 too. Nothing is the same as an empty text."""
+    """Whether the values are equal. Texts are compared exactly; a number and a numeric text as numbers; TRUE and FALSE
+    also equal these words, and 1 and 0. NULL equals the empty text."""
     if isinstance(left, str) and isinstance(right, str):
         return left == right
     if is_nothing(left) or is_nothing(right):
@@ -104,9 +104,9 @@ def same(left: JsonValue, right: JsonValue) -> bool:
 
 
 def order(left: JsonValue, right: JsonValue) -> int | None:
-    """Below 0 when `left` comes before `right`, above 0 when behind it, 0 where neither does; None where they have no
-    order. Numbers, and texts that write them, by their value; dates and times by time, and by what the clock on the
-    wall says where one of them has no offset; other texts character by character."""
+    """Negative if `left` is less than `right`, positive if greater, 0 if equal; None if they cannot be compared.
+    Numbers and numeric texts by value; dates and times by time, or by wall time if one has no offset; other texts by
+    code point."""
     if is_nothing(left) or is_nothing(right):
         return None
     first, second = as_number(left), as_number(right)
@@ -128,7 +128,7 @@ def is_nothing(value: JsonValue) -> bool:
 
 
 def key_of(value: JsonValue) -> str:
-    """A text that values which are the same have in common, and others have not."""
+    """A hash key: equal values have the same text."""
     if isinstance(value, str):
         return value
     number = as_number(value)
@@ -138,7 +138,7 @@ def key_of(value: JsonValue) -> str:
 
 
 def sort_key(value: JsonValue) -> SortKey:
-    """By which any values can be put in order."""
+    """Sort key for any value."""
     if is_nothing(value):
         return LAST_KEY
     number = as_number(value)
@@ -197,7 +197,7 @@ _GROUPS = {",": re.compile(_BY_COMMA, re.ASCII), ".": re.compile(_BY_POINT, re.A
 
 
 def mark_of(values: Iterable[JsonValue]) -> Mark | None:
-    """What stands before the fractions of these values; None where none tells, or they do not agree."""
+    """The decimal mark of these values; None if unknown or inconsistent."""
     texts = [_bare(value) for value in values if isinstance(value, str)]
     has_comma = any(map(_COMMA_FRACTION.fullmatch, texts))
     has_point = any(map(_POINT_FRACTION.fullmatch, texts))
@@ -207,9 +207,9 @@ def mark_of(values: Iterable[JsonValue]) -> Mark | None:
 
 
 def as_amount(value: JsonValue, mark: Mark | None = None) -> int | float | None:
-    """The number that it is or that a text writes; None for all else, TRUE and FALSE too. `mark`: what its column has
-    before fractions. Where that is not known, `1.234` is less than two, as in scripts, and `1,234` more than a
-    thousand, as members say it."""
+    """A number, or the number written in a text; None for other values, including TRUE and FALSE. `mark`: the decimal
+    mark of its column. Without it, the point in `1.234` is a decimal mark, as in scripts, and the comma in `1,234` a
+    thousands separator."""
     if not isinstance(value, str):
         return as_number(value)
     bare = _bare(value)
@@ -232,5 +232,5 @@ def as_amount(value: JsonValue, mark: Mark | None = None) -> int | float | None:
 
 
 def _bare(text: str) -> str:
-    """Without the currency and spaces; what is too long to be a number, as nothing."""
+    """Without currency and spaces; empty if it is too long to be a number."""
     return "" if len(text) > _LONGEST else _SPACES.sub("", _CURRENCY.sub("", text, count=1))

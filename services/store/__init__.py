@@ -1,5 +1,5 @@
 """The store.
 
-`port` is its protocol; a writer commits units of statements in groups. Statements are by subject in `turns` and
-`chats`.
+`port` defines its protocol; a writer commits units of statements in groups. Statements are defined by subject in
+`turns` and `chats`.
 """

@@ -1,4 +1,4 @@
-"""Every table of the program, and the newest id in them."""
+"""Metadata of every table, and the highest ids in use."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from services.store.turns.timers import TIMERS
 
 
 def all_tables() -> MetaData:
-    """Every table, after importing every module that defines one."""
+    """Import every module that defines a table, and return the metadata of all tables."""
     for package in (services.store.chats, services.store.turns):
         for module in pkgutil.iter_modules(package.__path__):
             importlib.import_module(f"{package.__name__}.{module.name}")
@@ -35,5 +35,5 @@ _NEWEST = Statement("ids.newest", union_all(*(select(func.max(table.c.id).label(
 
 
 def newest_ids() -> Query:
-    """The highest `id` of each table; null where there is none."""
+    """The highest `id` of each table; null for an empty one."""
     return _NEWEST.query()

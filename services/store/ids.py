@@ -1,4 +1,4 @@
-"""Row ids of our own: no read-back from the database, and rising in the order they were taken."""
+"""Generator of row ids: increasing, and made without a round trip to the database."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ _LAST = (1 << _SEQUENCE_BITS) - 1
 
 
 def first_id_at(ms: int) -> int:
-    """The lowest id that may be taken at that instant, in milliseconds since 1970 UTC: rows of older ids are older."""
+    """The lowest id possible at that time, in milliseconds since 1970 UTC; rows with lower ids are older."""
     return max(0, ms - _EPOCH_MS) << _MS_SHIFT
 
 
 def taken_ms(id: int) -> int:
-    """When `id` was taken, in milliseconds since 1970 UTC, by the clock of then."""
+    """When `id` was generated, in milliseconds since 1970 UTC, by the clock at that time."""
     return (id >> _MS_SHIFT) + _EPOCH_MS
 
 
 class Ids:
-    """Positive 63-bit ids: 41 bits of milliseconds, 8 of node, 14 of sequence. Unique and rising within a node,
-    even when the clock goes back."""
+    """Generates positive 63-bit ids: 41 bits of milliseconds, 8 of node, 14 of sequence. They are unique and increasing
+    within a node, even if the clock goes back."""
 
     def __init__(self, clock: Clock, node: int = 0) -> None:
         self._clock = clock
@@ -32,13 +32,13 @@ class Ids:
         self._sequence = 0
 
     def go_on_after(self, newest: int) -> None:
-        """Give only ids above `newest` from now on: those of an earlier process, whose clock may have been ahead."""
+        """Generate only ids above `newest` from now on. It may come from an earlier process whose clock was ahead."""
         ms, sequence = newest >> _MS_SHIFT, newest & _LAST
         if (ms, sequence) > (self._ms, self._sequence):
             self._ms, self._sequence = ms, sequence
 
     def next(self) -> int:
-        """The next id. More than 16,384 in a millisecond borrow from the next one."""
+        """The next id. More than 16,384 ids in a millisecond take numbers of the next one."""
         ms = self._clock.now_ms() - _EPOCH_MS
         if ms > self._ms:
             self._ms = ms

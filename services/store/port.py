@@ -1,5 +1,5 @@
-"""The store as everybody else sees it: units of writes, and reads. Statements are defined by the aggregates beside it,
-one file each, whose functions are pure and return Writes and Queries."""
+"""Port of the store: units of writes, and reads. Statements are defined in one file per aggregate, by pure functions
+that return Writes and Queries."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sqlalchemy.sql import Executable
 
 Row = Mapping[str, Any]
 Values = Mapping[str, Any] | tuple[Any, ...]
-"""The values of a statement's binds, by their names; or in the order of the names that it `takes`."""
+"""Values for a statement's binds: by name, or as a tuple in the order of the statement's `takes`."""
 
 
 class Statement:
@@ -22,22 +22,22 @@ class Statement:
     __slots__ = ("clause", "name", "takes")
 
     def __init__(self, name: str, clause: Executable, takes: Sequence[str] = ()) -> None:
-        """`takes`: the names of all its binds in the order in which `write_row` is given their values."""
+        """`takes`: names of all its binds, in the order that `write_row` expects."""
         self.name = name
         self.clause = clause
         self.takes = tuple(takes)
 
     def write(self, **values: Any) -> Write:
-        """This statement with `values` for its binds (int, str, bytes or None), touching any number of rows."""
+        """A write with `values` for the binds (int, str, bytes or None) that may touch any number of rows."""
         return Write(self, values)
 
     def write_row(self, values: tuple[Any, ...], expect: int | None = None) -> Write:
-        """The same with the values in the order that it `takes`, for what is written in every turn: to name ten values
-        and to look each of them up takes longer than all else that is done with them. `expect` as below."""
+        """A write with the values in the order of `takes`: faster than by name, for statements that every turn writes.
+        `expect` as in `write_expecting`."""
         return Write(self, values, expect)
 
     def write_expecting(self, rows: int, **values: Any) -> Write:
-        """The same, but the whole unit is undone and Conflict raised unless exactly `rows` rows are touched."""
+        """Like `write`, but unless exactly `rows` rows are touched the unit is rolled back and Conflict is raised."""
         return Write(self, values, rows)
 
     def query(self, **values: Any) -> Query:
@@ -61,31 +61,31 @@ class Query(NamedTuple):
 
 
 class StoreError(Exception):
-    """The base of all that the store raises."""
+    """Base class of the store's errors."""
 
 
 class Conflict(StoreError):
-    """A write touched another number of rows than it expected; nothing of its unit was done."""
+    """A write touched another number of rows than expected; the unit was rolled back."""
 
 
 class BadUnit(StoreError):
-    """The database refused a statement of this unit (a value it cannot hold, a constraint); nothing was done."""
+    """The database rejected a statement of this unit (an unsupported value, a constraint); the unit was rolled back."""
 
 
 class StoreFull(StoreError):
-    """The disk is full or read-only; nothing of the unit was done. The store stays usable once there is room."""
+    """The disk is full or read-only; the unit was rolled back. The store can be used again once there is space."""
 
 
 class StoreBroken(StoreError):
-    """A commit failed, so what is durable is unknown: no more units are taken, and the process has to end."""
+    """A commit failed, so it is unknown what is durable. No more units are accepted, and the process has to end."""
 
 
 class StoreDamaged(StoreBroken):
-    """The database file is damaged; no more units are taken, and the process has to end."""
+    """The database file is damaged. No more units are accepted, and the process has to end."""
 
 
 class StoreFenced(StoreBroken):
-    """Another process has the right to write now; nothing of the unit was done, and the process has to end."""
+    """Another process has taken over the right to write. The unit was rolled back, and the process has to end."""
 
 
 class StoreClosed(StoreError):
@@ -96,31 +96,31 @@ class StoreHealth(NamedTuple):
     """Whether the store can be used."""
 
     problem: str | None
-    """Why nothing can be written now; None while all is well."""
+    """Why nothing can be written now; None if writing works."""
     checked_ms: int | None = None
-    """The instant of the last full check for damage, which found none; None before the first one."""
+    """When the last full integrity check passed, in milliseconds since 1970 UTC; None before the first."""
 
 
 class Store(Protocol):
-    """The one data layer. Units are executed in the order in which `commit` and `post` were called."""
+    """Data access for the whole program. Units are executed in the order of the calls of `commit` and `post`."""
 
     def commit(self, writes: Sequence[Write]) -> Awaitable[list[int]]:
-        """All of `writes` or nothing; durable when it returns. Returns the number of rows each write touched.
-        The unit has its place in the order as soon as this is called, before the first await.
-        Cancelling the waiter does not take the unit back. Raises the errors of this module."""
+        """Execute all of `writes` or none; durable when it returns. Returns the number of rows that each write touched.
+        The unit is queued by the call itself, before the first await; cancelling the awaiting task does not withdraw
+        it. Raises the errors of this module."""
 
     def post(self, writes: Sequence[Write]) -> None:
-        """One unit, in order, durable with the next commit or within 50 ms. Its errors go to the log and a counter."""
+        """Queue a unit that becomes durable with the next commit or within 50 ms. Its errors are logged and counted."""
 
     async def read(self, query: Query) -> list[Row]:
-        """The rows of `query` as committed; a posted unit may not be seen yet."""
+        """The committed rows of `query`; a posted unit may not be visible yet."""
 
     def health(self) -> StoreHealth:
-        """The state at this moment; takes some microseconds."""
+        """The current state; takes a few microseconds."""
 
     async def check(self) -> None:
-        """Routine care, to be called every few seconds: retry what failed, adapt to the room on the disk, and start
-        the check for damage that runs once a day beside everything else. Never raises."""
+        """Maintenance, to be called every few seconds: retry failed steps, adapt to the free disk space, and start the
+        daily integrity check in the background. Never raises."""
 
     async def close(self) -> None:
-        """Refuse new units, finish the rest, checkpoint and close."""
+        """Reject new units, finish the queued ones, checkpoint and close."""

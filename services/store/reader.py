@@ -1,4 +1,4 @@
-"""Access for operator commands next to a running daemon: reads, and short writes."""
+"""Database access for operator commands while the daemon is running: reads, and short writes."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ class ReaderError(Exception):
 
 
 class SideConnection(Protocol):
-    """One connection. All raise ReaderError."""
+    """One database connection. All its methods raise ReaderError."""
 
     @property
     def dialect(self) -> DialectName:
-        """What its SQL is compiled for."""
+        """The dialect that statements are compiled for."""
 
     def rows(self, sql: str, values: Sequence[Any]) -> list[Mapping[str, Any]]:
-        """The rows of a query, by the names of their columns."""
+        """The rows of a query, each by column name."""
 
     def transaction(self, steps: Sequence[tuple[str, Sequence[Any]]]) -> list[int]:
-        """All steps or nothing, durable when it returns; the number of rows that each has touched."""
+        """Execute all steps or none, durable when it returns. Returns the number of rows that each step touched."""
 
     def close(self) -> None:
-        """Let go of the database."""
+        """Close the connection."""
 
 
 class Beside:
-    """Reads, and writes seldom, on a connection that it closes at its end."""
+    """Executes store statements on its own connection, next to the daemon; a context manager that closes it."""
 
     def __init__(self, connection: SideConnection) -> None:
         self._connection = connection
@@ -64,8 +64,8 @@ class Beside:
         return self._connection.rows(compiled.sql, compiled.bind(query.values))
 
     def commit(self, writes: Sequence[Write]) -> list[int]:
-        """All of `writes` or nothing, durable when it returns; the number of rows each has touched. Raises
-        ReaderError."""
+        """Execute all of `writes` or none, durable when it returns. Returns the number of rows that each touched.
+        Raises ReaderError."""
         steps = [(self._compiler.compiled(one.statement), one.values) for one in writes]
         return self._connection.transaction([(one.sql, one.bind(values)) for one, values in steps])
 
@@ -85,26 +85,26 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class CallStatistics:
-    """The runs of one function."""
+    """Statistics of the runs of one function."""
 
     function: str
     runs: int
     ok: int
     asked: int
-    """Those that ended with a question: neither as meant nor otherwise yet."""
+    """Runs that ended with a question; they count neither as ok nor as errors."""
     errors: Counter[str]
-    """By code; `unfinished` for runs without a result."""
+    """Number by error code; `unfinished` for runs without a result."""
     p50_ms: int
     p95_ms: int
 
     @property
     def ok_share(self) -> float:
-        """0 to 1, of the runs that came to an end."""
+        """Share of successful runs, 0 to 1, among those that did not end with a question."""
         ended = self.runs - self.asked
         return self.ok / ended if ended else 0.0
 
     def as_json(self) -> JsonObject:
-        """Plain data."""
+        """As JSON data."""
         return {
             "runs": self.runs,
             "ok": self.ok,
@@ -117,17 +117,17 @@ class CallStatistics:
 
 
 class UsedShare(NamedTuple):
-    """What a member or a chat has used of a budget on one day."""
+    """A member's or chat's use of a budget on one day."""
 
     day: str
     holder: str
     kind: str
     used: int
-    """In millionths for money."""
+    """Millionths of the currency unit if the kind is money."""
 
 
 class Reader:
-    """Reads one database."""
+    """Reports for operator commands, read from one database."""
 
     def __init__(self, connection: SideConnection) -> None:
         """`connection` is closed at the end."""
@@ -144,8 +144,8 @@ class Reader:
     def last_outcomes(
         self, chat: str | None, count: int, *, skip: int = 0, native_id: str | None = None
     ) -> list[Outcome]:
-        """The last `count` messages without the `skip` newest, newest first; with `native_id` those that the network
-        knows under that id. Raises ReaderError."""
+        """The last `count` messages after skipping the `skip` newest, newest first; with `native_id` only those with
+        that id on the network. Raises ReaderError."""
         query = (
             select(
                 INBOX.c.id, INBOX.c.chat, INBOX.c.sender_name, HISTORY.c.text, INBOX.c.received_ms, INBOX.c.reason,
@@ -166,7 +166,7 @@ class Reader:
         ]
 
     def call_statistics(self, since_ms: int) -> list[CallStatistics]:
-        """For each function its runs since that instant, the busiest first. Raises ReaderError."""
+        """Statistics of each function's runs since that time, most runs first. Raises ReaderError."""
         query = select(LEDGER.c.function, LEDGER.c.code, LEDGER.c.at_ms, LEDGER.c.ended_ms).where(
             LEDGER.c.at_ms >= since_ms
         )
@@ -180,7 +180,7 @@ class Reader:
         return sorted(found, key=lambda one: -one.runs)
 
     def used_shares(self, since_day: str) -> list[UsedShare]:
-        """What was used of budgets from that ISO date on, the newest day first. Raises ReaderError."""
+        """Use of budgets from that ISO date on, newest day first. Raises ReaderError."""
         query = (
             select(BUDGETS.c.day, BUDGETS.c.holder, BUDGETS.c.kind, BUDGETS.c.used)
             .where(BUDGETS.c.day >= since_day, ~BUDGETS.c.holder.startswith(TOLD))
@@ -210,5 +210,5 @@ def _statistics(function: str, codes: Counter[str], durations: list[int]) -> Cal
 
 
 def _percentile(ordered: Sequence[int], share: float) -> int:
-    """The smallest value that `share` of all are not above."""
+    """Nearest-rank percentile; 0 for an empty sequence."""
     return ordered[math.ceil(len(ordered) * share) - 1] if ordered else 0

@@ -1,4 +1,4 @@
-"""Compiled SQL statements with positional binds, and the units of writes made of them."""
+"""Compiled SQL statements with positional binds, and units of writes."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _TAKES_NO_ROW = -1
 
 
 class NotCompilable(Exception):
-    """This statement cannot be compiled once and for all; the message names it and says why."""
+    """The statement's text depends on its values or it is no valid SQL; the message has its name and the reason."""
 
 
 class CompiledStatement:
-    """`sql` with one placeholder (`?` on SQLite, `%s` on PostgreSQL) for each name in `order`. `pick_row` gives the
-    values in that order, of a row that is as long as `row_length`."""
+    """SQL with one placeholder (`?` on SQLite, `%s` on PostgreSQL) for each name in `order`. `pick_row` puts the values
+    of a row with `row_length` values into that order."""
 
     __slots__ = ("_count", "_pick", "is_select", "name", "order", "pick_row", "row_length", "sql")
 
@@ -47,7 +47,7 @@ class CompiledStatement:
         """The values in the order of the placeholders.
 
         Raises:
-            ValueError: a name is missing from `values`, or is not one of this statement; or a row has another length.
+            ValueError: a name is missing from `values` or unknown, or a row has the wrong length.
         """
         if isinstance(values, tuple):
             if self.row_length == _TAKES_NO_ROW:
@@ -65,17 +65,17 @@ class CompiledStatement:
 
 
 class StatementCompiler:
-    """Compiles for one dialect, each statement once."""
+    """Compiles each statement once, for one dialect."""
 
     def __init__(self, dialect: DialectName) -> None:
         self._dialect: DialectName = dialect
         self._compiled: dict[Statement, CompiledStatement] = {}
 
     def compiled(self, statement: Statement) -> CompiledStatement:
-        """`statement` in this dialect.
+        """`statement` compiled for this dialect.
 
         Raises:
-            NotCompilable: it has a bind whose value needs a conversion or changes the text, or is no valid SQL here.
+            NotCompilable: a bind's value needs a conversion or changes the text, or the SQL is invalid.
         """
         known = self._compiled.get(statement)
         if known is None:
@@ -83,14 +83,14 @@ class StatementCompiler:
         return known
 
 
-@lru_cache(maxsize=1024)  # stores that are opened one after another have the same statements
+@lru_cache(maxsize=1024)  # stores that are opened one after another use the same statements
 def compile_statement(statement: Statement, dialect: DialectName) -> CompiledStatement:
-    """`statement` in `dialect`, a pure function: needs no driver and no server. Raises NotCompilable."""
+    """`statement` compiled for `dialect`; needs no driver and no server. Raises NotCompilable."""
     return _compile(statement, _dialect(dialect))
 
 
-# Constants of a statement stand in its text, so that the planner can use partial indexes; binds are what was named by
-# `bindparam("name")` and the columns of an INSERT that were given no value. SQLAlchemy's compilers are untyped.
+# Constants are inlined in the SQL text so that the planner can use partial indexes. Binds are parameters named by
+# `bindparam("name")` and the columns of an INSERT without a value. SQLAlchemy's compilers are untyped.
 class _InliningSQLiteCompiler(SQLiteCompiler):
     def visit_bindparam(self, bindparam: BindParameter[Any], *args: Any, **options: Any) -> str:
         options["literal_binds"] = options.get("literal_binds", False) or _is_constant(bindparam)
@@ -106,8 +106,8 @@ class _InliningPostgreSQLCompiler(PGCompiler_psycopg):
 
 
 def _is_constant(bind: BindParameter[Any]) -> bool:
-    """`bindparam("name", 0)` is no constant: there the value only tells the type."""
-    return not bind.required and (bind.unique or bind._is_crud)  # noqa: SLF001  # `.values(name=0)` shows in no other way
+    """Whether the bind is a constant. `bindparam("name", 0)` is none: its value only sets the type."""
+    return not bind.required and (bind.unique or bind._is_crud)  # noqa: SLF001  # else `.values(name=0)` is not recognised
 
 
 @lru_cache(maxsize=2)
@@ -143,12 +143,12 @@ def _compile(statement: Statement, dialect: Dialect) -> CompiledStatement:
 
 
 def _picker_of_rows(order: tuple[str, ...], takes: tuple[str, ...]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
-    """A tuple of a tuple is that one itself."""
+    """Function that orders a row's values; `tuple` returns a tuple unchanged."""
     return itemgetter(*map(takes.index, order)) if takes and order != takes else tuple
 
 
 def _picker(order: tuple[str, ...]) -> Callable[[Mapping[str, Any]], tuple[Any, ...]]:
-    """itemgetter gives a bare value for one name and nothing for none."""
+    """Function that orders values by name. `itemgetter` fails without names and returns no tuple for a single one."""
     if not order:
         return lambda _: ()
     if len(order) == 1:
@@ -158,12 +158,12 @@ def _picker(order: tuple[str, ...]) -> Callable[[Mapping[str, Any]], tuple[Any, 
 
 
 Step = tuple[CompiledStatement, tuple[Any, ...], int | None]
-"""One write of a unit, ready for the driver: the statement, its values in order, and how many rows it has to touch. A
-plain tuple, since each turn makes ten."""
+"""One write of a unit, ready for the driver: the statement, its values in order, and the expected number of rows. A
+plain tuple, because each turn makes ten."""
 
 
 class Unit:
-    """What is done as a whole or not at all. `waiter` is None where nobody waits."""
+    """Writes that are executed as a whole or not at all. `waiter` is None for posted units."""
 
     __slots__ = ("outcome", "steps", "waiter")
 
@@ -171,28 +171,28 @@ class Unit:
         self.steps = steps
         self.waiter = waiter
         self.outcome: list[int] | StoreError | None = None
-        """The row counts, or why it was not done. None until that is known."""
+        """The row counts, or the error. None until it was executed."""
 
     @property
     def names(self) -> str:
-        """What it is about, for errors."""
+        """Names of its statements, for errors."""
         return ", ".join(statement.name for statement, _, _ in self.steps)
 
 
 class Committer(Protocol):
-    """Executes groups of units on one connection. Belongs to one thread at a time."""
+    """Executes groups of units on one connection. Used by one thread at a time."""
 
     commits: int
-    """Transactions committed so far."""
+    """Number of transactions committed so far."""
     broken: StoreBroken | None
-    """Why nothing is taken any more."""
+    """Why no more units are accepted."""
 
     def run(self, units: Sequence[Unit]) -> Sequence[Unit]:
-        """Set the outcome of every unit. A unit that fails is undone and leaves no trace in the others. Returns the
-        units, in their order, of which nothing was done because the database cannot be reached now."""
+        """Set the outcome of every unit. A unit that fails is rolled back without affecting the others. Returns the
+        units, in order, that were not executed because the database cannot be reached now."""
 
     def finish(self) -> None:
-        """What is done after the last group; never raises."""
+        """Clean up after the last group; never raises."""
 
     def close(self) -> None:
-        """Close the connection, whatever state it is in."""
+        """Close the connection, whatever its state."""

@@ -1,4 +1,4 @@
-"""Queue of write units: the event loop hands whole groups to the one writer thread."""
+"""Queue of write units: the event loop hands whole groups to the single writer thread."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from services.store.statements import Committer, CompiledStatement, StatementCom
 
 
 class WriterThread:
-    """Runs a Committer in a daemon thread: a store that nobody closed must not keep the process from ending, and
-    dying at any point is safe. Calls `release` at its very end. `on_done`, with what could not be done now, and
+    """Runs a Committer in a daemon thread, so that an unclosed store does not keep the process alive; the thread may be
+    killed at any point. Calls `release` at its very end. `on_done` (with the units that could not be executed) and
     `on_end` are called in the loop."""
 
     def __init__(
@@ -39,15 +39,15 @@ class WriterThread:
         self._inbox: SimpleQueue[Sequence[Unit] | None] = SimpleQueue()
 
     def start(self) -> None:
-        """Begin to work."""
+        """Start the thread."""
         threading.Thread(target=self._work, name="store-writer", daemon=True).start()
 
     def run(self, units: Sequence[Unit]) -> None:
-        """Hand a group over; `on_done` follows when all its outcomes are set."""
+        """Hand over a group; `on_done` is called when all its outcomes are set."""
         self._inbox.put(units)
 
     def end(self) -> None:
-        """Close the connection after the groups handed over; `on_end` follows."""
+        """Close the connection after the groups handed over so far; then `on_end` is called."""
         self._inbox.put(None)
 
     def _work(self) -> None:
@@ -63,7 +63,7 @@ class WriterThread:
             self._tell(self._on_end)
 
     def _tell(self, callback: Callable[..., None], *args: object) -> bool:
-        """False when the loop is closed, and nobody is there to be told."""
+        """Call `callback` in the loop; False if the loop is closed."""
         try:
             self._loop.call_soon_threadsafe(callback, *args)
         except RuntimeError:
@@ -78,27 +78,25 @@ _PAUSE_SECONDS = 0.0002
 
 
 def switch_threads_often() -> None:
-    """Let a waiting thread ask for the interpreter after 50 µs instead of 5 ms. It holds for the whole process, so
-    whoever owns the process calls it, before it opens a store."""
+    """Let a waiting thread request the interpreter after 50 µs instead of 5 ms. The setting is process-wide, so the
+    owner of the process calls this before opening a store."""
     sys.setswitchinterval(_SWITCH_SECONDS)
 
 
 class Nudge:
-    """While work is out at another thread for longer than 2 ms, pauses the loop for 0.2 ms in each millisecond.
-
-    The pace matters: work may also be out because it waits for a lock or a disk.
-    """
+    """Lets the writer thread run: while a group has been out for longer than 2 ms, pauses the loop for 0.2 ms in each
+    millisecond. Not more often, because the group may also wait for a lock or the disk."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._timer: asyncio.TimerHandle | None = None
 
     def work_is_out(self) -> None:
-        """The other thread has got work."""
+        """Call when a group is handed over."""
         self._timer = self._loop.call_later(_PATIENCE_SECONDS, self._pause)
 
     def work_is_back(self) -> None:
-        """It has done it."""
+        """Call when the group is done."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -113,7 +111,7 @@ _WAITS = RetryPolicy(first_wait_seconds=0.1, longest_wait_seconds=2.0)
 
 
 class UnitQueue:
-    """The units of one store. Belongs to the loop that it was made in."""
+    """Queue of one store's units, bound to the loop that is running when it is created."""
 
     def __init__(
         self,
@@ -127,8 +125,8 @@ class UnitQueue:
         most_in_group: int = 512,
         patience_seconds: float = 0.0,
     ) -> None:
-        """`refusal` makes an error of the driver one of the store. `release` is called in the thread at its very end.
-        A database that cannot be reached for longer than `patience_seconds` breaks the store."""
+        """`refusal` converts an error of the driver to a StoreError. `release` is called in the thread at its very end.
+        If the database cannot be reached for longer than `patience_seconds`, the store breaks."""
         self._loop = asyncio.get_running_loop()
         self._committer = committer
         self._compiler = compiler
@@ -157,22 +155,22 @@ class UnitQueue:
 
     @property
     def groups(self) -> int:
-        """Transactions committed so far; the fewer for the same units, the better they shared."""
+        """Number of transactions committed so far; fewer for the same units means larger groups."""
         return self._committer.commits
 
     @property
     def post_errors(self) -> int:
-        """Posted units that failed so far."""
+        """Number of posted units that failed so far."""
         return self._post_errors
 
     @property
     def broken(self) -> StoreBroken | None:
-        """Why the process has to end; None while all is well."""
+        """Why the process has to end; None if all is well."""
         return self._broken
 
     @property
     def problem(self) -> str | None:
-        """Why nothing can be written now, as far as it is known here."""
+        """Why nothing can be written now, as far as the queue knows."""
         if self._broken is not None:
             return str(self._broken)
         if self._unreachable_since is None:
@@ -180,7 +178,7 @@ class UnitQueue:
         return f"the database cannot be reached since {self._clock.monotonic() - self._unreachable_since:.0f} s"
 
     def commit(self, writes: Sequence[Write]) -> asyncio.Future[list[int]]:
-        """All of `writes` or nothing, durable when it returns; the row counts. See Store."""
+        """Queue all of `writes` as a unit; the future has the row counts. See Store."""
         waiter = self._loop.create_future()
         try:
             unit = Unit(self._steps(writes), waiter)
@@ -192,7 +190,7 @@ class UnitQueue:
         return waiter
 
     def post(self, writes: Sequence[Write]) -> None:
-        """The same, lazily and with nobody waiting. See Store."""
+        """Queue a unit without a waiter, to be flushed later. See Store."""
         try:
             unit = Unit(self._steps(writes), None)
         except StoreError as error:
@@ -203,7 +201,7 @@ class UnitQueue:
             self._post_timer = self._loop.create_task(self._flush_posts(), name="store-posts")
 
     def read(self, statement: Statement) -> CompiledStatement:
-        """The statement of a read, compiled. Raises BadUnit where it writes, and StoreClosed."""
+        """The compiled statement of a read. Raises BadUnit if it writes, and StoreClosed."""
         if isinstance(self._refusal, StoreClosed):
             raise _again(self._refusal)
         compiled = self._compiler.compiled(statement)
@@ -213,11 +211,11 @@ class UnitQueue:
 
     @property
     def is_closed(self) -> bool:
-        """Whether new units are refused because of `close`."""
+        """Whether new units are rejected because of `close`."""
         return isinstance(self._refusal, StoreClosed)
 
     def close(self) -> None:
-        """Refuse new units and finish the rest. `ended` tells when it is done."""
+        """Reject new units and finish the queued ones; await `ended` afterwards."""
         if self.is_closed:
             return
         self._refusal = StoreClosed("the store was closed")
@@ -226,7 +224,7 @@ class UnitQueue:
         self._flush()
 
     async def ended(self) -> None:
-        """Return when the writer has ended and given everything back."""
+        """Return when the writer has ended and released everything."""
         await self._ended.wait()
 
     def _steps(self, writes: Sequence[Write]) -> list[Step]:
@@ -236,7 +234,7 @@ class UnitQueue:
         steps: list[Step] = []
         for statement, values, expect in writes:
             compiled = known.get(statement) or self._write(statement)
-            # What `bind` does, without a call for each of the ten writes of a turn.
+            # The same as `bind`, inlined: a turn has ten writes.
             if type(values) is tuple and len(values) == compiled.row_length:
                 bound = compiled.pick_row(values)
             else:
@@ -251,7 +249,7 @@ class UnitQueue:
             raise self._refuse(compiled.name, error) from error
 
     def _write(self, statement: Statement) -> CompiledStatement:
-        """The statement compiled, from now on known as one that writes. Raises BadUnit."""
+        """`statement` compiled and cached as a write. Raises BadUnit."""
         compiled = self._compiler.compiled(statement)
         if compiled.is_select:
             raise BadUnit(f"{statement.name}: a unit cannot read; make the condition part of a write")
@@ -259,8 +257,8 @@ class UnitQueue:
         return compiled
 
     def _flush_soon(self) -> None:
-        """At the end of the next tick of the loop, so that units share the commit that come from tasks which are ready
-        now, or made ready by these: a turn that was begun together with the writing of its message."""
+        """Flush at the end of the loop's next tick, so that units of all tasks that are ready now, or are made ready by
+        these, share one commit."""
         self._urgent = True
         if not self._flush_due and not self._in_flight:
             self._flush_due = True
@@ -299,7 +297,7 @@ class UnitQueue:
             if isinstance(outcome, StoreError):
                 self._failed(unit, outcome)
             elif waiter is not None and outcome is not None and not waiter.done():
-                # One that is done was cancelled; its unit was written all the same.
+                # A waiter that is done was cancelled; its unit was written nevertheless.
                 waiter.set_result(outcome)
         if self._committer.broken is not None:
             self.break_down(self._committer.broken)
@@ -313,7 +311,7 @@ class UnitQueue:
             self._flush_soon()
 
     def _is_patient(self) -> bool:
-        """Whether what could not be done, the database being out of reach, is done later, before all others."""
+        """Whether units that failed because the database cannot be reached are retried, before all others."""
         now = self._clock.monotonic()
         if self._unreachable_since is None:
             self._unreachable_since, self._attempts = now, 0
@@ -336,8 +334,8 @@ class UnitQueue:
             unit.waiter.set_exception(_again(error))
 
     def break_down(self, error: StoreBroken) -> None:
-        """Refuse new units, and fail those that wait, with `error`; the process has to end. Only the first call
-        counts."""
+        """Reject new units and fail the queued ones with `error`; the process has to end. Only the first call has an
+        effect."""
         if self._broken is not None:
             return
         self._broken = self._committer.broken = error
@@ -350,7 +348,7 @@ class UnitQueue:
             self._loop.call_soon(self._on_broken, error)
 
     def _thread_ended(self) -> None:
-        """After `close`, or because of an error that nobody foresaw: then what was in flight is unknown."""
+        """Called after `close` or after an unexpected error; then the outcome of the units in flight is unknown."""
         self._nudge.work_is_back()
         if not isinstance(self._refusal, StoreClosed) or self._in_flight or self._waiting:
             self._waiting[:0], self._in_flight = self._in_flight, ()
@@ -368,5 +366,5 @@ class UnitQueue:
 
 
 def _again(error: StoreError) -> StoreError:
-    """The same error for another waiter: raised twice, one object would collect the frames of both."""
+    """A copy of the error for another waiter: one object that is raised twice would collect both tracebacks."""
     return type(error)(*error.args)

@@ -1,4 +1,4 @@
-"""A typed line such as `me tomorrow at 5pm to call mum` in its parts: for whom, what, and the words that say when."""
+"""Parser of typed reminders such as `me tomorrow at 5pm to call mum`: for whom, text, and words for the time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ US = frozenset(
         """
     )
 ) | {"all of us", "the group", "the team", "this group", "the chat"}
-"""Words that mean everybody in the chat."""
+"""Words for everybody in the chat."""
 
 _SPACE = r"[\s\u3000]*"
 _AND = rf"(?:{_SPACE}(?:,|，|、|&|\+|\band\b|和|跟|还有){_SPACE})"
@@ -45,7 +45,7 @@ _POLITE = lazy_pattern(r"\s*\b(?:please|thanks|thank you)\b[.!]*$|[，,]?(?:谢�
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """The parts of a line; empty where there is none."""
+    """The parts of a line; empty if missing."""
 
     text: str
     when: str
@@ -53,14 +53,14 @@ class Line:
 
 
 def read_line(line: str, now: datetime, times: Times, names: Collection[str] = ()) -> Line:
-    """The parts of `line`, said at `now` (aware, in the zone of whoever says it). `names` are those of members; a name
-    without @ counts only at the beginning, before `to` and the like or right before the time."""
+    """Parse `line`, typed at `now` (aware, in the author's zone). `names`: members' names; a name without @ is
+    recognised only at the beginning, before `to` and the like or directly before the time."""
     who, rest = _who(line.strip(), names)
     if not who:
         who, rest = _named_before_the_time(rest, now, times, names)
     when, text = _split(rest, now, times)
     if not who:
-        # Behind the time only a mention is somebody: `明天大家一起吃饭` is what to remember.
+        # After the time only a mention is a person: `明天大家一起吃饭` is the text.
         late, behind = _who(text.strip(), ())
         if late and behind and text.strip().startswith("@"):
             who, text = late, behind
@@ -83,7 +83,7 @@ def _who(text: str, names: Collection[str]) -> tuple[tuple[str, ...], str]:
 def _named_before_the_time(
     text: str, now: datetime, times: Times, names: Collection[str]
 ) -> tuple[tuple[str, ...], str]:
-    """`Ben tomorrow 9am bring cake` is for Ben; `Ben's birthday tomorrow` is what to remember."""
+    """`Ben tomorrow 9am bring cake` is for Ben; `Ben's birthday tomorrow` is a text."""
     known = {part for name in names for part in (name, name.split(maxsplit=1)[0]) if part.strip()}
     for name in sorted(known, key=len, reverse=True):
         rest = text[len(name) :]
@@ -96,12 +96,12 @@ def _named_before_the_time(
 
 
 def _split(text: str, now: datetime, times: Times) -> tuple[str, str]:
-    """The time in `text`, and what is left: the time at the beginning or the end, since that is where people put it; a
-    day at one end and the time of day at the other belong together."""
+    """The time in `text`, and the rest. The time is expected at the beginning or the end; a day at one end and a time
+    of day at the other are combined."""
     joins = _JOINS.match(text)
     text = text[joins.end() :] if joins else text
     is_topic = joins is not None and _TOPIC.search(joins[0]) is not None
-    # `about Friday` is what to remember, not when.
+    # `about Friday` belongs to the text.
     found = [_without_meal(text, one, now, times) for one in times.find_all(text, now) if not _is_topic(text, one)]
     if not found:
         return "", text
@@ -122,7 +122,7 @@ def _split(text: str, now: datetime, times: Times) -> tuple[str, str]:
 
 
 def _without_meal(text: str, found: Found, now: datetime, times: Times) -> Found:
-    """`at 7pm dinner` is a time and what to remember; `after dinner` is a time."""
+    """Split off a meal: `at 7pm dinner` is a time and a text, but `after dinner` is a time."""
     phrase = text[found.start : found.end]
     begins, ends = _MEAL_FIRST.match(phrase), _MEAL_LAST.search(phrase)
     start = found.start + (begins.end() if begins else 0)
@@ -138,12 +138,12 @@ def _is_topic(text: str, found: Found) -> bool:
 
 
 def _coarseness(found: Found) -> int:
-    """How little a time says of when exactly; what comes again and again is always meant."""
+    """Rank of how imprecise a time is; a recurrence ranks as most precise."""
     return -1 if found.reading.kind is Kind.RECURRENCE else list(Grain).index(found.reading.grain)
 
 
 def _together(text: str, first: Found, last: Found, now: datetime, times: Times) -> str:
-    """The words of both where one is a day or a rule and the other the time of day for it; empty otherwise."""
+    """The words of both if one is a day or a rule and the other the time of day for it, else empty."""
     clocks = [one.reading.has_clock for one in (first, last)]
     if clocks not in ([True, False], [False, True]):
         return ""
@@ -159,8 +159,8 @@ def _together(text: str, first: Found, last: Found, now: datetime, times: Times)
 
 
 def _begins_in(text: str, found: list[Found], now: datetime, times: Times) -> tuple[str, str] | None:
-    """Of `in 2 hours every day tea` the rule with the time of day of its first time, and what is left; None where it is
-    not so, or where no such rule begins then."""
+    """For `in 2 hours every day tea`: the rule with the time of day of its first occurrence, and the rest. None for
+    other texts, or if no such rule begins then."""
     for one, two in itertools.pairwise(found):
         if not _BEGINNING.fullmatch(text[one.end : two.start]):
             continue
@@ -175,7 +175,7 @@ def _begins_in(text: str, found: list[Found], now: datetime, times: Times) -> tu
         phrase, clock = text[rule.start : rule.end].strip(), f"{moment.reading.start:%H:%M}"
         when = f"{phrase} at {clock}" if phrase.isascii() else f"{phrase}{clock}"
         together = times.read(when, now)
-        # Of what comes less often than each day the first time may be another than was said.
+        # The first occurrence of a rule that is not daily may be at another time than was typed.
         repeats = rule.reading.repeats
         is_daily = repeats is not None and repeats.unit is Unit.DAY and repeats.step == 1
         is_soon = moment.reading.start - now.replace(tzinfo=None) <= timedelta(days=1)
@@ -185,7 +185,7 @@ def _begins_in(text: str, found: list[Found], now: datetime, times: Times) -> tu
 
 
 def _tidy(text: str) -> str:
-    """`text` on one line, without what only joined it to a time that stood beside it."""
+    """`text` on one line, without words that only connected it to the time."""
     text = " ".join(text.split())
     text = _POLITE.sub("", text).strip(_LOOSE_ENDS)
     while (shorter := _DANGLING.sub("", _JOINS.sub("", text)).strip(_LOOSE_ENDS)) != text:

@@ -25,30 +25,30 @@ from services.times.wished_times import TimeNotUnderstood, Understood, WishedTim
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """Who asks, where."""
+    """The member who makes a request, and where."""
 
     chat: ChatRef
     is_group: bool
     is_private: bool
-    """Nobody else reads it: a private chat, or said to the bot alone in a group."""
+    """Nobody else can read the request: a private chat, or a private message in a group."""
     bot: str
     member: MemberRef
     name: str
     role: Role
     home: ZoneInfo
-    """The chat's zone, for those who have set none."""
+    """The chat's zone, for members who have set none."""
     asked_at: datetime | None = None
-    """When it was asked for, where a question held it up since; None: now."""
+    """Time of the request, if a question delayed it; None: now."""
 
     @property
     def private_to(self) -> MemberRef | None:
-        """Whose own business it stays in a group that does not read along."""
+        """The only member who may see the reminder, if it was requested privately in a group."""
         return self.member if self.is_group and self.is_private else None
 
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """One reminder that is asked for."""
+    """A requested reminder."""
 
     text: str
     time: WishedTime
@@ -56,39 +56,39 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A reminder as it is to be: for whom, and how its time was understood."""
+    """A reminder to be created: its recipients, and its parsed time."""
 
     wish: Wish
     members: tuple[KnownMember, ...]
-    """Nobody: everybody in the chat."""
+    """Empty: everybody in the chat."""
     time: Understood
     first: Occurrence
 
     def is_for_alone(self, member: MemberRef) -> bool:
-        """Whether it is for `member` and nobody else."""
+        """Whether `member` is the only recipient."""
         return [one.ref for one in self.members] == [member]
 
     @property
     def zone(self) -> ZoneInfo:
-        """That of its wall times."""
+        """The zone of its wall times."""
         return ZoneInfo(self.time.zone)
 
     @property
     def moved_to(self) -> datetime | None:
-        """What the clocks show instead of its first wall time, where they skip that; naive."""
+        """The naive wall time that replaces the first one if a clock change skips it, else None."""
         shown = self.first.at.astimezone(self.zone).replace(tzinfo=None, microsecond=0, fold=0)
         return shown if shown != self.first.wall.replace(fold=0, microsecond=0) else None
 
     @property
     def comes_twice(self) -> bool:
-        """Whether the clocks show its first wall time twice; the first one is meant."""
+        """Whether a clock change repeats its first wall time; the earlier one is used."""
         wall = self.first.wall.replace(tzinfo=self.zone)
         is_ambiguous = wall.utcoffset() != wall.replace(fold=1 - wall.fold).utcoffset() and self.moved_to is None
         return is_ambiguous and isinstance(self.time.rule.when, Once)
 
 
 def one_line(text: str) -> str:
-    """`text` as a reminder keeps it: nobody can make a message of several lines of it."""
+    """`text` on a single line, so that a reminder cannot imitate several messages."""
     return " ".join(text.replace("\0", " ").split())
 
 
@@ -110,11 +110,11 @@ _EDGES = " \t\"'“”「」.。!！"
 
 
 class NoSuchReminder(LookupError):
-    """None of the reminders is meant."""
+    """No reminder matches."""
 
 
 class SeveralReminders(LookupError):
-    """More than one of them may be meant: `candidates`."""
+    """More than one reminder matches; see `candidates`."""
 
     def __init__(self, candidates: Sequence[Timer]) -> None:
         super().__init__(len(candidates))
@@ -122,20 +122,20 @@ class SeveralReminders(LookupError):
 
 
 def means_all(which: str) -> bool:
-    """Whether `which` asks for every one."""
+    """Whether `which` selects all reminders."""
     return " ".join(which.split()).strip(_EDGES).casefold() in _ALL
 
 
 def numbers_in(which: str) -> list[int]:
-    """The numbers that `which` lists, each once; none where it is anything but numbers."""
+    """The different numbers listed in `which`; empty if it contains anything else."""
     if not _NUMBERS.fullmatch(which):
         return []
     return list(dict.fromkeys(int(digits) for digits in re.findall(r"\d+", which)))
 
 
 def described(timers: Sequence[Timer], words: str) -> Timer:
-    """The one of `timers` that `words` describe: all of what it says, else a part of it, else every word somewhere in
-    it. Raises NoSuchReminder and SeveralReminders."""
+    """The reminder that `words` describe: by the whole title, else a part of it, else all words in any order. Raises
+    NoSuchReminder and SeveralReminders."""
     wanted = _bare(words)
     if not wanted:
         raise NoSuchReminder(words)
@@ -151,14 +151,14 @@ def described(timers: Sequence[Timer], words: str) -> Timer:
 
 
 def only(timers: Sequence[Timer]) -> Timer:
-    """The one that is meant. Raises SeveralReminders."""
+    """The only timer. Raises SeveralReminders."""
     if len(timers) > 1:
         raise SeveralReminders(timers)
     return timers[0]
 
 
 def _bare(words: str) -> str:
-    """Folded, without the words around a description: `the dentist one` is `dentist`."""
+    """Case-folded, without filler words: `the dentist one` is `dentist`."""
     bare = " ".join(words.split()).strip(_EDGES).casefold()
     while (shorter := _NOISE.sub("", bare).strip(_EDGES)) != bare and shorter:
         bare = shorter
@@ -166,17 +166,17 @@ def _bare(words: str) -> str:
 
 
 FUNCTION = "remind"
-"""What a fired reminder runs."""
+"""Name of the function that a due reminder runs."""
 _UNTIL = re.compile(r"^(?:for|until|till|by|到|推迟)\s*", re.IGNORECASE)
 _NUMBER_FIRST = re.compile(r"#?(\d{1,9})(?:号|条)?(?:\s+(.+))?")
 
 
 class NotASingleTime(ValueError):
-    """A reminder can be put off until one moment only."""
+    """A reminder can only be snoozed until a single time."""
 
 
 class NotYourReminder(PermissionError):
-    """It is somebody else's."""
+    """The reminder belongs to another member."""
 
     def __init__(self, timer: Timer) -> None:
         super().__init__(timer.number)
@@ -184,7 +184,7 @@ class NotYourReminder(PermissionError):
 
 
 class Reminders:
-    """The reminders of all chats."""
+    """Reminders of all chats."""
 
     def __init__(
         self, timetable: Timetable, zones: MemberZones, times: Times, settings: RemindersSettings, clock: Clock
@@ -198,7 +198,7 @@ class Reminders:
         self.snooze_for = timedelta(minutes=settings.snooze_minutes)
 
     def now(self) -> datetime:
-        """The instant, in UTC."""
+        """The current time in UTC."""
         return self._clock.now()
 
     async def zone_of(self, member: MemberRef, home: ZoneInfo) -> ZoneInfo:
@@ -207,13 +207,12 @@ class Reminders:
         return home if own is None else ZoneInfo(own)
 
     async def now_of(self, asker: Asker) -> datetime:
-        """The time where the asker is, or was when it was asked for; aware."""
+        """Time of the request in the asker's zone; aware."""
         return self._asked_at(asker).astimezone(await self.zone_of(asker.member, asker.home))
 
     async def plans(self, asker: Asker, wish: Wish, members: Sequence[KnownMember]) -> list[Plan]:
-        """What `wish` means for `members`, or for everybody in the chat where there are none. What is to happen at the
-        same time of day for people in several zones is a reminder for each of them. Raises TimeNotUnderstood and
-        BadRule."""
+        """Plans of `wish` for `members`, or for everybody in the chat if empty. A time of day for members in several
+        zones becomes a reminder for each zone. Raises TimeNotUnderstood and BadRule."""
         if not members:
             return [self._plan(asker, wish, (), asker.home)]
         by_zone: dict[str, list[KnownMember]] = {}
@@ -227,8 +226,8 @@ class Reminders:
         return plans
 
     async def create(self, asker: Asker, plans: Sequence[Plan], *, call_key: str) -> list[Timer]:
-        """Set all of `plans`, or none; the same ones again where this call set them before. Raises TooMany and BadRule,
-        whose index is that of the plan."""
+        """Create reminders for all of `plans`, or none; a repeated call returns those of the first. Raises TooMany, and
+        BadRule with the index of the plan."""
         drafts = [
             Draft(
                 kind=TimerKind.REMINDER,
@@ -250,27 +249,27 @@ class Reminders:
         return await self._timetable.add(drafts, call_key=call_key, most_per_owner=self.most_per_member)
 
     async def added_by(self, *call_keys: str) -> list[Timer]:
-        """What one of these calls set before, for a call that is repeated."""
+        """Reminders created by these calls, for a repeated call."""
         return [timer for key in call_keys for timer in await self._timetable.added_by(key)]
 
     async def removed_by(self, chat: ChatRef, *call_keys: str) -> list[Removed]:
-        """What one of these calls removed before."""
+        """Reminders removed by these calls."""
         return [one for key in call_keys for one in await self._timetable.removed_by(chat, key)]
 
     async def of_id(self, timer_id: int) -> Timer | None:
-        """The reminder of that id; None when it was deleted."""
+        """The reminder with that id; None if it was deleted."""
         return await self._timetable.of_id(timer_id)
 
     async def of(self, asker: Asker) -> list[Timer]:
-        """The asker's own reminders in this chat and those for everybody, soonest first."""
+        """The asker's reminders in this chat and those for everybody, soonest first."""
         timers = await self._timetable.of_chat(
             asker.chat, kind=TimerKind.REMINDER, private_to=asker.member if asker.is_private else None
         )
         return [timer for timer in timers if concerns(timer, asker.member)]
 
     async def meant(self, asker: Asker, which: str) -> list[Timer]:
-        """The reminders that `which` names, by number or by what one says. Raises NoSuchReminder, SeveralReminders and
-        NotYourReminder."""
+        """The reminders that `which` selects by number or by words of the text. Raises NoSuchReminder, SeveralReminders
+        and NotYourReminder."""
         numbers = numbers_in(which)
         if not numbers:
             return [described(await self.of(asker), which)]
@@ -279,8 +278,8 @@ class Reminders:
     async def change(
         self, asker: Asker, timer: Timer, text: str, time: WishedTime, *, call_key: str
     ) -> tuple[Timer, Plan | None]:
-        """Let `timer` say `text`, or be at another time, or both; what is empty stays. The plan is that of the new
-        time. Raises NotYourReminder, TimeNotUnderstood and BadRule."""
+        """Change the text, the time, or both; empty values are not changed. The plan is that of the new time. Raises
+        NotYourReminder, TimeNotUnderstood and BadRule."""
         require_mine(timer, asker)
         plan = None
         if not time.is_empty:
@@ -298,14 +297,14 @@ class Reminders:
         return changed, plan
 
     async def done_with(self, asker: Asker, timer: Timer, *, call_key: str) -> None:
-        """What of it was put off does not come again; what repeats goes on."""
+        """Drop the snoozed occurrence; a recurring reminder continues."""
         if timer.snoozed_until is not None:
             await self._timetable.drop_snoozed(timer, call_key=call_key)
 
     async def said_or_meant(self, asker: Asker, which: str, line: str) -> tuple[Timer | None, str]:
-        """The reminder that `which` names; else the one that a line such as `3 10 minutes` begins with; else the one
-        that was said to the asker last, None where there was none. And the rest of the line: the time. Raises
-        NoSuchReminder, SeveralReminders and NotYourReminder."""
+        """The reminder that `which` selects, else the one at the beginning of a line such as `3 10 minutes`, else the
+        last one sent to the asker (None if there was none); and the rest of the line: the time. Raises NoSuchReminder,
+        SeveralReminders and NotYourReminder."""
         if not which.strip():
             which, line = await self._apart(asker, line)
         timer = await self._spoken_of(asker, which)
@@ -314,8 +313,8 @@ class Reminders:
         return timer, line
 
     async def put_off(self, asker: Asker, timer: Timer, words: str, *, call_key: str) -> Timer:
-        """Let it come once more at the time in `words`, or after the usual while; its rule stays. Raises
-        TimeNotUnderstood and BadRule."""
+        """Snooze it until the time in `words`, or for the default duration; its rule does not change. Raises
+        TimeNotUnderstood, NotASingleTime and BadRule."""
         if not words:
             return await self._timetable.snooze(timer, self.now() + self.snooze_for, call_key=call_key)
         now = await self.now_of(asker)
@@ -325,17 +324,17 @@ class Reminders:
         return await self._timetable.snooze(timer, self._first(time, words).at, call_key=call_key)
 
     async def remove(self, asker: Asker, timers: Sequence[Timer], *, call_key: str) -> list[Removed]:
-        """Take all of `timers` away, or none. Raises NotYourReminder."""
+        """Remove all of `timers`, or none. Raises NotYourReminder."""
         for timer in timers:
             require_mine(timer, asker)
         return await self._timetable.remove(timers, by=asker.member, call_key=call_key)
 
     def _asked_at(self, asker: Asker) -> datetime:
-        """UTC; never in the future, whatever a network's clock says."""
+        """Time of the request in UTC; never in the future, even if a network's clock is ahead."""
         return self.now() if asker.asked_at is None else min(asker.asked_at, self.now())
 
     def _day_of(self, timer: Timer, time: WishedTime, zone: ZoneInfo) -> datetime | None:
-        """The beginning of the day of `timer`, where a new `time` names a time of day alone: it keeps its day."""
+        """The day of `timer`, if the new `time` is only a time of day: then the day does not change."""
         if not isinstance(timer.rule.when, Once) or time.has_dates:
             return None
         day = timer.rule.when.wall.replace(hour=0, minute=0, second=0, microsecond=0, tzinfo=zone)
@@ -350,14 +349,14 @@ class Reminders:
         zone: ZoneInfo,
         earliest: datetime | None = None,
     ) -> Plan:
-        """`earliest`: the time is read as if it were asked for then, where that is still to come."""
+        """`earliest`: the time is parsed relative to it, if it is still to come."""
         asked_at = self._asked_at(asker).astimezone(zone)
         as_of = asked_at if earliest is None or earliest < asked_at else earliest
         time = understood(wish.time, self.times, as_of, self.default_time)
         return Plan(wish, tuple(members), time, self._first(time, wish.time.words or wish.time.at))
 
     def _first(self, time: Understood, words: str) -> Occurrence:
-        """When it comes first. Raises BadRule, and TimeNotUnderstood for what `words` meant and is over by now."""
+        """The first occurrence. Raises BadRule, or TimeNotUnderstood if the single time in `words` has passed."""
         zone = ZoneInfo(time.zone)
         try:
             return check(time.rule, zone, self.now())
@@ -367,12 +366,12 @@ class Reminders:
             raise TimeNotUnderstood(words, TimeProblem.PAST, time.rule.when.wall.replace(tzinfo=zone)) from None
 
     async def _said_lately(self, asker: Asker) -> list[Timer]:
-        """What was said lately and concerns the asker, latest first; ended ones too."""
+        """Reminders of the asker that were sent recently, latest first; including ended ones."""
         timers = await self._timetable.said_lately(asker.chat, TimerKind.REMINDER)
         return [timer for timer in timers if may_see(timer, asker) and concerns(timer, asker.member)]
 
     async def _spoken_of(self, asker: Asker, which: str) -> Timer | None:
-        """The one that `which` means; without it the one that was said last, None where there was none."""
+        """The reminder selected by `which`, or if empty the last one sent; None if there was none."""
         lately = await self._said_lately(asker)
         if not which.strip():
             return lately[0] if lately else None
@@ -382,7 +381,7 @@ class Reminders:
         return described(list(known.values()), which)
 
     async def _apart(self, asker: Asker, line: str) -> tuple[str, str]:
-        """Which reminder a line speaks of, and until when it says; empty where it does not."""
+        """The reminder and the time in a line; each is empty if missing."""
         line, now = _UNTIL.sub("", line.strip()), await self.now_of(asker)
         numbered = _NUMBER_FIRST.fullmatch(line)
         if numbered:
@@ -408,31 +407,30 @@ class Reminders:
 
 
 def concerns(timer: Timer, member: MemberRef) -> bool:
-    """Whether it is the member's own, or for them, or for everybody."""
+    """Whether the member owns it or is a recipient."""
     return not timer.members or timer.concerns(member)
 
 
 def require_mine(timer: Timer, asker: Asker) -> None:
-    """Return when the asker may change `timer`: the one who set it, the only one whom it is for, and of what concerns
-    others a moderator. Raises NotYourReminder."""
+    """Check that the asker may change `timer`: its owner, its only recipient, or a moderator if it concerns others.
+    Raises NotYourReminder."""
     is_in_charge = not is_own_affair(timer, timer.owner) and asker.role in Role.at_least(Role.MODERATOR)
     if not (timer.owner == asker.member or is_own_affair(timer, asker.member) or is_in_charge):
         raise NotYourReminder(timer)
 
 
 def is_own_affair(timer: Timer, member: MemberRef) -> bool:
-    """Whether it is for `member` and nobody else."""
+    """Whether `member` is the only recipient."""
     return [ref for ref, _ in timer.members] == [member]
 
 
 def is_in_own_words(timer: Timer, member: MemberRef) -> bool:
-    """Whether nobody but `member` can have put what it says: it is theirs, and no affair of others, who might have
-    changed it."""
+    """Whether only `member` can have written its text: the owner and only recipient."""
     return timer.owner == member and is_own_affair(timer, member)
 
 
 def may_see(timer: Timer, asker: Asker) -> bool:
-    """A private reminder is not there for others, nor where others read along."""
+    """Whether the asker may see it here: a private reminder is hidden from others, and in public."""
     return timer.private_to is None or (asker.is_private and timer.private_to == asker.member)
 
 
@@ -447,7 +445,7 @@ _CALLS_TO_ALL = re.compile(
 
 
 def reminder_text(timer: Timer, text: str, texts: Phrases, *, may_call_all: bool) -> tuple[str, tuple[MemberRef, ...]]:
-    """What the reminder says when its time has come, `text` being what it is about, and whom it mentions."""
+    """The message of a due reminder with that `text`, and the members it mentions."""
     text = text if may_call_all else without_calls_to_all(text)
     if [ref for ref, _ in timer.members] != [timer.owner]:
         text = texts.say("reminders.said_by", text=text, name=without_calls_to_all(timer.owner_name))
@@ -457,7 +455,7 @@ def reminder_text(timer: Timer, text: str, texts: Phrases, *, may_call_all: bool
 
 
 def was_set(key: str, timer: Timer, plan: Plan | None, *, by: MemberRef, now: datetime, texts: Phrases) -> str:
-    """`key` of the texts with when, for whom and what, and what `plan` knows of how the time was understood."""
+    """The message `key` with time, recipients and text, and notes of `plan` on how the time was parsed."""
     said = texts.say(
         key,
         number=timer.number,
@@ -492,7 +490,7 @@ def _notes(plan: Plan, texts: Phrases) -> list[str]:
 
 
 def in_list(timer: Timer, *, of: MemberRef, zone: tzinfo, now: datetime, texts: Phrases) -> str:
-    """One line for the list of the member `of`, who keeps `zone`."""
+    """The line of the reminder in a list for the member `of`, whose zone is `zone`."""
     whom = (
         _whom(timer.members, of, texts)
         if timer.owner == of
@@ -508,7 +506,7 @@ def in_list(timer: Timer, *, of: MemberRef, zone: tzinfo, now: datetime, texts: 
 
 
 def _when_next(timer: Timer, zone: tzinfo, now: datetime, texts: Phrases) -> str:
-    """When it comes next: in the reader's own zone, and which one it keeps where that is another."""
+    """Its next time, with the reminder's zone if it differs from the reader's."""
     kept = timer.timezone
     marks = texts.say("reminders.other_zone", zone=kept.key) if kept.key != str(zone) else ""
     if timer.snoozed_until is not None:
@@ -526,7 +524,7 @@ def _when_next(timer: Timer, zone: tzinfo, now: datetime, texts: Phrases) -> str
 
 
 def _whom(members: Sequence[tuple[MemberRef, str]], owner: MemberRef, texts: Phrases) -> str:
-    """For whom, unless it is for the one who is told alone."""
+    """The recipients, or empty if `owner` is the only one."""
     if not members:
         return texts.say("reminders.for_all")
     if [ref for ref, _ in members] == [owner]:
@@ -535,12 +533,12 @@ def _whom(members: Sequence[tuple[MemberRef, str]], owner: MemberRef, texts: Phr
 
 
 def without_calls_to_all(text: str) -> str:
-    """`text` in which no network finds a call to everybody in the chat."""
+    """`text` without strings that a network would treat as a mention of everybody."""
     return _CALLS_TO_ALL.sub("＠", text)
 
 
 def names_of(names: Sequence[str], texts: Phrases) -> str:
-    """`Ann`, `Ann and Bob`, `Ann, Bob and Cy`; a name calls nobody, whatever it is."""
+    """`Ann`, `Ann and Bob`, `Ann, Bob and Cy`; without mentions of everybody."""
     names = [without_calls_to_all(name) for name in names]
     if len(names) < 2:
         return "".join(names)

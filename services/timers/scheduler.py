@@ -1,4 +1,4 @@
-"""Repeated errands within this process, on APScheduler. Nothing is stored: rows in the store say what is due."""
+"""Periodic jobs within this process, on APScheduler. Nothing is stored: rows in the store have the due times."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from services.clock import SystemClock
 _log = structlog.get_logger("scheduler")
 _WATCH_SECONDS = 0.5
 _STEP_SECONDS = 0.25
-"""A smaller difference between the two clocks is drift."""
+"""Smaller differences between the two clocks are drift."""
 
 
 class Ticker:
-    """Calls errands at intervals of monotonic time; one that fails is logged and called again next time.
+    """Calls functions at intervals of monotonic time; a failing one is logged and called again next time.
 
-    APScheduler waits until an instant of the wall clock. When that clock is set back, the wait would grow by the size
-    of the step; when it is set ahead, jobs would run early. So each job runs once, at the instant that its monotonic
-    due time has now, and a watchdog on the event loop's clock moves all jobs when the wall clock was set.
+    APScheduler waits for a time of the wall clock. If that clock is set back, the wait would grow by the size of the
+    step; if it is set ahead, jobs would run early. So each job runs once, at the wall time that corresponds to its
+    monotonic due time, and a watchdog on the event loop's clock reschedules all jobs when the wall clock was set.
     """
 
     def __init__(self) -> None:
-        # Imported here: it costs a tenth of a second, which commands that schedule nothing need not pay.
+        # Imported here because it takes a tenth of a second, and most commands need no scheduler.
         from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
         self._scheduler = AsyncIOScheduler(timezone="UTC", job_defaults={"misfire_grace_time": None})
@@ -37,43 +37,42 @@ class Ticker:
     def every(
         self, seconds: float, name: str, errand: Callable[[], Awaitable[None]], *, first_seconds: float | None = None
     ) -> None:
-        """Call `errand` every `seconds`, counted from the end of the previous call; the first time after
-        `first_seconds`."""
+        """Call `errand` every `seconds`, counted from the end of the previous call, and first after `first_seconds`."""
 
         async def run() -> None:
             if self._clock.monotonic() >= self._due[name]:
                 try:
                     await errand()
                 except asyncio.CancelledError:
-                    # Only the end of the ticker cancels an errand, and the scheduler would log that as a failure.
+                    # Cancelled by `stop` only; the scheduler would log it as a failure.
                     return
-                except Exception as error:  # noqa: BLE001 - an errand that fails must not end the ones to come
+                except Exception as error:  # noqa: BLE001 - a failing job must be called again
                     _log.error("errand_failed", errand=name, exc_info=error)
                 self._due[name] = self._clock.monotonic() + seconds
             plan()
 
         def plan() -> None:
-            # By its name: a job of the same id would be refused while this one has not quite ended.
+            # Identified by name: a new job with the same id is rejected while this one has not quite ended.
             self._scheduler.add_job(run, "date", run_date=self._instant_of(name), name=name)
 
         self._due[name] = self._clock.monotonic() + (seconds if first_seconds is None else first_seconds)
         plan()
 
     def start(self) -> None:
-        """Begin to tick, in the running loop."""
+        """Start the jobs, in the running loop."""
         self._scheduler.start()
         self._ahead = self._seconds_ahead()
         self._watch()
 
     def stop(self) -> None:
-        """Call nothing more."""
+        """Stop all jobs."""
         if self._watching is not None:
             self._watching.cancel()
         if self._scheduler.running:
             self._scheduler.shutdown(wait=False)
 
     def _watch(self) -> None:
-        """Move all jobs if the wall clock was set since the last look."""
+        """Reschedule all jobs if the wall clock was set since the last check."""
         ahead = self._seconds_ahead()
         step, self._ahead = ahead - self._ahead, ahead
         if abs(step) > _STEP_SECONDS:

@@ -1,4 +1,4 @@
-"""Schedules: timers that run functions, made by chat admins, the settings or scripts, and their times."""
+"""Schedules: timers that run functions. They are set by chat admins, the settings or scripts."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from services.times.recurrence import BadRule, Calendar, Every, Once, Rule, chec
 
 _NINE = time(9)
 MOST_HEAD_WORDS = 14
-"""So many words at the beginning of a line are tried as a time."""
+"""Maximum number of words at the beginning of a line that are parsed as a time."""
 _CRON = re.compile(r"[\d*/,\-]+(?:\s+[\dA-Za-z*/,\-#?]+){4}")
 _CRON_HEAD = re.compile(rf"{_CRON.pattern}(?=\s|$)")
 _SOME_OTHER_DAY = timedelta(days=401)
-"""Another year, month, day and weekday: what is the same from there does not hang on the day it is said."""
+"""Leads to another year, month, day and weekday: a rule parsed equally then does not depend on the day."""
 _SPACES = re.compile(r"\s+")
 _BETWEEN = " ,，:：、\t\n"
-"""What may stand between a time and what follows it."""
+"""Characters allowed between a time and the rest of the line."""
 
 
 class UnclearWhen(ValueError):
-    """No rule of time. `why`: not_a_time, past, no_such, ambiguous, vague, several, moves, counted."""
+    """Not a valid time rule. `why`: not_a_time, past, no_such, ambiguous, vague, several, moves, counted."""
 
     def __init__(self, why: str) -> None:
         super().__init__(why)
@@ -43,45 +43,45 @@ class UnclearWhen(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class When:
-    """A rule of time as it was read at some moment."""
+    """A parsed time rule."""
 
     rule: Rule
     zone: str
-    """The IANA name of the zone that the rule's wall times are in."""
+    """IANA name of the zone of the rule's wall times."""
     floats: bool = False
-    """Where its count begins is only the moment at which it was read: every 90 minutes, every other day."""
+    """Its intervals count from the time of parsing, as in `every 90 minutes` or `every other day`."""
 
     def is_like(self, kept: Rule, zone: str) -> bool:
-        """Whether `kept` in `zone`, read at another moment, is the same rule."""
+        """Whether `kept` in `zone`, parsed at another time, is the same rule."""
         if zone != self.zone:
             return False
         return _without_beginning(kept) == _without_beginning(self.rule) if self.floats else kept == self.rule
 
 
 def is_cron(text: str) -> bool:
-    """Whether `text` has the five fields of a cron expression."""
+    """Whether `text` has the form of a five-field cron expression."""
     return _CRON.fullmatch(text.strip()) is not None
 
 
 def by_cron(text: str, zone: str) -> When:
-    """By a cron expression of five fields; whether it means any moment is seen when it is computed."""
+    """A rule from a five-field cron expression, not yet checked for whether it ever occurs."""
     return When(Rule(Calendar(" ".join(text.split()))), zone)
 
 
 def every_seconds(seconds: int, now: datetime, zone: str) -> When:
-    """By elapsed time, counted from `now` (aware)."""
+    """A rule by elapsed time, counted from `now` (aware)."""
     return When(Rule(Every(seconds, now.astimezone(UTC))), zone, floats=True)
 
 
 def at_clock(clock: str, weekdays: tuple[int, ...], zone: str) -> When:
-    """At `HH:MM` on these days of the week (1 is Monday, 7 is Sunday); with none, every day."""
+    """A rule for `HH:MM` on these days of the week (1 is Monday, 7 is Sunday), or every day if empty."""
     hour, minute = (int(part) for part in clock.split(":"))
     days = ",".join(str(day) for day in sorted({day % 7 for day in weekdays})) or "*"
     return When(Rule(Calendar(f"{minute} {hour} * * {days}")), zone)
 
 
 def once_at(wall: str, zone: str) -> When:
-    """At `YYYY-MM-DD HH:MM`, one time. Raises UnclearWhen for a day that there is not."""
+    """A rule for `YYYY-MM-DD HH:MM`, once. Raises UnclearWhen for an invalid date."""
     day, _, clock = wall.replace("T", " ").partition(" ")
     try:
         return When(Rule(Once(datetime.fromisoformat(f"{day} {clock:0>5}"))), zone)
@@ -90,24 +90,23 @@ def once_at(wall: str, zone: str) -> When:
 
 
 class WhenReader:
-    """Reads when in words."""
+    """Parses times in words to rules."""
 
     def __init__(self, times: Times, usual_time: time = _NINE) -> None:
-        """`usual_time`: the time of day for what was said without one."""
+        """`usual_time`: the default time of day."""
         self._times = times
         self._usual_time = usual_time
 
     def said_now(self, text: str, now: datetime, zone: str) -> When:
-        """What a person means who says `text` at `now` (aware) in `zone`: words or a cron expression. Raises
-        UnclearWhen."""
+        """Parse `text`, words or a cron expression, as of `now` (aware) in `zone`. Raises UnclearWhen."""
         if is_cron(text):
             return by_cron(text, zone)
         reading, here = self._reading(text, now, zone)
         return self._when(reading, here, zone)
 
     def written(self, text: str, now: datetime, zone: str) -> When:
-        """The same for what stands in a file and is read again and again: it has to mean the same on every day. Raises
-        UnclearWhen, with `moves` or `counted` for what does not."""
+        """Parse `text` from a file, which is parsed repeatedly and must not depend on the day. Raises UnclearWhen, with
+        `moves` or `counted` if it does."""
         if is_cron(text):
             return by_cron(text, zone)
         reading, here = self._reading(text, now, zone)
@@ -120,7 +119,7 @@ class WhenReader:
             return self._when(reading, here, zone)
         one, other = self._when(reading, here, zone), self._when(later, there, zone)
         if one.rule.count is not None:
-            # Nobody could tell whether the count is over or is to begin.
+            # It would be unknown whether the count has ended.
             raise UnclearWhen("counted")
         if one.rule == other.rule:
             return one
@@ -130,8 +129,8 @@ class WhenReader:
         return floating
 
     def head(self, line: str, now: datetime, zone: str, may_follow: Callable[[str], bool]) -> tuple[When, str]:
-        """The time that `line` begins with, and what follows it: as many words as can be read as a time, of those after
-        which something comes that `may_follow`. Raises UnclearWhen."""
+        """The time at the beginning of `line`, and the rest: as many words as form a time, with a rest that
+        `may_follow` accepts. Raises UnclearWhen."""
         line = line.strip()
         cron = _CRON_HEAD.match(line)
         if cron is not None:
@@ -144,8 +143,8 @@ class WhenReader:
         return self.said_now(said, now, zone), rest
 
     def _head_ends(self, line: str, here: datetime) -> list[int]:
-        """After how many characters a time at the beginning of `line` may end, the longest first: after a word, or
-        where words are not set apart wherever one is found."""
+        """Possible ends of a time at the beginning of `line` as character offsets, longest first: after a word, or in a
+        language without spaces after a recognised time."""
         ends = [gap.start() for gap in _SPACES.finditer(line)][: MOST_HEAD_WORDS - 1]
         ends += [len(line)] if len(ends) < MOST_HEAD_WORDS - 1 else []
         found = {end for end in ends if self._times.read(line[:end], here) is not None}
@@ -166,13 +165,13 @@ class WhenReader:
             raise UnclearWhen(error.trouble.value) from None
         said = getattr(reading.zone, "key", None) if reading.zone is not None else zone
         if said is None:
-            # An offset ("+02:00") that no place has a name for cannot be kept over a change of clocks.
+            # An offset ("+02:00") without a named zone has no rules for clock changes.
             raise UnclearWhen("ambiguous")
         return When(rule, said)
 
 
 def _without_beginning(rule: Rule) -> Rule:
-    """`rule` without what only says where its count begins."""
+    """`rule` without the start that its intervals count from."""
     when = rule.when
     if isinstance(when, Every):
         return replace(rule, when=replace(when, since=datetime(1970, 1, 1, tzinfo=UTC)))
@@ -181,10 +180,10 @@ def _without_beginning(rule: Rule) -> Rule:
 
 _log = structlog.get_logger("schedules")
 OPERATORS_PLATFORM = "schedules"
-"""Members on it are no people: they stand for entries of the settings. No network has this name."""
+"""Platform of pseudo-members for entries of the settings; no network has this name."""
 SCRIPTS = "scripts"
-"""The origin of those that scripts set. They are no operator's: an admin may remove one, and the script sets it again
-when it runs for an admin."""
+"""Origin of schedules set by scripts. An admin may remove them, and the script sets them again when it runs for an
+admin."""
 _FAILURES = frozenset(
     {
         ReasonCode.USAGE,
@@ -198,7 +197,7 @@ _FAILURES = frozenset(
     }
 )
 _SAYS_NOTHING = frozenset({ReasonCode.STOPPED, ReasonCode.FILTERED, ReasonCode.CHAT_OFF, ReasonCode.CHAT_NOT_ALLOWED})
-"""Ends that show neither that it works nor that it does not."""
+"""Outcomes that neither continue nor end a series of failures."""
 _LOOKED_AT = 500
 _NEWEST = 2**62
 _NO_LIMIT = 1_000_000
@@ -206,7 +205,7 @@ _FOR_LIFE = ("bot", "chat", "is_group", "owner", "function")
 
 
 class ChatFull(Exception):
-    """The chat has as many schedules as one may have: `most`."""
+    """The chat has the maximum number of schedules, `most`."""
 
     def __init__(self, most: int) -> None:
         super().__init__(most)
@@ -214,7 +213,7 @@ class ChatFull(Exception):
 
 
 class MemberFull(Exception):
-    """The member has as many in all chats as one may have: `most`."""
+    """The member has the maximum number of schedules in all chats, `most`."""
 
     def __init__(self, most: int) -> None:
         super().__init__(most)
@@ -222,11 +221,11 @@ class MemberFull(Exception):
 
 
 class NoSuchSchedule(LookupError):
-    """There is no such number in the chat."""
+    """The chat has no schedule with that number."""
 
 
 class SetElsewhere(PermissionError):
-    """It stands in the settings or in a script, `source`, and would come back from there."""
+    """It is declared in the settings or a script, `source`, and would be set again from there."""
 
     def __init__(self, source: str) -> None:
         super().__init__(source)
@@ -235,18 +234,18 @@ class SetElsewhere(PermissionError):
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A schedule and how it goes."""
+    """A schedule and the state of its runs."""
 
     timer: Timer
     last_at: datetime | None
-    """When it ran the last time, as far back as the settings keep messages."""
+    """Its last run, as long as the settings keep messages."""
     failing_since: datetime | None
-    """When the first of the failures came that have followed one another until now."""
+    """The first of the failures that have continued until now."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A schedule as a file of somebody's says it."""
+    """A schedule as declared in a file."""
 
     bot: str
     chat: ChatRef
@@ -261,19 +260,19 @@ class Wanted:
 
 @dataclass(slots=True)
 class Reconciled:
-    """What was done so that what is kept is what a file says, by names."""
+    """Result of a reconciliation, by names."""
 
     added: list[str] = field(default_factory=list)
     changed: list[str] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
     refused: dict[str, BadRule] = field(default_factory=dict)
-    """What cannot be kept; what was kept under its name goes on."""
+    """Rejected declarations; their existing schedules continue."""
     failed: list[str] = field(default_factory=list)
-    """What something unforeseen came between, as the log says; what was kept under its name goes on."""
+    """Declarations with unexpected errors, which are logged; their existing schedules continue."""
 
 
 class Schedules:
-    """The schedules of all chats. Every change names the call that makes it; the same call again changes nothing."""
+    """The schedules of all chats. Every change has the key of its call; a repeated call changes nothing."""
 
     def __init__(
         self,
@@ -292,14 +291,14 @@ class Schedules:
         self._most_per_member = most_per_member
         self._ids = ids
         self.reader = reader
-        """Reads when in words."""
+        """Parses times in words."""
 
     def use(self, most_per_chat: int) -> None:
-        """From now on a chat may have so many; what there is stays."""
+        """Set the maximum per chat; existing schedules are not affected."""
         self._most_per_chat = most_per_chat
 
     async def create(self, draft: Draft, *, call_key: str) -> Timer:
-        """The schedule that `draft` describes, kept. Raises ChatFull, MemberFull and BadRule."""
+        """Store the schedule that `draft` describes. Raises ChatFull, MemberFull and BadRule."""
         if not await self._timetable.added_by(call_key):
             await self._check_room(draft.chat, draft.private_to)
         try:
@@ -309,23 +308,23 @@ class Schedules:
         return timer
 
     async def of_chat(self, chat: ChatRef, *, private_to: MemberRef | None = None) -> Sequence[Listed]:
-        """All schedules of `chat` with how they go, the next one first. Those that only one member may see come only
-        when `private_to` is that member."""
+        """All schedules of `chat` with the state of their runs, soonest first. Private ones are included only for
+        `private_to`."""
         found = await self._timetable.of_chat(chat, kind=TimerKind.SCHEDULE, private_to=private_to)
         return [await self._listed(timer) for timer in found]
 
     async def pause(self, chat: ChatRef, number: int, *, private_to: MemberRef | None, call_key: str) -> Timer:
-        """Let it rest until it is resumed. Raises NoSuchSchedule."""
+        """Pause it until it is resumed. Raises NoSuchSchedule."""
         return await self._timetable.pause(await self._find(chat, number, private_to), call_key=call_key)
 
     async def resume(self, chat: ChatRef, number: int, *, private_to: MemberRef | None, call_key: str) -> Timer:
-        """Let it go on, from its next moment on. Raises NoSuchSchedule, and BadRule where there is none any more."""
+        """Resume it with its next occurrence. Raises NoSuchSchedule, and BadRule if there is none."""
         return await self._timetable.resume(await self._find(chat, number, private_to), call_key=call_key)
 
     async def remove(
         self, chat: ChatRef, number: int, *, by: MemberRef, private_to: MemberRef | None, call_key: str
     ) -> Timer:
-        """Forget it; as it was. Raises NoSuchSchedule and SetElsewhere."""
+        """Remove it; returns its previous state. Raises NoSuchSchedule and SetElsewhere."""
         for removed in await self._timetable.removed_by(chat, call_key):
             return removed.timer
         timer = await self._find(chat, number, private_to)
@@ -335,7 +334,7 @@ class Schedules:
         return timer
 
     async def of_id(self, timer_id: int) -> Timer | None:
-        """The schedule of that id; None where it was removed, or is something else."""
+        """The schedule with that id; None if it was removed or is another kind of timer."""
         for row in await self._store.read(timers.of_id(timer_id)):
             timer = timer_of(row)
             if timer.kind is TimerKind.SCHEDULE and timer.state is not TimerState.REMOVED:
@@ -343,19 +342,18 @@ class Schedules:
         return None
 
     async def rest(self, timer: Timer, *, call_key: str) -> None:
-        """Let it rest until somebody resumes it; nothing where it was removed meanwhile."""
+        """Pause it until somebody resumes it; does nothing if it was removed meanwhile."""
         with suppress(NoSuchTimer):
             await self._timetable.pause(timer, call_key=call_key)
 
     async def failed_before(self, timer_id: int, turn_id: int) -> bool:
-        """Whether the last run of that timer before that turn failed as well, as far as anybody knows."""
+        """Whether the timer's last known run before that turn failed, too."""
         return bool(self._streak(await self._runs(timer_id, turn_id)))
 
     async def reconcile(self, origin: str, wanted: Mapping[str, Wanted], *, unread: Collection[str] = ()) -> Reconciled:
-        """Make what is kept from `origin` (`schedules`, say) be `wanted`, by names: what is new is added, what is not
-        there any more is removed, what is otherwise is changed, and keeps its next moment where the time is the same.
-        What was kept for a name in `unread`, which could not be understood, stays as it is. Whatever happens between,
-        the next reconciliation ends the same."""
+        """Make the schedules of `origin` (such as `schedules`) equal to `wanted`, by names: add new ones, remove
+        missing ones, and change the others, keeping the next occurrence if the time is the same. Names in `unread`,
+        whose declarations could not be parsed, are not changed. An interrupted reconciliation can be repeated."""
         kept = await self._declared(origin)
         done = Reconciled()
         for name, timer in kept.items():
@@ -368,18 +366,18 @@ class Schedules:
             except BadRule as error:
                 done.refused[name] = error
             except (Conflict, LookupError, ValueError) as error:
-                # One that cannot be had must not keep the others, or the whole daemon, from it.
+                # One failing schedule must not prevent the others or the daemon's start.
                 _log.error("schedule_not_in_step", setting=f"{origin}.{name}", exc_info=error)
                 done.failed.append(name)
         return done
 
     async def declared(self, origin: str) -> Sequence[str]:
-        """The names of what is kept from `origin`."""
+        """The names of the schedules of `origin`."""
         return list(await self._declared(origin))
 
     async def declare(self, origin: str, name: str, wanted: Wanted | None) -> Timer | None:
-        """The same for one name alone, as a script that runs may ask: what is kept for it then. None takes it away.
-        Raises ChatFull where it would be one more than a chat may have, and BadRule, and has changed nothing then."""
+        """Reconcile a single name, for a running script; returns its schedule. None as `wanted` removes it. Raises
+        ChatFull if the chat would have too many, and BadRule; then nothing is changed."""
         kept = (await self._declared(origin)).get(name)
         if wanted is not None:
             if kept is None:
@@ -390,13 +388,13 @@ class Schedules:
         return (await self._declared(origin)).get(name)
 
     async def _check_room(self, chat: ChatRef, private_to: MemberRef | None) -> None:
-        """Raises ChatFull. What stands in the settings takes no room: that is the operator's."""
+        """Raises ChatFull. Schedules in the settings do not count: they are the operator's."""
         here = await self._timetable.of_chat(chat, kind=TimerKind.SCHEDULE, private_to=private_to)
         if sum(not timer.source or is_of_a_script(timer.source) for timer in here) >= self._most_per_chat:
             raise ChatFull(self._most_per_chat)
 
     async def _bring_about(self, draft: Draft, when: When, timer: Timer | None, name: str, done: Reconciled) -> None:
-        """Raises BadRule, and has changed nothing then."""
+        """Raises BadRule, without a change."""
         if timer is None:
             await self._add(draft)
             done.added.append(name)
@@ -418,13 +416,13 @@ class Schedules:
             done.changed.append(name)
 
     async def _declared(self, origin: str) -> dict[str, Timer]:
-        """What is kept from `origin`, what has ended too, by names."""
+        """Schedules of `origin` by names, including ended ones."""
         declared = [timer for timer in await self._timetable.declared() if timer.kind is TimerKind.SCHEDULE]
         parts = [(timer, *timer.source.partition(".")) for timer in declared]
         return {name: timer for timer, at, _, name in parts if at == origin}
 
     async def _replace(self, timer: Timer, draft: Draft) -> None:
-        """Another timer in the place of `timer`; paused where that was. Raises BadRule."""
+        """Replace `timer` by another one, paused if it was. Raises BadRule."""
         check(draft.rule, ZoneInfo(draft.zone), self._clock.now())
         await self._forget(timer)
         added = await self._add(draft)
@@ -440,7 +438,7 @@ class Schedules:
         await self._timetable.remove([timer], by=timer.owner, call_key=self._key(timer.source))
 
     def _key(self, source: str) -> str:
-        """Of a change that nobody's call makes: no two have the same."""
+        """A unique call key for a change without a call."""
         return f"{source}@{self._ids.next()}"
 
     async def _find(self, chat: ChatRef, number: int, private_to: MemberRef | None) -> Timer:
@@ -456,13 +454,13 @@ class Schedules:
         return Listed(timer, runs[0][1] if runs else None, failing[-1] if failing else None)
 
     async def _runs(self, timer_id: int, before_turn: int = _NEWEST) -> Sequence[tuple[ReasonCode, datetime]]:
-        """How its runs ended and when they began, newest first."""
+        """Outcomes and start times of its runs, newest first."""
         rows = await self._store.read(occurrences.latest(timer_id, before_turn=before_turn, count=_LOOKED_AT))
         return [(ReasonCode(row["reason"]), datetime.fromtimestamp(row["received_ms"] / 1000, UTC)) for row in rows]
 
     @staticmethod
     def _streak(runs: Sequence[tuple[ReasonCode, datetime]]) -> list[datetime]:
-        """When the failures began that nothing which worked has followed, newest first."""
+        """Start times of the failures since the last success, newest first."""
         failures: list[datetime] = []
         for reason, at in runs:
             if reason in _FAILURES:
@@ -473,17 +471,17 @@ class Schedules:
 
 
 def is_of_a_script(source: str) -> bool:
-    """Whether a script has set the timer with this source."""
+    """Whether the timer with this source was set by a script."""
     return source.startswith(f"{SCRIPTS}.")
 
 
 def script_name(bot: str, script: str, function: str, chat: ChatRef) -> str:
-    """The name under which is kept that `script` of `bot` lets `function` run in `chat`."""
+    """Name of the schedule that runs `function` in `chat` for `script` of `bot`."""
     return f"{bot}/{script}/{function}@{chat.key}"
 
 
 def script_of(name: str) -> tuple[str, str]:
-    """The bot and the script of a name that `script_name` gave."""
+    """The bot and the script in a name made by `script_name`."""
     bot, script, _ = name.split("/", 2)
     return bot, script
 
@@ -508,5 +506,5 @@ def _draft(source: str, wanted: Wanted) -> Draft:
 
 
 def _is_another(timer: Timer, draft: Draft) -> bool:
-    """Whether they differ in what a timer keeps for its whole life."""
+    """Whether they differ in a column that a change cannot update."""
     return any(getattr(timer, name) != getattr(draft, name) for name in _FOR_LIFE)

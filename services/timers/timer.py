@@ -1,4 +1,4 @@
-"""Timer: a function to run at a time, once or repeatedly, and what follows from each occurrence."""
+"""Timer: a function to run once or repeatedly, and the decision on each due occurrence."""
 
 from __future__ import annotations
 
@@ -27,54 +27,54 @@ from services.times.recurrence import (
 
 
 class TimerKind(StrEnum):
-    """What people call it. Each kind has its own numbers in a chat."""
+    """Kind of a timer. Each kind has its own numbers in a chat."""
 
     REMINDER = "reminder"
     SCHEDULE = "schedule"
 
 
 class TimerState(StrEnum):
-    """Where a timer is in its life."""
+    """Lifecycle state of a timer."""
 
     ACTIVE = "active"
     PAUSED = "paused"
-    ENDED = "ended"  # its last moment is over
+    ENDED = "ended"  # its last occurrence is over
     REMOVED = "removed"
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A timer as it is asked for."""
+    """A timer to be created."""
 
     kind: TimerKind
     bot: str
     chat: ChatRef
     is_group: bool
     private_to: MemberRef | None
-    """Nobody else is shown it, nor what it says."""
+    """The only member who may see it and its messages."""
     owner: MemberRef
-    """It runs with this member's rights, as they are when it does."""
+    """It runs with this member's current rights."""
     owner_name: str
     members: tuple[tuple[MemberRef, str], ...]
-    """Whom it is for, with their names; empty: everybody in the chat."""
+    """Recipients with their names; empty: everybody in the chat."""
     function: str
     arguments: JsonObject
-    """As the function takes them raw; checked when it runs."""
+    """Raw arguments of the function; validated when it runs."""
     title: str
     rule: Rule
     zone: str
-    """The IANA name of the zone that the rule's wall times are in."""
+    """IANA name of the zone of the rule's wall times."""
     source: str = ""
-    """What of the settings declares it, as `schedules.NAME`; empty where a member asked for it."""
+    """Declaration in the settings, as `schedules.NAME`; empty if a member requested it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Timer:
-    """A timer as it is kept."""
+    """A stored timer."""
 
     id: int
     number: int
-    """What people call it by: small, given once in a chat to one of each kind."""
+    """Number shown to members; unique for a kind in a chat."""
     state: TimerState
     kind: TimerKind
     bot: str
@@ -91,29 +91,29 @@ class Timer:
     zone: str
     source: str
     done: int
-    """How many of its moments are over."""
+    """Number of its occurrences that are over."""
     created_at: datetime
-    """UTC, as all instants here."""
+    """In UTC, as all times here."""
     next_at: datetime | None
-    """The next moment of its rule; None while it is paused and once it has ended."""
+    """The next occurrence of its rule; None if it is paused or has ended."""
     snoozed_until: datetime | None
-    """The moment to which the last one was put off."""
+    """Time until which the last occurrence was snoozed."""
 
     @property
     def soonest(self) -> datetime | None:
-        """When it speaks next."""
+        """Its next time, by rule or snoozed."""
         return min((at for at in (self.next_at, self.snoozed_until) if at is not None), default=None)
 
     @property
     def timezone(self) -> ZoneInfo:
-        """The zone of its wall times; UTC where this machine does not know it."""
+        """The zone of its wall times; UTC if this machine does not know it."""
         try:
             return ZoneInfo(self.zone)
         except (ZoneInfoNotFoundError, ValueError):
             return ZoneInfo("UTC")
 
     def concerns(self, member: MemberRef) -> bool:
-        """Whether it is the member's own, or is for them."""
+        """Whether the member owns it or is a recipient."""
         return member == self.owner or any(member == one for one, _ in self.members)
 
 
@@ -138,7 +138,7 @@ def draft_values(draft: Draft) -> dict[str, Any]:
 
 
 def timer_of(row: Row) -> Timer:
-    """The timer in a row, which has `next_ms` and `snoozed_ms` beside its columns."""
+    """The Timer in a row, which also has `next_ms` and `snoozed_ms`."""
     return Timer(
         id=row["id"],
         number=row["number"],
@@ -165,24 +165,24 @@ def timer_of(row: Row) -> Timer:
 
 
 def at_ms(ms: int) -> datetime:
-    """The instant of that many milliseconds since 1970, in UTC."""
+    """`ms` milliseconds since 1970 as a datetime in UTC."""
     return datetime.fromtimestamp(ms // 1000, UTC).replace(microsecond=ms % 1000 * 1000)
 
 
 def ms_of(at: datetime) -> int:
-    """The milliseconds from 1970 to the instant `at`."""
+    """`at` in milliseconds since 1970."""
     whole = int(at.replace(microsecond=0).timestamp())
     return whole * 1000 + at.microsecond // 1000
 
 
 def json_text(value: object) -> str:
-    """`value` as it stands in a column."""
+    """`value` as JSON for a column."""
     return orjson.dumps(value).decode()
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """One moment of a timer, as it is kept."""
+    """One occurrence of a timer, as stored."""
 
     wall: str
     due_ms: int
@@ -190,25 +190,25 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What becomes of a moment that has come."""
+    """Decision on a due occurrence."""
 
     says: bool
-    """False: it is missed."""
+    """False: it was missed."""
     moment: Moment
-    """The moment that is over with it: of several that were missed the latest."""
+    """The occurrence that is over; of several missed ones the latest."""
     passed: int
-    """How many of its rule's moments are over with it."""
+    """Number of occurrences of the rule that are over with it."""
     next: Moment | None
-    """The next one of its rule; None where there is none, or it stands beside this one."""
+    """The rule's next occurrence; None if there is none or it has its own row."""
 
 
 def decide(
     row: Mapping[str, Any], now: datetime, recurring_late: timedelta, been: Collection[str] = frozenset()
 ) -> Decision:
-    """What becomes of the moment in `row` (a row of `services.store.turns.due.row`), which is due at `now`. What
-    happens once and what was put off is always said; of what happens again and again the latest moment, when it is no
-    longer ago than `recurring_late`. `been`: moments of the rule from the row's on that are over already. Raises
-    ZoneInfoNotFoundError and ValueError for a zone or a rule that this machine does not know."""
+    """Decide on the occurrence in `row` (of `services.store.turns.due.row`), which is due at `now`. Single and snoozed
+    occurrences are always dispatched; of a recurring timer only the latest, if it is at most `recurring_late` late.
+    `been`: occurrences of the rule from this one on that are over. Raises ZoneInfoNotFoundError and ValueError for a
+    zone or rule unknown to this machine."""
     moment = Moment(row["wall"], row["due_ms"])
     if row["snoozed"]:
         return Decision(True, moment, 0, None)
@@ -228,7 +228,7 @@ def decide(
 def next_moment(
     rule: Rule, zone: ZoneInfo, after: datetime, done: int, been: Collection[str] = frozenset()
 ) -> Moment | None:
-    """The first moment of `rule` after `after` that is not among those that have been; None when there is none."""
+    """The first occurrence of `rule` after `after` that is not in `been`; None if there is none."""
     found = next_after(rule, zone, after, done=done)
     while found is not None and (wall := occurrence_text(rule, found)) in been:
         found = next_after(rule, zone, found.at, done=done)

@@ -1,5 +1,5 @@
-"""The timers of all chats: what is to happen, and when. Every change is one commit, all of it or nothing, and names the
-call that makes it: the same call again finds its change done. Firing is done elsewhere, from the same rows."""
+"""Timers of all chats: creation, changes, removal. Every change is one commit and has the key of its call, so that a
+repeated call has no effect. Due timers are dispatched elsewhere, from the same rows."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _Writes = Callable[[Row, str], Awaitable[tuple[list[Write], int | None]]]
 
 
 class TooMany(Exception):
-    """The owner has as many as anybody may: `most`."""
+    """The owner has the maximum number of timers, `most`."""
 
     def __init__(self, most: int) -> None:
         super().__init__(most)
@@ -58,35 +58,34 @@ class NoSuchTimer(LookupError):
 
 
 class Removed(NamedTuple):
-    """What became of a timer that was to be removed."""
+    """Result of a removal."""
 
     timer: Timer
     being_said: bool
-    """One of its moments had just come: that is said all the same, and none after it."""
+    """An occurrence was just being dispatched; it is still sent, and none after it."""
     is_gone: bool = False
-    """Another call had removed it before."""
+    """Another call removed it before."""
 
 
 class Timetable:
-    """Adds, changes and removes timers, and shows them."""
+    """Creates, changes, removes and lists timers."""
 
     def __init__(self, store: Store, clock: Clock, ids: Ids) -> None:
         self._store = store
         self._clock = clock
         self._ids = ids
         self.soonest_ms: int | None = None
-        """No moment is due before this instant. None: none is known of; who fires them sets it after each look."""
+        """No occurrence is due before this time. None: none is known. Set by the dispatcher after each query."""
         self._expected_ms: int | None = None
 
     async def add(self, drafts: Sequence[Draft], *, call_key: str, most_per_owner: int) -> list[Timer]:
-        """All of them as they are kept now, in the same order, or none: the same call again gives what it gave. Raises
-        BadRule, with the index of the draft, and TooMany where its owner would have more than `most_per_owner` of its
-        kind, in all chats together."""
+        """Create all timers in the same order, or none; a repeated call returns those of the first. Raises BadRule with
+        the index of the draft, and TooMany if an owner would have more than `most_per_owner` of a kind in all chats."""
         known = await self.added_by(call_key)
         if known:
             return known
         firsts = [self._first_of(draft, index) for index, draft in enumerate(drafts)]
-        for _ in range(_ATTEMPTS):  # beside another process a number may be taken in the same moment
+        for _ in range(_ATTEMPTS):  # another process may take a number concurrently
             try:
                 await self._store.commit(self._additions(drafts, firsts, call_key, most_per_owner))
             except Conflict:
@@ -101,7 +100,7 @@ class Timetable:
         raise Conflict(f"numbers of timers were taken {_ATTEMPTS} times in a row")
 
     async def added_by(self, call_key: str) -> list[Timer]:
-        """What that call added, in the order in which it did; removed ones too."""
+        """Timers created by that call, in order; including removed ones."""
         return await self._timers(timers.of_call(call_key))
 
     async def of_chat(
@@ -112,8 +111,8 @@ class Timetable:
         member: MemberRef | None = None,
         private_to: MemberRef | None = None,
     ) -> list[Timer]:
-        """Those of the chat that are active or paused, the soonest first, paused ones last. `member`: only what is the
-        member's own or for them. What is private to somebody comes only where `private_to` is that member."""
+        """Active and paused timers of the chat, soonest first, paused ones last. `member`: only the member's own or
+        those with them as recipient. Private timers are included only for `private_to`."""
         found = [
             one
             for one in await self._timers(timers.of_chat(chat.key, kind.value))
@@ -124,22 +123,22 @@ class Timetable:
         )
 
     async def get(self, chat: ChatRef, number: int, kind: TimerKind) -> Timer | None:
-        """The one of that number, ended ones too; None when there is none or it was removed. Whose it is and whom it is
-        private to is for the caller to look at."""
+        """The timer with that number, even if ended; None if it does not exist or was removed. The caller checks
+        ownership and privacy."""
         found = await self._timers(timers.of_number(chat.key, kind.value, number))
         return found[0] if found else None
 
     async def said_lately(self, chat: ChatRef, kind: TimerKind) -> list[Timer]:
-        """The ones that spoke last in the chat, latest first, ended ones too; at most 20."""
+        """The timers dispatched last in the chat, latest first, including ended ones; at most 20."""
         return await self._timers(timers.said_lately(chat.key, kind.value))
 
     async def of_id(self, timer_id: int) -> Timer | None:
-        """The one of that id, ended ones too; None when there is none or it was removed."""
+        """The timer with that id, even if ended; None if it does not exist or was removed."""
         found = await self._timers(timers.of_id(timer_id))
         return found[0] if found and found[0].state is not TimerState.REMOVED else None
 
     async def declared(self) -> list[Timer]:
-        """Those that the settings declare, by their `source`, ended ones too."""
+        """Timers declared in the settings, ordered by `source`, including ended ones."""
         return await self._timers(timers.declared())
 
     async def change(
@@ -152,8 +151,8 @@ class Timetable:
         rule: Rule | None = None,
         zone: str | None = None,
     ) -> Timer:
-        """The timer with what is given. Another rule or zone begins anew: it counts from zero, what was put off is
-        dropped, and one that had ended goes on. Raises BadRule and NoSuchTimer."""
+        """Change the given values. Another rule or zone restarts the timer: its count is reset, a snoozed occurrence is
+        dropped, and an ended timer becomes active. Raises BadRule and NoSuchTimer."""
 
         async def writes(row: Row, marker: str) -> tuple[list[Write], int | None]:
             text = None if arguments is None else json_text(arguments)
@@ -173,9 +172,8 @@ class Timetable:
         return await self._changed(timer, f"change {call_key}", writes)
 
     async def snooze(self, timer: Timer, until: datetime, *, call_key: str) -> Timer:
-        """The timer with one more moment at the instant `until`, instead of one that was added so before; its rule
-        stays as it is, and one that had ended goes on until then. Raises BadRule when `until` is over, and
-        NoSuchTimer."""
+        """Add an occurrence at `until`, replacing an earlier snoozed one; the rule does not change, and an ended timer
+        becomes active until then. Raises BadRule if `until` has passed, and NoSuchTimer."""
 
         async def writes(row: Row, marker: str) -> tuple[list[Write], int | None]:
             if until <= self._clock.now():
@@ -188,7 +186,7 @@ class Timetable:
         return await self._changed(timer, f"snooze {call_key}", writes)
 
     async def drop_snoozed(self, timer: Timer, *, call_key: str) -> Timer:
-        """The timer without the moment to which it was put off; its rule stays as it is. Raises NoSuchTimer."""
+        """Drop the snoozed occurrence; the rule does not change. Raises NoSuchTimer."""
 
         async def writes(row: Row, marker: str) -> tuple[list[Write], int | None]:
             over = timers.end(row["id"], self._clock.now_ms())
@@ -197,7 +195,7 @@ class Timetable:
         return await self._changed(timer, f"done {call_key}", writes)
 
     async def pause(self, timer: Timer, *, call_key: str) -> Timer:
-        """The timer, silent until `resume`; one that has ended stays as it is. Raises NoSuchTimer."""
+        """Pause the timer until `resume`; an ended timer does not change. Raises NoSuchTimer."""
 
         async def writes(row: Row, marker: str) -> tuple[list[Write], int | None]:
             is_over = row["state"] == TimerState.ENDED
@@ -207,8 +205,8 @@ class Timetable:
         return await self._changed(timer, f"pause {call_key}", writes)
 
     async def resume(self, timer: Timer, *, call_key: str) -> Timer:
-        """The timer, which goes on with the next moment of its rule; what would have been meanwhile is not made up for.
-        Raises BadRule when there is none any more, and NoSuchTimer."""
+        """Resume the timer with its rule's next occurrence; those missed meanwhile are skipped. Raises BadRule if there
+        is none, and NoSuchTimer."""
 
         async def writes(row: Row, marker: str) -> tuple[list[Write], int | None]:
             if row["state"] != TimerState.PAUSED:
@@ -220,8 +218,7 @@ class Timetable:
         return await self._changed(timer, f"resume {call_key}", writes)
 
     async def remove(self, wanted: Sequence[Timer], *, by: MemberRef, call_key: str) -> list[Removed]:
-        """What became of each of them: all are removed in one commit. One whose moment has come in this very moment is
-        being said, and cannot be taken back."""
+        """Remove all timers in one commit. An occurrence that is just being dispatched is still sent."""
         marker, now_ms = f"remove {call_key}", self._clock.now_ms()
         writes: list[Write] = []
         for timer in sorted(wanted, key=lambda one: one.id):
@@ -237,7 +234,7 @@ class Timetable:
         return removed
 
     async def removed_by(self, chat: ChatRef, call_key: str) -> list[Removed]:
-        """What that call removed in the chat before, for a call that is repeated."""
+        """Timers that the call removed in the chat, for a repeated call."""
         rows = await self._store.read(timers.removed_by_call(chat.key, f"remove {call_key}"))
         return [Removed(timer_of(row), bool(row["being_said"])) for row in rows]
 
@@ -266,8 +263,8 @@ class Timetable:
                 raise TooMany(most)
 
     async def _changed(self, timer: Timer, marker: str, writes: _Writes) -> Timer:
-        """The timer after a change; `writes` gives it for the row as it is, and when something is due after it."""
-        for _ in range(_ATTEMPTS):  # it may speak, or be changed by somebody else, between reading and writing
+        """Commit a change and return the timer; `writes` returns the change of a row, and its new due time."""
+        for _ in range(_ATTEMPTS):  # the row may change between reading and writing
             row = next(iter(await self._store.read(timers.of_id(timer.id))), None)
             if row is None or row["state"] == TimerState.REMOVED:
                 raise NoSuchTimer(timer.number)
@@ -288,12 +285,12 @@ class Timetable:
         return timers.change(row, changed_by=marker, now_ms=self._clock.now_ms(), **values)
 
     async def _next(self, timer_id: int, rule: Rule, zone_name: str, done: int) -> tuple[Write, int]:
-        """The next moment of `rule` that has not been, and when it is due. Raises BadRule when there is none."""
+        """The rule's next occurrence that is not over, and its due time. Raises BadRule if there is none."""
         zone, now = ZoneInfo(zone_name), self._clock.now()
         found: Occurrence | None = check(rule, zone, now)
         been = {row["wall"] for row in await self._store.read(occurrences.over_since(timer_id, ms_of(now)))}
         if found is not None and isinstance(rule.when, Once) and occurrence_text(rule, found) in been:
-            # The same wall time, but another moment: it has been in another zone.
+            # The same wall time is over in another zone, but this is another time.
             return self._moment(timer_id, instant_text(found.at), ms_of(found.at), snoozed=False), ms_of(found.at)
         while found is not None and occurrence_text(rule, found) in been:
             found = next_after(rule, zone, found.at)
@@ -306,16 +303,16 @@ class Timetable:
         return occurrences.add(id=self._ids.next(), timer_id=timer_id, wall=wall, due_ms=due_ms, snoozed=snoozed)
 
     def expect(self, due_ms: int) -> None:
-        """Something that is due then was kept."""
+        """Record that an occurrence with this due time was stored."""
         self.soonest_ms = _sooner(self.soonest_ms, due_ms)
         self._expected_ms = _sooner(self._expected_ms, due_ms)
 
     def begin_look(self) -> None:
-        """It is about to be looked up what is due."""
+        """Call before querying the due occurrences."""
         self._expected_ms = None
 
     def end_look(self, soonest_ms: int | None) -> None:
-        """What comes next was looked up. What was kept since the look began may not have been seen."""
+        """Set the next due time after the query; includes occurrences stored since `begin_look`."""
         self.soonest_ms = _sooner(self._expected_ms, soonest_ms)
 
     async def _timers(self, query: Query) -> list[Timer]:

@@ -1,6 +1,6 @@
 """Times in words.
 
-`Times` reads a sentence in the installed languages; recurrence and time zones. Used by handlers, timers and BASIC.
+`Times` parses sentences in the installed languages; recurrence and time zones. Used by handlers, timers and BASIC.
 """
 
 from services.times.reader import Times

@@ -22,7 +22,7 @@ US_STATES = {
     "America/Anchorage": "AK",
     "Pacific/Honolulu": "HI",
 }
-"""Codes of states, by the zone that most of each keeps; they only count behind a comma (`Houston, TX`)."""
+"""State codes by the zone of most of the state; used only after a comma (`Houston, TX`)."""
 
 PLACES = """\
 Europe/London | London, 伦敦, Manchester, 曼彻斯特, Birmingham, Liverpool, Edinburgh, 爱丁堡, Glasgow, Cardiff,
@@ -316,14 +316,14 @@ _DATE = lazy_pattern(r"(\d{4}-\d{2}-\d{2})[T\s]+")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A name and the zone it keeps."""
+    """Place name with its time zone."""
 
     name: str
     zone: tzinfo
 
 
 class UnknownPlace(LookupError):
-    """No place of that name is known; `similar` are names that are."""
+    """Unknown place name; `similar` are known names."""
 
     def __init__(self, name: str, similar: Sequence[str]) -> None:
         super().__init__(name)
@@ -337,41 +337,41 @@ class BadTime(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """One instant as two places see it."""
+    """The same instant in two places."""
 
     source: datetime
     target: datetime
     skipped: bool = False
-    """The time does not exist at the source: clocks jump over it. `source` is what they show instead."""
+    """The time falls into a gap of the source's clock; `source` is the time after the gap."""
     repeated: bool = False
-    """The time comes twice at the source; the first one is meant."""
+    """The time occurs twice at the source; the first occurrence is used."""
 
     @property
     def days_later(self) -> int:
-        """How many days the target's date is ahead of the source's: -1, 0 or 1."""
+        """Difference between the target's and the source's date in days: -1, 0 or 1."""
         return (self.target.date() - self.source.date()).days
 
 
 class Places:
-    """What time it is anywhere. Knows big cities, countries, US states, common abbreviations and all IANA zones."""
+    """Times around the world. Knows major cities, countries, US states, common abbreviations and all IANA zones."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
 
     def now(self, zone: tzinfo) -> datetime:
-        """The time in `zone`."""
+        """Current time in `zone`."""
         return self._clock.now().astimezone(zone)
 
     def find(self, text: str) -> tuple[Place, ...]:
-        """The places that `text` may mean, westernmost last; more than one where it is ambiguous (a country with
-        several zones, an abbreviation that several use). Raises UnknownPlace."""
+        """Places that `text` may mean, ordered from east to west; several if it is ambiguous (a country with several
+        zones, an abbreviation with several meanings). Raises UnknownPlace."""
         found = self.known(text)
         if not found:
             raise UnknownPlace(" ".join(text.split()), self._similar(_bare(text)))
         return found
 
     def known(self, text: str) -> tuple[Place, ...]:
-        """The same, and nothing where no place of that name is known: quick enough to try words on."""
+        """Like `find`, but empty for unknown names, and fast enough for testing arbitrary words."""
         name = _bare(text)
         offset = _fixed_offset(name)
         if offset is not None:
@@ -383,8 +383,8 @@ class Places:
         return ()
 
     def convert(self, text: str, source: tzinfo, target: tzinfo) -> Conversion:
-        """The wall time `text` (`15:30`, `3 pm`, `noon`, `now`, `下午3点半`; with a date `2026-03-29 02:30`) at the
-        source, and what the target's clocks show then. Without a date it is today at the source. Raises BadTime."""
+        """Convert the wall time `text` at the source (`15:30`, `3 pm`, `noon`, `now`, `下午3点半`, or with a date as in
+        `2026-03-29 02:30`) to the target; without a date it is today at the source. Raises BadTime."""
         now = self.now(source)
         if text.strip().casefold() in ("now", "right now", "现在", "此刻"):
             return Conversion(now, now.astimezone(target))
@@ -396,7 +396,7 @@ class Places:
         return Conversion(shown, instant.astimezone(target), skipped, repeated)
 
     def _look_up(self, name: str) -> Mapping[str, str]:
-        """Zone keys with the spelling to show, in the table's order."""
+        """Zone keys with display names, in table order."""
         found = self._names.get(name) or self._zone_names.get(name)
         if found:
             return found
@@ -405,7 +405,7 @@ class Places:
             wide = self._regions.get(tail.strip()) or self._names.get(tail) or {}
             both = {zone: shown for zone, shown in near.items() if zone in wide}
             if both or ("," in name and (near or wide)):
-                return both or wide or near  # of two that do not meet the wider one is right: Paris, Texas
+                return both or wide or near  # if they do not intersect, prefer the region: Paris, Texas
         return {}
 
     def _places(self, name: str, entries: Mapping[str, str]) -> tuple[Place, ...]:
@@ -425,7 +425,7 @@ class Places:
 
     @cached_property
     def _names(self) -> Mapping[str, Mapping[str, str]]:
-        """Folded name → zone → spelling."""
+        """Maps folded names to zones with display names."""
         names: dict[str, dict[str, str]] = {}
         for zone, cities, countries in _entries():
             for name in (*cities, *countries):
@@ -445,7 +445,7 @@ class Places:
 
     @cached_property
     def _zone_names(self) -> Mapping[str, Mapping[str, str]]:
-        """IANA keys and the cities in them. Where several zones end in the same city they are old names of one."""
+        """IANA keys and their cities. Zones that end in the same city are aliases, so the first is enough."""
         names: dict[str, dict[str, str]] = {}
         for zone in sorted(zoneinfo.available_timezones()):
             names[zone.casefold()] = {zone: zone}
@@ -456,7 +456,7 @@ class Places:
 
 
 def zone_label(moment: datetime) -> str:
-    """The offset of an aware time from UTC: `UTC`, `UTC+8`, `UTC-3:30`."""
+    """UTC offset of an aware time: `UTC`, `UTC+8`, `UTC-3:30`."""
     minutes = round((moment.utcoffset() or timedelta()).total_seconds() / 60)
     if not minutes:
         return "UTC"
@@ -465,7 +465,7 @@ def zone_label(moment: datetime) -> str:
 
 
 def read_wall_time(text: str, now: datetime) -> datetime:
-    """The naive wall time that `text` names, on the day of `now` unless a date stands before it. Raises BadTime."""
+    """Parse a naive wall time with an optional leading date, by default the day of `now`. Raises BadTime."""
     bare = text.strip().casefold().removeprefix("at ").strip()
     dated = _DATE.match(bare.upper())
     try:
@@ -520,7 +520,7 @@ def _comma_list(text: str) -> Sequence[str]:
 
 
 def _bare(text: str) -> str:
-    """Folded, without the words around a name (`in the … time zone`)."""
+    """Folded name without surrounding words (`in the … time zone`)."""
     name = " ".join(text.split()).casefold().strip()
     while (shorter := _NOISE.sub("", name).strip()) != name and shorter:
         name = shorter
@@ -528,7 +528,7 @@ def _bare(text: str) -> str:
 
 
 def _splits(name: str) -> Iterator[tuple[str, str]]:
-    """A town and what it lies in: `houston, tx`, `tokyo japan`."""
+    """Possible splits into a town and its region: `houston, tx`, `tokyo japan`."""
     if "," in name:
         head, _, tail = name.partition(",")
         yield head.strip(), tail.strip()

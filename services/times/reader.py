@@ -1,4 +1,4 @@
-"""The service that reads times in words in any supported language."""
+"""Parser of times in words, for all supported languages."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from services.times.zh.reader import Chinese
 
 LANGUAGES = ("de", "fr", "es", "it", "pt", "nl", "sv", "da", "fi", "pl", "cs", "ru", "uk", "tr", "ja", "ko")
 _TWELVE_HOURS = frozenset(("es", "it", "pt"))
-"""Here an hour without more is said of both halves of the day; elsewhere it is one of 24."""
+"""Languages where a bare hour may mean either half of the day; elsewhere it is on the 24-hour clock."""
 _MOST_CHARACTERS = 60
 _LETTER = lazy_pattern(r"[^\W\d_]{2}|[\u3040-\u9fff\uac00-\ud7af]")
-"""Something to know a language by: one letter is none."""
+"""Minimum text for detecting a language; one letter is not enough."""
 _HAN = lazy_pattern(r"[\u3400-\u9fff]")
 _OTHER_EASTERN = lazy_pattern(r"[\u3040-\u30ff\uac00-\ud7af]")
 _NUMBER = lazy_pattern(r"\d+")
@@ -31,7 +31,7 @@ _HOUR = lazy_pattern(r"(?<=day |row )(?:at )?(\d{1,2})(?: hour\b|$)")
 
 
 class OtherLanguages:
-    """Reads whole phrases in `languages`. The tables of a language are read when a phrase is first looked at."""
+    """Parses whole phrases in `languages` with dateparser. Language data loads on first use."""
 
     def __init__(self, languages: Sequence[str] = LANGUAGES) -> None:
         self._names = tuple(languages)
@@ -46,18 +46,18 @@ class OtherLanguages:
         return None if translated is None else self._english.read(translated, now)
 
     def find_all(self, text: str, now: datetime) -> Sequence[Found]:
-        """Nothing: without a grammar a time cannot be told from the words around it."""
+        """Always empty: without a grammar a time cannot be separated from the words around it."""
         return ()
 
     def _in_english(self, text: str) -> str | None:
-        """The phrase in English, when dateparser takes it for a date in one of the languages."""
+        """The phrase in English if dateparser recognises a date in one of the languages."""
         language = self._parser.get_date_data(text).locale
         if not language:
             return None
         words = str(self._locales.get_locale(language).translate(text.lower(), False, self._settings))
         words = " ".join(words.split())
         if len(_NUMBER.findall(words)) > len(_NUMBER.findall(text)):
-            for pattern, day in _DAYS:  # the name of a day, of which dateparser makes a number of days
+            for pattern, day in _DAYS:  # undo dateparser's translation of names of days into numbers of days
                 words = pattern.sub(day, words, count=1)
         return _HOUR.sub(lambda found: self._hour(found[1], language), words, count=1)
 
@@ -72,32 +72,32 @@ class OtherLanguages:
         return settings.replace(PREFER_DATES_FROM="future", RELATIVE_BASE=datetime(2024, 1, 1))  # noqa: DTZ001 - its value is not used
 
     @cached_property
-    def _parser(self) -> Any:  # the same
+    def _parser(self) -> Any:  # dateparser is untyped
         from dateparser.date import DateDataParser
 
         return DateDataParser(languages=list(self._names), settings=self._settings)
 
     @cached_property
-    def _locales(self) -> Any:  # the same
+    def _locales(self) -> Any:  # dateparser is untyped
         from dateparser.languages.loader import LocaleDataLoader
 
         return LocaleDataLoader()
 
 
 MOST_CHARACTERS = 300
-"""Longer phrases are no times; of longer sentences only the beginning is looked at."""
+"""Longer phrases are not times; longer sentences are truncated."""
 
 
 class Times:
-    """Reads times as people write them. `now` is always aware and in the zone of whoever speaks: today is today there,
-    and wall times are of there. Pure: no clock, no network, nothing kept."""
+    """Parses times in natural language. `now` must be aware and in the member's zone, which defines today and wall
+    times. Pure: no clock, network or state."""
 
     def __init__(self, languages: Sequence[TimeLanguage] | None = None) -> None:
-        """`languages` are asked in this order."""
+        """`languages` are tried in this order."""
         self._languages = (Chinese(), English(), OtherLanguages()) if languages is None else tuple(languages)
 
     def read(self, text: str, now: datetime) -> Reading | None:
-        """What `text` means, all of it; None when it is not a time, or more than one."""
+        """Parse the whole `text`; None if it is not a single time."""
         phrase = text.strip()
         if not phrase or len(phrase) > MOST_CHARACTERS:
             return None
@@ -107,12 +107,12 @@ class Times:
         return None
 
     def find(self, text: str, now: datetime) -> Found | None:
-        """The time that a sentence is about: the most telling one where there are several."""
+        """The longest time in `text`; None if it contains none."""
         found = self.find_all(text, now)
         return max(found, key=lambda one: one.end - one.start, default=None)
 
     def find_all(self, text: str, now: datetime) -> list[Found]:
-        """All the times within `text`, in order; they do not overlap."""
+        """All times in `text`, in order, without overlaps."""
         looked_at = text[:MOST_CHARACTERS]
         for language in self._languages:
             if language.speaks(looked_at) and (found := language.find_all(looked_at, now)):

@@ -1,4 +1,4 @@
-"""Rules of time: one instant, calendar recurrences and intervals, with daylight-saving transitions."""
+"""Recurrence rules: single instants, calendar rules and intervals, across daylight saving transitions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MINUTES, _HOURS = 60, 24
 
 
 class BadCron(ValueError):
-    """This is no cron expression of five fields; `no_such_date`: it is, but it names days that no month has."""
+    """Not a cron expression of five fields; `no_such_date`: valid fields, but with days that no month has."""
 
     def __init__(self, cron: str, *, no_such_date: bool = False) -> None:
         super().__init__(cron)
@@ -28,8 +28,8 @@ class BadCron(ValueError):
 
 
 class CronWalls:
-    """The wall times of one expression, in order. Where the days of the month and the week are both restricted, a day
-    has to fit one of them, as everywhere; `L` is the last day, `5L` the last Friday, `1#2` the second Monday."""
+    """Wall times of a cron expression, in order. If both the day of month and the weekday are restricted, either may
+    match, as in Vixie cron; `L` is the last day, `5L` the last Friday, `1#2` the second Monday."""
 
     def __init__(self, cron: str) -> None:
         """Raises BadCron."""
@@ -41,10 +41,10 @@ class CronWalls:
             or len(self._sim.hours) == _HOURS
             or len(self._sim.minutes) == _MINUTES
         )
-        """It counts through the day rather than naming times of it: an hour that comes twice, it fires in twice."""
+        """The rule counts through the day instead of naming times, so it also fires in a repeated hour."""
 
     def after(self, wall: datetime) -> datetime | None:
-        """The first one after `wall`, which is naive; None when there is none for 50 years."""
+        """The first wall time after the naive `wall`; None without a match within 50 years."""
         self._sim.dt = wall.replace(microsecond=0, fold=0)
         try:
             return next(self._sim, None)
@@ -74,39 +74,39 @@ def _is_readable(cron: str, start: datetime) -> bool:
 
 SECOND = timedelta(seconds=1)
 _NEAR = timedelta(hours=26)
-"""No zone has ever moved its clocks by more than a day."""
+"""No zone has ever shifted its clocks by more than a day."""
 _NOTHING = timedelta(0)
 
 
 @dataclass(frozen=True, slots=True)
 class Occurrence:
-    """One moment at which a rule holds."""
+    """Time at which a rule fires."""
 
     wall: datetime
-    """Naive: what the clock on the wall is meant to show. `fold` is 1 the second time that it shows it."""
+    """Naive nominal wall time. `fold` is 1 for the second pass of a repeated hour."""
     at: datetime
-    """The instant, aware, in UTC, in whole milliseconds."""
+    """Aware instant in UTC, in whole milliseconds."""
 
 
 def instant_of(wall: datetime, zone: ZoneInfo) -> datetime:
-    """The instant of the naive `wall` in `zone`, in UTC. In a gap the offset from before it counts; of a time that is
-    shown twice it is the first, or the second where `wall.fold` is 1. Raises OverflowError at the calendar's end."""
+    """UTC instant of the naive `wall` in `zone`. In a gap the earlier offset applies; a repeated time means its first
+    occurrence unless `wall.fold` is 1. Raises OverflowError at the end of the calendar."""
     return whole_ms(wall.replace(tzinfo=zone).astimezone(UTC))
 
 
 def whole_ms(at: datetime) -> datetime:
-    """`at` without what is smaller than a millisecond: the store keeps no more."""
+    """Truncate `at` to milliseconds, the precision of the store."""
     return at.replace(microsecond=at.microsecond // 1000 * 1000)
 
 
 def shift_near(zone: ZoneInfo, at: datetime) -> timedelta:
-    """By how much the clocks of `zone` move so near to `at` that its walls are affected; nothing nearly always."""
+    """Size of a clock shift in `zone` near enough to `at` to affect its wall times; usually zero."""
     shift = _shift(zone, at, _NEAR)
     return shift and _shift(zone, at, 2 * shift + SECOND)
 
 
 def transition(zone: ZoneInfo, before: datetime, after: datetime) -> datetime:
-    """The instant between the two at which the clocks of `zone` move, to the second."""
+    """Instant of the clock shift between `before` and `after`, to the second."""
     offset = _offset(zone, after)
     while after - before > SECOND:
         middle = before + (after - before) // 2
@@ -127,11 +127,11 @@ def _offset(zone: ZoneInfo, at: datetime) -> timedelta:
 
 
 FARTHEST_YEARS = 100
-"""Nobody looks further ahead."""
+"""Limit of the search for an occurrence."""
 
 
 class Unit(StrEnum):
-    """What a calendar is counted in."""
+    """Unit of a calendar step."""
 
     DAY = "day"
     WEEK = "week"
@@ -141,24 +141,24 @@ class Unit(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Calendar:
-    """The wall times that a cron expression names (five fields; `L`, `1#2` and `5L` as cronsim reads them)."""
+    """Calendar rule given by a cron expression (five fields; `L`, `1#2` and `5L` as in cronsim)."""
 
     cron: str
     step: int = 1
-    """Only every so many `unit`s, counted from the one that holds `first`."""
+    """Interval in `unit`s, counted from the unit that contains `first`."""
     unit: Unit = Unit.DAY
     first: date | None = None
-    """Not before this day. Required where `step` is above 1. Weeks begin on Monday."""
+    """Earliest day; required if `step` is above 1. Weeks begin on Monday."""
 
 
 def next_by_calendar(rule: Calendar, zone: ZoneInfo, after: datetime) -> Occurrence | None:
-    """The first moment of `rule` after the instant `after`; None when there is none for as long as anybody looks.
-    Raises BadCron, and OverflowError at the calendar's end."""
+    """First occurrence of `rule` after the instant `after`; None without a match within the search limit. Raises
+    BadCron, and OverflowError at the end of the calendar."""
     walls = CronWalls(rule.cron)
     cursor = after.astimezone(zone).replace(tzinfo=None, fold=0)
     shift = shift_near(zone, after)
     if shift:
-        # Here walls and instants do not go in the same order: all that are near are looked at together.
+        # Near a shift, wall times and instants are ordered differently: compare all occurrences around it.
         end = cursor + 2 * shift
         later = [one for one in _between(rule, walls, zone, cursor - 2 * shift, end, shift) if one.at > after]
         if later:
@@ -179,7 +179,7 @@ def next_by_calendar(rule: Calendar, zone: ZoneInfo, after: datetime) -> Occurre
 def _between(
     rule: Calendar, walls: CronWalls, zone: ZoneInfo, start: datetime, end: datetime, shift: timedelta
 ) -> Iterator[Occurrence]:
-    """What `rule` means by the walls after `start` and up to `end`, where the clocks move by `shift`."""
+    """Occurrences with wall times after `start` and up to `end`, around a clock shift of `shift`."""
     shown: list[Occurrence] = []
     skipped: list[tuple[datetime, datetime, datetime]] = []
     for wall in _walls(rule, walls, start):
@@ -196,13 +196,13 @@ def _between(
     for wall, late, early in skipped:
         gap = late - early
         began = transition(zone, early, late)
-        # What a gap swallows is made up for after it, unless the rule holds in that stretch anyway.
+        # An occurrence in a gap moves to the time after it, unless the rule fires there anyway.
         if wall <= end and not any(began <= one.at < began + gap for one in shown):
             yield Occurrence(wall, late)
 
 
 def _walls(rule: Calendar, walls: CronWalls, after: datetime) -> Iterator[datetime]:
-    """The wall times that `rule` names after the naive `after`."""
+    """Wall times of `rule` after the naive `after`."""
     cursor = after
     if rule.first is not None and cursor.date() < rule.first:
         cursor = datetime.combine(rule.first, time()) - SECOND
@@ -219,7 +219,7 @@ def _walls(rule: Calendar, walls: CronWalls, after: datetime) -> Iterator[dateti
 
 
 def _period(rule: Calendar, day: date) -> date | None:
-    """The first day from `day` on that the step allows; None where the calendar ends before it."""
+    """First day from `day` on that the step permits; None after the end of the calendar."""
     if rule.step == 1 or rule.first is None:
         return day
     index = _index(rule.unit, day)
@@ -233,12 +233,12 @@ def _period(rule: Calendar, day: date) -> date | None:
 
 
 def _index(unit: Unit, day: date) -> int:
-    """The number of the day, week, month or year that `day` is in."""
+    """Index of the day, week, month or year that contains `day`."""
     match unit:
         case Unit.DAY:
             return day.toordinal()
         case Unit.WEEK:
-            return (day.toordinal() - 1) // 7  # the first day of all was a Monday
+            return (day.toordinal() - 1) // 7  # day 1 of the proleptic calendar is a Monday
         case Unit.MONTH:
             return day.year * 12 + day.month - 1
         case Unit.YEAR:
@@ -288,47 +288,47 @@ _SECOND_TIME = "(2)"
 
 @dataclass(frozen=True, slots=True)
 class Once:
-    """One moment."""
+    """A single time."""
 
     wall: datetime
-    """Naive: what the clock on the wall shows then, in the zone that stands beside the rule."""
+    """Naive wall time, in the zone stored with the rule."""
 
 
 @dataclass(frozen=True, slots=True)
 class Every:
-    """Elapsed time, whatever clocks on walls do."""
+    """Interval of elapsed time, independent of clock shifts."""
 
     seconds: int
     since: datetime
-    """Aware, in UTC: the count begins here; the first moment is `seconds` later."""
+    """Aware, in UTC: start of the first interval; the first occurrence is `seconds` later."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """When something is to happen."""
+    """Recurrence rule."""
 
     when: Once | Calendar | Every
     until: datetime | None = None
-    """Naive wall time: nothing after it."""
+    """Naive wall time of the last permitted occurrence."""
     count: int | None = None
-    """So many times in all, those that were missed included."""
+    """Total number of occurrences, missed ones included."""
 
 
 class RuleProblem(StrEnum):
-    """Why a rule cannot be used."""
+    """Reason why a rule is invalid."""
 
-    PAST = "past"  # the moment is over
+    PAST = "past"  # the time has passed
     NO_SUCH_DATE = "no_such_date"  # the calendar has no such day
-    BAD_CRON = "bad_cron"  # no cron expression of five fields
-    BAD_STEP = "bad_step"  # a step counts from a day, and is 1 to 1000
-    BAD_COUNT = "bad_count"  # 1 to 10,000 times
-    TOO_OFTEN = "too_often"  # more often than once a minute
-    NEVER = "never"  # it never happens (again)
-    TOO_FAR = "too_far"  # it happens in more than 100 years
+    BAD_CRON = "bad_cron"  # not a cron expression of five fields
+    BAD_STEP = "bad_step"  # a step needs a first day and must be 1 to 1000
+    BAD_COUNT = "bad_count"  # must be 1 to 10,000
+    TOO_OFTEN = "too_often"  # more than once a minute
+    NEVER = "never"  # no further occurrence
+    TOO_FAR = "too_far"  # the first occurrence is more than 100 years away
 
 
 class BadRule(ValueError):
-    """A rule that cannot be used: `reason`, and of several rules the `index` of this one."""
+    """Invalid rule, with its `reason` and its `index` among several rules."""
 
     def __init__(self, reason: RuleProblem, index: int = 0) -> None:
         super().__init__(reason.value)
@@ -337,15 +337,15 @@ class BadRule(ValueError):
 
 
 class Missed(NamedTuple):
-    """What a rule should have done since some moment."""
+    """Missed occurrences of a rule."""
 
     latest: Occurrence
     passed: int
-    """How many there were, `latest` included; 1 where a rule without a count does not need to know."""
+    """Number of missed occurrences, `latest` included; always 1 for rules without a count."""
 
 
 def wall_of(text: str) -> datetime:
-    """The naive wall time in `text`, such as `2027-02-28T10:00`. Raises BadRule when the calendar has none such."""
+    """Parse a naive wall time such as `2027-02-28T10:00`. Raises BadRule if there is no such date."""
     try:
         wall = datetime.fromisoformat(text)
     except ValueError as error:
@@ -354,7 +354,7 @@ def wall_of(text: str) -> datetime:
 
 
 def check(rule: Rule, zone: ZoneInfo, now: datetime) -> Occurrence:
-    """The first moment of `rule` after `now`. Raises BadRule when the rule cannot be used."""
+    """Validate `rule` and return its first occurrence after `now`. Raises BadRule."""
     if rule.count is not None and not 1 <= rule.count <= MOST_COUNT:
         raise BadRule(RuleProblem.BAD_COUNT)
     match rule.when:
@@ -379,8 +379,8 @@ def check(rule: Rule, zone: ZoneInfo, now: datetime) -> Occurrence:
 
 
 def next_after(rule: Rule, zone: ZoneInfo, after: datetime, *, done: int = 0) -> Occurrence | None:
-    """The first moment of `rule` after the instant `after`; None when there is none. `done`: how many there have been,
-    where the rule has a count."""
+    """First occurrence of `rule` after the instant `after`, or None. `done` is the number of past occurrences, for
+    rules with a count."""
     if rule.count is not None and done >= rule.count:
         return None
     try:
@@ -393,8 +393,8 @@ def next_after(rule: Rule, zone: ZoneInfo, after: datetime, *, done: int = 0) ->
 
 
 def missed(rule: Rule, zone: ZoneInfo, first: Occurrence, now: datetime, *, left: int | None = None) -> Missed:
-    """The latest moment of `rule` that is not after `now`, counted from `first`, which is not after it either. `left`:
-    there are at most so many, `first` included."""
+    """Latest occurrence of `rule` up to `now`, given that `first` is not after `now`. `left` limits the number of
+    occurrences, `first` included."""
     if left is not None:
         latest, passed = first, 1
         while passed < left and (found := next_after(rule, zone, latest.at)) is not None and found.at <= now:
@@ -404,8 +404,7 @@ def missed(rule: Rule, zone: ZoneInfo, first: Occurrence, now: datetime, *, left
 
 
 def _latest(rule: Rule, zone: ZoneInfo, first: Occurrence, now: datetime) -> Occurrence:
-    """The last moment that is not after `now`, in a few steps however many there were: from ever farther back until one
-    is found, and then by halves."""
+    """Latest occurrence up to `now` in logarithmic time: search back exponentially, then bisect."""
     latest, back = first, _SHORTEST
     while now - back > first.at:
         found = next_after(rule, zone, now - back)
@@ -427,7 +426,7 @@ def _latest(rule: Rule, zone: ZoneInfo, first: Occurrence, now: datetime) -> Occ
 
 
 def occurrence_text(rule: Rule, occurrence: Occurrence) -> str:
-    """What the occurrence is called beside its rule: its wall time; where elapsed time counts, its instant."""
+    """Identifier of an occurrence within its rule: its wall time, or its instant for elapsed time."""
     if isinstance(rule.when, Every):
         return instant_text(occurrence.at)
     text = occurrence.wall.isoformat()
@@ -435,12 +434,12 @@ def occurrence_text(rule: Rule, occurrence: Occurrence) -> str:
 
 
 def instant_text(at: datetime) -> str:
-    """An occurrence that is called by its instant."""
+    """Identifier of an occurrence by its instant."""
     return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def occurrence_of(text: str, zone: ZoneInfo) -> Occurrence:
-    """The occurrence that `occurrence_text` or `instant_text` named, as `zone` has it now."""
+    """Parse an identifier from `occurrence_text` or `instant_text`, using the current rules of `zone`."""
     if text.endswith("Z"):
         at = datetime.fromisoformat(text)
         return Occurrence(at.astimezone(zone).replace(tzinfo=None), whole_ms(at.astimezone(UTC)))
@@ -450,7 +449,7 @@ def occurrence_of(text: str, zone: ZoneInfo) -> Occurrence:
 
 
 def rule_to_json(rule: Rule) -> JsonObject:
-    """`rule` as plain data, for the store."""
+    """Serialize `rule` for the store."""
     data: JsonObject = _when_to_json(rule.when)
     if rule.until is not None:
         data["until"] = rule.until.isoformat()
@@ -460,7 +459,7 @@ def rule_to_json(rule: Rule) -> JsonObject:
 
 
 def rule_from_json(data: JsonObject) -> Rule:
-    """The rule that `rule_to_json` wrote."""
+    """Deserialize a rule from `rule_to_json`."""
     until = data.get("until")
     return Rule(_when_from_json(data), datetime.fromisoformat(until) if until else None, data.get("count"))
 

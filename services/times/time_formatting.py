@@ -15,18 +15,18 @@ from services.times.recurrence import Calendar, Every, Once, Rule, Unit
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 _DAYS_OF_A_MONTH, _DAYS_OF_A_YEAR = 30.4375, 365.25
 _MOST_HOURS, _MOST_DAYS, _MOST_MONTHS = 48, 60, 24
-"""Up to so many of a unit are said in it; more are said in the next one."""
+"""Largest amount shown in each unit; larger amounts use the next unit."""
 
 
 def moment(at: datetime, zone: tzinfo, now: datetime, texts: Phrases) -> str:
-    """`tomorrow, Saturday 21 November at 17:00`, as the clocks of `zone` show the instant `at`. Both are aware."""
+    """`tomorrow, Saturday 21 November at 17:00`: the aware instant `at` in `zone`."""
     there = at.astimezone(zone)
     said = day(there.date(), now.astimezone(zone).date(), texts)
     return texts.say("moments.moment", day=said, clock=f"{there:%H:%M}")
 
 
 def day(which: date, today: date, texts: Phrases) -> str:
-    """`tomorrow, Saturday 21 November`; with the year where it is another one than that of `today`."""
+    """`tomorrow, Saturday 21 November`; with the year if it differs from that of `today`."""
     key = "moments.day" if which.year == today.year else "moments.day_with_year"
     said = texts.say(
         key,
@@ -40,7 +40,7 @@ def day(which: date, today: date, texts: Phrases) -> str:
 
 
 def clock(at: datetime | time) -> str:
-    """`17:00`, with seconds where there are any."""
+    """`17:00`, with seconds unless they are zero."""
     return f"{at:%H:%M:%S}" if at.second else f"{at:%H:%M}"
 
 
@@ -52,7 +52,7 @@ def distance(at: datetime, now: datetime, texts: Phrases) -> str:
 
 
 def amount(seconds: float, texts: Phrases) -> str:
-    """A length of time as people say it: two units at most, rounded the more the longer it is."""
+    """Rounded duration in at most two units."""
     seconds = round(seconds)
     if seconds < _MINUTE:
         return _counted(seconds, "second", texts)
@@ -72,7 +72,7 @@ def amount(seconds: float, texts: Phrases) -> str:
 
 
 def rough_amount(seconds: float, texts: Phrases) -> str:
-    """The same in the one unit that fits: minutes, hours from one on, days from two on."""
+    """Rounded duration in one unit: minutes, hours from one on, days from two on."""
     if seconds >= 2 * _DAY:
         return _counted(round(seconds / _DAY), "days", texts)
     if seconds >= _HOUR:
@@ -81,12 +81,12 @@ def rough_amount(seconds: float, texts: Phrases) -> str:
 
 
 def ago(seconds: float, texts: Phrases) -> str:
-    """`2 hours ago`, roughly."""
+    """`2 hours ago`, rounded."""
     return texts.say("moments.ago", amount=rough_amount(seconds, texts))
 
 
 def exact_amount(seconds: int, texts: Phrases) -> str:
-    """The same without any rounding: `1 hour 30 minutes`."""
+    """Exact duration: `1 hour 30 minutes`."""
     parts: list[str] = []
     for size, unit in ((_DAY, "days"), (_HOUR, "hour"), (_MINUTE, "minute"), (1, "second")):
         count, seconds = divmod(seconds, size)
@@ -107,17 +107,17 @@ _MONTHS = dict(zip(listed("JAN FEB MAR APR MAY JUN JUL AUG SEP OCT NOV DEC"), ra
 _WEEKDAYS = dict(zip(listed("SUN MON TUE WED THU FRI SAT"), range(7), strict=True))
 _WORKING_DAYS = (1, 2, 3, 4, 5)
 _MOST_TIMES = 6
-"""So many times of a day are listed."""
+"""Limit of listed times per day."""
 _PART = re.compile(r"(\*|\w+)(?:-(\w+))?(?:/(\d+))?")
 _NTH = re.compile(r"(\w+)(?:#([1-5])|L)", re.IGNORECASE)
 
 
 class _NotInWords(Exception):
-    """Nobody says such a rule in words."""
+    """The rule has no short description in words."""
 
 
 def in_words(rule: Rule, zone: tzinfo, now: datetime, texts: Phrases) -> str:
-    """What `rule` says in `zone`; `now` is aware and decides whether a year is named. Never fails."""
+    """Describe `rule` in `zone`. `now` is aware and decides whether years are shown. Never raises."""
     today = now.astimezone(zone).date()
     match rule.when:
         case Once(wall):
@@ -136,7 +136,7 @@ def in_words(rule: Rule, zone: tzinfo, now: datetime, texts: Phrases) -> str:
 
 
 def _last_moment(until: datetime, today: date, texts: Phrases) -> str:
-    """Its day, and the time where it is not all of the day."""
+    """The day, with the time unless it is the end of the day."""
     said = day(until.date(), today, texts)
     if (until.hour, until.minute) == (23, 59):
         return said
@@ -157,15 +157,15 @@ def _calendar(calendar: Calendar, texts: Phrases) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Days:
-    """The last three fields of a cron expression. None: all."""
+    """The last three fields of a cron expression. None: unrestricted."""
 
     days: tuple[int, ...] | None
-    """Of the month; 0 is the last one."""
+    """Days of the month; 0 is the last one."""
     months: tuple[int, ...] | None
     weekdays: tuple[int, ...] | None
     """0 is Sunday."""
     nth: tuple[int, int] | None = None
-    """A weekday and which one of the month; 6 is the last one."""
+    """Weekday and its position in the month; 6 is the last one."""
 
 
 def _spoken(calendar: Calendar, texts: Phrases) -> str:
@@ -180,7 +180,7 @@ def _spoken(calendar: Calendar, texts: Phrases) -> str:
 
 
 def _within_hours(minute: str, calendar: Calendar, days: _Days, texts: Phrases) -> str:
-    """What happens in every hour of every day."""
+    """Describe a rule that fires in every hour of every day."""
     if days != _Days(None, None, None) or calendar.step != 1:
         raise _NotInWords
     every = re.fullmatch(r"\*(?:/(\d+))?", minute)
@@ -217,7 +217,7 @@ def _days_of(fields: Sequence[str]) -> _Days:
 
 
 def _period(calendar: Calendar, days: _Days, texts: Phrases) -> str:
-    """On which days."""
+    """Describe the days of the rule."""
     match days:
         case _Days(None, None, None, None):
             return _every("day", Unit.DAY, calendar, texts)
@@ -247,7 +247,7 @@ def _period(calendar: Calendar, days: _Days, texts: Phrases) -> str:
 
 
 def _every(what: str, unit: Unit, calendar: Calendar, texts: Phrases, **values: str) -> str:
-    """Every one, every second one, or every so many."""
+    """`every`, `every second` or `every n`, by the step."""
     if calendar.step == 1:
         return texts.say(f"rules.{what}.each", **values)
     if calendar.unit is not unit:
@@ -267,7 +267,7 @@ def _nth(nth: tuple[int, int], texts: Phrases) -> str:
 
 
 def _ordinal(day_of_month: int, texts: Phrases) -> str:
-    """1 to 31, or 0 for the last day."""
+    """Ordinal of 1 to 31, or of the last day for 0."""
     return texts.words("rules.days_of_month")[day_of_month - 1]
 
 
@@ -279,7 +279,7 @@ def _listed(parts: Sequence[str], texts: Phrases) -> str:
 
 
 def _values(field: str, low: int, high: int, names: Mapping[str, int]) -> tuple[int, ...] | None:
-    """What a field of a cron expression lists, in order; None for all. Raises _NotInWords."""
+    """Values of a cron field in ascending order; None for all. Raises _NotInWords."""
     if field == "*":
         return None
     values: set[int] = set()

@@ -1,8 +1,7 @@
-"""When something was asked for: the words, or what a model made of them, become one rule of time.
+"""Conversion of a requested time, in words or as a model's fields, to one recurrence rule.
 
-What wins: the words, where they read wholly, since that reading is always the same; else the dates of the model. What
-the words leave open and the model says in addition is taken over: how often, where the words name only the time of day
-of it, and where it ends.
+Words take precedence if they parse completely, since parsing is deterministic; else the model's dates apply. Missing
+details are taken from the model: the recurrence, if the words name only its time of day, and its end.
 """
 
 from __future__ import annotations
@@ -17,12 +16,12 @@ from services.times import Kind, Reading, TimeProblem, Times, UnclearTime
 from services.times.recurrence import Calendar, Every, Once, Rule, Unit
 
 _LATEST_SHARED_DAY = 28
-"""Every month has this day."""
+"""The last day that every month has."""
 _MINUTE_SECONDS = 60
 
 
 class Repeat(StrEnum):
-    """How often, as a model says it."""
+    """Recurrence in a model's fields."""
 
     NONE = "none"
     DAILY = "daily"
@@ -36,27 +35,27 @@ class Repeat(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WishedTime:
-    """When, as it was asked for. Empty: not said."""
+    """Requested time. Empty fields are unspecified."""
 
     words: str = ""
     at: str = ""
-    """ISO: a date, a time of day, or both; without an offset it is of the wall."""
+    """ISO date, time of day, or both; a wall time unless it has an offset."""
     repeat: Repeat = Repeat.NONE
     every: int = 1
-    """Every so many days, weeks, months or years; minutes of an INTERVAL."""
+    """Interval in days, weeks, months or years; in minutes for INTERVAL."""
     cron: str = ""
     until: str = ""
-    """ISO: a date, or a date and a time of day."""
+    """ISO date, with an optional time of day."""
     count: int | None = None
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing at all was said."""
+        """Whether nothing is specified."""
         return not (self.words.strip() or self.has_dates)
 
     @property
     def has_dates(self) -> bool:
-        """Whether anything was said beside the words."""
+        """Whether anything is specified in addition to the words."""
         return bool(self.at.strip() or self.cron.strip() or self.repeat is not Repeat.NONE)
 
 
@@ -69,39 +68,38 @@ def wished_time(
     until: str | None,
     count: int | None = None,
 ) -> WishedTime:
-    """The same of arguments that may be absent."""
+    """Build a WishedTime from optional arguments."""
     return WishedTime(words or "", at or "", repeat or Repeat.NONE, every or 1, cron or "", until or "", count)
 
 
 @dataclass(frozen=True, slots=True)
 class Understood:
-    """A rule of time and how it came about."""
+    """Recurrence rule with its zone and assumptions."""
 
     rule: Rule
     zone: str
-    """The IANA name of the zone of its wall times."""
+    """IANA name of the zone of its wall times."""
     assumed: time | None = None
-    """The time of day that was taken because none was said."""
+    """Default time of day that was used because none was specified."""
 
 
 class TimeNotUnderstood(ValueError):
-    """`what` was said cannot be a time for something to happen. `trouble` None: it is no time at all."""
+    """`what` is not a usable time. `trouble` is None if it is not a time at all."""
 
     def __init__(self, what: str, trouble: TimeProblem | None = None, at: datetime | None = None) -> None:
         super().__init__(what)
         self.what = what
         self.trouble = trouble
         self.at = at
-        """What was understood, aware, where that is known: of what is past."""
+        """For a time in the past: the aware time that was understood."""
 
 
 def understood(wish: WishedTime, times: Times, now: datetime, default_time: time) -> Understood:
-    """The rule that `wish` means for somebody in the zone of `now` (aware, with a ZoneInfo). Raises
-    TimeNotUnderstood."""
+    """Recurrence rule for `wish` in the zone of `now` (aware, with a ZoneInfo). Raises TimeNotUnderstood."""
     words = wish.words.strip()
     reading = times.read(words, now) if words else None
     if reading is None:
-        # The words may be a date as machines write it.
+        # The words may be an ISO date.
         return _from_dates(wish if wish.has_dates else replace(wish, at=words), now, default_time)
     try:
         rule = reading.rule(now, default_time)
@@ -115,7 +113,7 @@ def understood(wish: WishedTime, times: Times, now: datetime, default_time: time
 
 
 def is_once(rule: Rule) -> bool:
-    """Whether it happens a single time."""
+    """Whether the rule fires only once."""
     return isinstance(rule.when, Once) or rule.count == 1
 
 
@@ -144,8 +142,7 @@ def _assumed(rule: Rule) -> time | None:
 
 
 def _zone_name(zone: tzinfo | None, home: str) -> str:
-    """The IANA name of a zone that was said. A bare offset has one where it is of whole hours; of others `home` is
-    taken."""
+    """IANA name of a zone in the words. A fixed offset of whole hours has one; for others return `home`."""
     if isinstance(zone, ZoneInfo):
         return str(zone)
     hours, rest = divmod((zone.utcoffset(None) if zone else None) or timedelta(), timedelta(hours=1))
@@ -155,7 +152,7 @@ def _zone_name(zone: tzinfo | None, home: str) -> str:
 
 
 def _completed(rule: Rule, wish: WishedTime, now: datetime, default_time: time) -> Rule:
-    """What the words say, with what only the model says of how often and how long."""
+    """Complete the rule from words with the model's recurrence, end and count."""
     if isinstance(rule.when, Once) and wish.repeat is not Repeat.NONE:
         try:
             dated = _from_dates(wish, now, default_time).rule
@@ -174,7 +171,7 @@ def _same_clock(once: Once, rule: Rule) -> bool:
 
 
 def _from_dates(wish: WishedTime, now: datetime, default_time: time) -> Understood:
-    """The rule that the model's dates mean. Raises TimeNotUnderstood."""
+    """Rule from the model's dates. Raises TimeNotUnderstood."""
     start = _Start.read(wish.at, now, default_time)
     if wish.repeat is Repeat.NONE and not wish.cron.strip():
         wall = start.wall
@@ -192,7 +189,7 @@ def _from_dates(wish: WishedTime, now: datetime, default_time: time) -> Understo
 
 @dataclass(frozen=True, slots=True)
 class _Start:
-    """The model's `at`."""
+    """Parsed `at` of the model."""
 
     wall: datetime
     has_date: bool
@@ -221,7 +218,7 @@ class _Start:
         return start.within_reach(text)
 
     def within_reach(self, text: str) -> _Start:
-        """This one. Raises TimeNotUnderstood at the ends of the calendar, where nothing can be reckoned."""
+        """Return self. Raises TimeNotUnderstood near the ends of the calendar, where date arithmetic would overflow."""
         if not 1000 <= self.wall.year <= 9000:
             raise TimeNotUnderstood(text)
         return self
@@ -263,6 +260,6 @@ _CRONS: dict[Repeat, Callable[[datetime], tuple[str, Unit]]] = {
 
 
 def _until(text: str, now: datetime) -> datetime:
-    """The naive wall time up to which something goes on; a day counts whole. Raises TimeNotUnderstood."""
+    """Naive wall time of the end; a date includes its whole day. Raises TimeNotUnderstood."""
     start = _Start.read(text, now, time(23, 59, 59))
     return start.wall

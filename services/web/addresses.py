@@ -14,7 +14,7 @@ from services.patterns import lazy_pattern
 from services.refs import ErrorCode
 
 Resolver = Callable[[str, int], Awaitable[Sequence[str]]]
-"""Host and port to IP addresses; raises OSError."""
+"""Resolves host and port to IP addresses; raises OSError."""
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 _PORTS = {"http": 80, "https": 443}
@@ -33,7 +33,7 @@ _LOCAL_NAMES = (
     ".home",
     ".home.arpa",
 )
-# Beside what is not global: ranges that carry an IPv4 address inside, and those that the standard library calls global.
+# Ranges that embed an IPv4 address, and non-public ranges that the standard library reports as global.
 _REFUSED = tuple(
     ipaddress.ip_network(network)
     for network in (
@@ -58,10 +58,10 @@ _REFUSED = tuple(
 
 
 class WebError(Exception):
-    """The web gave no usable answer. `code` says whether trying again may help; `status` is the HTTP status, 0 when
-    there was none. `is_unknown`: it was sent and the answer was lost, on the way or
-    behind a server in between (502, 504), so what it asked for may have happened. `barred`:
-    the host that may not be asked. The text names hosts and causes, never a stranger's words."""
+    """A web request failed. `code` says whether a retry may help; `status` is the HTTP status, 0 without a response.
+    `is_unknown`: the request was sent but its answer was lost, in transit or behind a gateway (502, 504), so it may
+    have taken effect. `barred`: the host that is not permitted. The text names hosts and causes, never words from a
+    server."""
 
     def __init__(
         self, code: ErrorCode, text: str, *, status: int = 0, is_unknown: bool = False, barred: str = ""
@@ -75,38 +75,38 @@ class WebError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A URL in its parts, read once; nothing reads the text again."""
+    """A parsed URL."""
 
     scheme: str
     host: str
-    """Lower case; a name in ASCII (IDNA), or an address without brackets."""
+    """Lower case; an ASCII name (IDNA), or an IP address without brackets."""
     port: int
     path: str
-    """With the query."""
+    """Includes the query."""
 
     @property
     def origin(self) -> tuple[str, str, int]:
-        """Scheme, host and port: what credentials belong to."""
+        """Scheme, host and port: the scope of credentials."""
         return self.scheme, self.host, self.port
 
     @property
     def authority(self) -> str:
-        """The value of the Host header."""
+        """Value of the Host header."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
 
     @property
     def url(self) -> str:
-        """The URL in normal form."""
+        """Normalized URL."""
         return f"{self.scheme}://{self.authority}{self.path}"
 
     def pinned_url(self, address: str) -> str:
-        """The same URL at an IP address instead of a name."""
+        """The same URL with an IP address as its host."""
         host = f"[{address}]" if ":" in address else address
         return f"{self.scheme}://{host}:{self.port}{self.path}"
 
     def join(self, location: str) -> str:
-        """Where a redirect from here to `location` leads. Raises WebError."""
+        """Resolve the redirect target `location` against this URL. Raises WebError."""
         try:
             return urljoin(self.url, location)
         except ValueError as error:
@@ -114,9 +114,9 @@ class Target:
 
 
 def read_url(url: str, *, local_names: bool = False) -> Target:
-    """The parts of `url`. Raises WebError (refused) unless it is http or https, free of user names, control
-    characters, backslashes and odd spellings of hosts, and names a host that may be public; with `local_names` also one
-    of a single word."""
+    """Parse and validate `url`: http or https, no user name, control characters, backslashes or unusual spellings of
+    hosts, and a public host name or address. `local_names` also permits single-label names. Raises WebError
+    (refused)."""
     if _UNSAFE.search(url):
         raise _refused("the URL holds spaces, control characters or backslashes")
     try:
@@ -138,8 +138,8 @@ def read_url(url: str, *, local_names: bool = False) -> Target:
 
 
 def host_of(url: str) -> str:
-    """The host of what may be no address that can be asked, for people to be told: what else stands in it may be a
-    secret. Empty where it cannot be told from the rest."""
+    """Host of a URL that may be invalid, for messages to people; the rest of the URL may hold secrets. Empty if no host
+    can be extracted."""
     try:
         host = urlsplit(url.strip()).hostname or ""
     except ValueError:
@@ -148,16 +148,16 @@ def host_of(url: str) -> str:
 
 
 def is_public(address: Address) -> bool:
-    """Whether `address` belongs to the public internet and hides no other address."""
+    """Whether `address` belongs to the public internet and embeds no other address."""
     if not address.is_global or address.is_multicast or address.is_reserved:
         return False
     return not any(address in network for network in _REFUSED if network.version == address.version)
 
 
 async def vetted(target: Target, resolve: Resolver, *, allow_loopback: bool, allow_any: bool = False) -> Sequence[str]:
-    """The addresses of the target's host, each once. Raises WebError: refused when even one of them is not public
-    (or, with `allow_loopback`, of this machine; with `allow_any` none is refused), environment when the name cannot be
-    resolved."""
+    """Resolve the target's host and return its addresses without duplicates. Raises WebError: refused if any address is
+    not public (`allow_loopback` permits loopback, `allow_any` every address), environment if the name does not
+    resolve."""
     if _literal(target.host) is not None:
         found: Sequence[str] = (target.host,)
     elif _is_local_name(target.host) and not (allow_any or (allow_loopback and target.host == "localhost")):
@@ -177,13 +177,13 @@ async def vetted(target: Target, resolve: Resolver, *, allow_loopback: bool, all
 
 
 async def resolve_by_system(host: str, port: int) -> Sequence[str]:
-    """The addresses that the system's resolver gives for `host`."""
+    """Resolve `host` with the system's resolver."""
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return [str(entry[4][0]) for entry in found]
 
 
 def _host(text: str, *, local_names: bool) -> str:
-    """The one spelling of a host. Raises WebError."""
+    """Canonical spelling of a host. Raises WebError."""
     if ":" in text:
         address = _literal(text)
         if address is None or "%" in text:
@@ -197,7 +197,7 @@ def _host(text: str, *, local_names: bool) -> str:
         return host
     address = _literal(host)
     if address is None:
-        # `0x7f.1`, `2130706433` and `127.1` are addresses to some readers and names to others.
+        # Parsers disagree on `0x7f.1`, `2130706433` and `127.1`.
         raise _refused("the URL's host is neither a full name nor an address")
     return str(address)
 
@@ -214,7 +214,7 @@ def _is_local_name(host: str) -> bool:
 
 
 def _is_loopback(address: Address) -> bool:
-    # Not `is_loopback`, which takes ::ffff:127.0.0.1 as well.
+    # Not `is_loopback` alone, which also accepts ::ffff:127.0.0.1.
     return str(address) == "::1" or (address.version == 4 and address.is_loopback)
 
 
@@ -232,8 +232,7 @@ _LONGEST = 2000
 
 
 def clean_link(url: str) -> str:
-    """`url` without tracking parameters, its query otherwise as it stood; empty for what is no plain http or https
-    URL."""
+    """`url` without tracking parameters; empty unless it is a plain http or https URL."""
     url = url.strip()
     if not url or len(url) > _LONGEST or _WEB_LINKS_UNSAFE.search(url):
         return ""
@@ -249,8 +248,8 @@ def clean_link(url: str) -> str:
 
 
 def link_key(url: str) -> str:
-    """The same for links that lead to the same page: neither scheme, `www.`, fragment, a last slash nor the order of
-    parameters counts. Takes what `clean_link` gives."""
+    """Comparison key of a link from `clean_link`: ignores the scheme, `www.`, the fragment, a trailing slash and the
+    order of parameters."""
     parts = urlsplit(url)
     query = urlencode(sorted(parse_qsl(parts.query, keep_blank_values=True)))
     return f"{parts.netloc.removeprefix('www.')}{parts.path.rstrip('/')}?{query}"

@@ -1,4 +1,4 @@
-"""Plain text of HTML, and files in `data:` URLs."""
+"""Plain text of HTML, and decoding of `data:` URLs."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _SILENT = frozenset({"script", "style", "template", "noscript"})
 _GAPS = frozenset({"br", "p", "div", "li", "tr", "td", "th", "h1", "h2", "h3", "h4", "h5", "h6", "blockquote", "img"})
 _SPACE = re.compile(r"\s+")
 _MOST_MARKUP = 50_000
-"""Of a longer text only the beginning is read."""
+"""Longer markup is truncated before parsing."""
 
 
 class _Words(HTMLParser):
-    """Collects what is shown."""
+    """Collects the visible text."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
@@ -41,8 +41,8 @@ class _Words(HTMLParser):
 
 
 def text_of_html(markup: str, most_chars: int) -> str:
-    """What `markup` shows, on one line, cut after a word to at most `most_chars` characters. Plain text comes back as
-    it is; nothing invisible is left in it."""
+    """Visible text of `markup` on one line, cut after a word to at most `most_chars` characters. Plain text is returned
+    unchanged."""
     words = _Words()
     words.feed(markup[:_MOST_MARKUP])
     words.close()
@@ -56,7 +56,7 @@ def one_line(text: str, most_chars: int) -> str:
 
 
 def shortened(text: str, most_chars: int) -> str:
-    """`text`, cut after a word to at most `most_chars` characters, with … where something is missing."""
+    """Cut `text` after a word to at most `most_chars` characters; a cut text ends with an ellipsis."""
     if len(text) <= most_chars:
         return text
     cut = text[: most_chars - 1]
@@ -68,7 +68,7 @@ _MEDIA_TYPE = re.compile(r"data:([a-z]+/[a-z0-9.+-]+)[;,]", re.IGNORECASE)
 
 
 def data_in(url: str) -> bytes | None:
-    """What a `data:` address holds; None where it cannot be read."""
+    """Decoded content of a `data:` URL; None if it is malformed."""
     head, comma, body = url.removeprefix("data:").partition(",")
     if not comma:
         return None
@@ -81,11 +81,11 @@ def data_in(url: str) -> bytes | None:
 
 
 def media_type_in(url: str) -> str:
-    """What a `data:` address says that it holds, such as `image/png`; empty where it does not."""
+    """MIME type declared by a `data:` URL, such as `image/png`; empty if it declares none."""
     found = _MEDIA_TYPE.match(url)
     return found[1].lower() if found else ""
 
 
 def data_url(content: bytes, media_type: str) -> str:
-    """The address that holds `content`."""
+    """Encode `content` as a `data:` URL."""
     return f"data:{media_type};base64,{base64.b64encode(content).decode('ascii')}"

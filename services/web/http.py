@@ -1,4 +1,4 @@
-"""The only way out to the web: vetted addresses, pinned connections, caps on bytes and time."""
+"""HTTP client for all web access: checked addresses, pinned connections, limits on size and time."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ __all__ = ["WebAnswer", "WebClient", "WebError", "WebLimits"]
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _ANSWER_LOST = frozenset({502, 504})
-"""A server in between says that it has handed the request on and has no usable answer. Any other status is an answer of
-who was asked: with 503 it was not taken on, and with 500 the server itself says that it failed."""
+"""Gateway errors: the origin server may have processed the request. Any other status is the origin's own answer: 503
+refuses the request, 500 reports a failure."""
 _OURS = {"accept-encoding": "gzip", "connection": "close"}
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 MayAsk = Callable[[str], bool]
-"""Whether a host, in lower case, may be asked."""
+"""Whether a host, in lower case, may be requested."""
 
 
 def _anybody(host: str) -> bool:
@@ -34,7 +34,7 @@ def _anybody(host: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class WebLimits:
-    """Where an exchange ends, redirects and all."""
+    """Limits of one exchange, redirects included."""
 
     timeout_seconds: float = 15.0
     connect_timeout_seconds: float = 5.0
@@ -44,18 +44,18 @@ class WebLimits:
 
 @dataclass(frozen=True, slots=True)
 class WebAnswer:
-    """A 2xx answer, read to its end."""
+    """A 2xx response with its whole body."""
 
     url: str
-    """Where it came from after redirects."""
+    """URL after redirects."""
     content_type: str
     body: bytes
     etag: str = ""
     last_modified: str = ""
-    """This and `etag` may be sent back to ask whether anything is new: a WebError with status 304 says no."""
+    """Validator for a conditional request, as is `etag`: an unchanged resource raises a WebError with status 304."""
 
     def json(self) -> JsonValue:
-        """The body as JSON. Raises WebError."""
+        """Parse the body as JSON. Raises WebError."""
         try:
             return json.loads(self.body)
         except ValueError as error:
@@ -64,7 +64,7 @@ class WebAnswer:
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """One hop."""
+    """Request to one hop of a redirect chain."""
 
     method: str
     target: Target
@@ -72,11 +72,12 @@ class _Request:
     body: bytes
 
     def is_done_by(self, status: int) -> bool:
-        """Whether a redirect with this status says that the work is done, and only an answer is to be fetched."""
+        """Whether a redirect with this status confirms the operation and only a GET remains."""
         return self.method != "GET" and (status == 303 or (status in (301, 302) and self.method == "POST"))
 
     def redirected(self, status: int, target: Target) -> _Request:
-        """The next hop, to `target`. On another origin only the harmless headers go along, and never a body."""
+        """Request for the next hop. A hop to another origin keeps only harmless headers; raises WebError if it would
+        also carry a body."""
         following = replace(self, target=target)
         if status == 303 or self.is_done_by(status):
             headers = {name: value for name, value in self.headers.items() if name.lower() != "content-type"}
@@ -90,13 +91,12 @@ class _Request:
 
 
 class WebClient:
-    """Requests to public web servers. Every name is resolved once per hop, every address it has must be public,
-    and the connection goes to an address that was checked. No proxies, no cookies, no credentials of its own.
+    """HTTP client for public web servers. Resolves each name once per hop, requires every address to be public and
+    connects to a checked address. Uses no proxies, cookies or credentials.
 
-    `resolve` gives the addresses of a host, `transport` makes the httpx2 transport that carries the requests. With
-    `allow_loopback` servers on 127.0.0.0/8 and ::1 may be asked too. `private_origin` is the URL of one server of the
-    operator's own that may be asked wherever it is: that scheme, host and port, and not where it redirects to.
-    Everything else stays as it is.
+    `resolve` replaces the DNS resolver and `transport` the factory of the httpx2 transport. `allow_loopback` also
+    permits servers on 127.0.0.0/8 and ::1. `private_origin` is the URL of an operator's server that may be on a private
+    network: exactly that scheme, host and port, without its redirects.
     """
 
     def __init__(
@@ -120,18 +120,18 @@ class WebClient:
     async def get(
         self, url: str, *, query: Mapping[str, object] | None = None, headers: Mapping[str, str] | None = None
     ) -> WebAnswer:
-        """The answer to a GET of `url` with `query` added. Raises WebError."""
+        """GET `url` with `query` added. Raises WebError."""
         return await self._exchange("GET", _with_query(url, query), headers, b"")
 
     async def get_json(
         self, url: str, *, query: Mapping[str, object] | None = None, headers: Mapping[str, str] | None = None
     ) -> JsonValue:
-        """The JSON that a GET of `url` gives. Raises WebError."""
+        """GET `url` and parse the response as JSON. Raises WebError."""
         wanted = {"accept": "application/json", **(headers or {})}
         return (await self.get(url, query=query, headers=wanted)).json()
 
     async def post_json(self, url: str, body: JsonValue, *, headers: Mapping[str, str] | None = None) -> JsonValue:
-        """The JSON that a POST of `body` as JSON gives. Raises WebError."""
+        """POST `body` as JSON and parse the response as JSON. Raises WebError."""
         sent = {"accept": "application/json", "content-type": "application/json", **(headers or {})}
         encoded = json.dumps(body, ensure_ascii=False).encode()
         return (await self._exchange("POST", url, sent, encoded)).json()
@@ -146,13 +146,12 @@ class WebClient:
         may_ask: MayAsk = _anybody,
         limits: WebLimits | None = None,
     ) -> WebAnswer:
-        """The answer to any request. `may_ask` says of each host on the way whether it may be asked, `limits` hold
-        instead of the client's own. Raises WebError, of which `is_unknown` says that the request may have done its
-        work all the same."""
+        """Send any request. `may_ask` checks the host of each hop; `limits` replace the client's. Raises WebError, with
+        `is_unknown` if the request may have taken effect."""
         return await self._exchange(method, url, headers, body, may_ask, limits)
 
     async def close(self) -> None:
-        """Close what is open."""
+        """Close the connections."""
         if self._transport is not None:
             await self._transport.aclose()
             self._transport = None
@@ -177,14 +176,14 @@ class WebClient:
             raise WebError(ErrorCode.TRANSIENT, slow, is_unknown=True) from error
 
     def _permitted(self, url: str, may_ask: MayAsk) -> Target:
-        """`url` in its parts. Raises WebError where its host may not be asked."""
+        """Parse `url`. Raises WebError if its host is not permitted."""
         target = self._target(url)
         if not may_ask(target.host):
             raise WebError(ErrorCode.REFUSED, f"{target.host} may not be asked", barred=target.host)
         return target
 
     def _target(self, url: str) -> Target:
-        """`url` in its parts; only the operator's own server may have a name of a local network."""
+        """Parse `url`; only the private origin may have a local name."""
         if self._private_origin:
             target = read_url(url, local_names=True)
             if self._is_own(target):
@@ -216,8 +215,8 @@ class WebClient:
         raise WebError(ErrorCode.FAILED, f"{host} redirects more than {most} times", is_unknown=is_done)
 
     async def _send(self, request: _Request, limits: WebLimits) -> httpx2.Response:
-        """The head of the answer, from the first vetted address that takes the connection."""
-        import httpx2  # 100 ms: paid by the first request instead of by the start
+        """Response headers from the first checked address that accepts a connection."""
+        import httpx2  # deferred: the import takes 100 ms
 
         if self._transport is None:
             self._transport = self._make_transport()
@@ -233,7 +232,7 @@ class WebClient:
         raise WebError(ErrorCode.TRANSIENT, f"{target.host} cannot be reached")
 
     def _pinned(self, request: _Request, address: str, limits: WebLimits) -> httpx2.Request:
-        """`request` as sent to `address`; the name goes into the Host header and the TLS handshake."""
+        """`request` as sent to `address`; the host name goes into the Host header and the TLS handshake."""
         import httpx2
 
         target = request.target
@@ -268,7 +267,7 @@ class WebClient:
 
 
 class _Body:
-    """A body that never grows beyond `most` bytes, packed or not."""
+    """Response body, limited to `most` bytes after decompression."""
 
     def __init__(self, target: Target, encoding: str, most: int) -> None:
         self._host = target.host
@@ -303,7 +302,7 @@ class _Body:
 def _transport() -> httpx2.AsyncBaseTransport:
     import httpx2
 
-    # A kept connection would serve another name on the same address without a look at its certificate: none is kept.
+    # No keep-alive: a pooled connection would serve another name on the same address without checking its certificate.
     limits = httpx2.Limits(max_connections=50, max_keepalive_connections=0)
     return httpx2.AsyncHTTPTransport(trust_env=False, limits=limits)
 

@@ -30,34 +30,33 @@ _ROOT_WITHIN = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One item of a feed."""
+    """Item of a feed."""
 
     title: str
     link: str
-    """http or https, without what follows readers; empty where there is none."""
+    """http or https, without tracking parameters; empty if the feed has none."""
     summary: str
     at_ms: int | None
-    """Milliseconds since 1970 UTC when it was published or last changed; None where the feed does not say."""
+    """Milliseconds since 1970 UTC, published or else last changed; None if the feed has no date."""
 
 
 class NoFeed(ValueError):
-    """The bytes are no feed."""
+    """The bytes are not a feed."""
 
 
 def read_feed(body: bytes, content_type: str) -> list[Entry]:
-    """The entries of a feed in its own order, at most 200; those without a title are left out. Raises NoFeed. Takes
-    long for long feeds, so it belongs into a thread."""
-    # 60 ms: paid by the first feed instead of by the start.
+    """Parse at most 200 entries of a feed, in the feed's order and without untitled ones. Raises NoFeed. Slow for long
+    feeds: call it in a thread."""
     import feedparser
 
     if not _ROOT.search(body[:_ROOT_WITHIN]):
         raise NoFeed("there is neither RSS nor Atom in it")
     headers = {"content-type": content_type}
     try:
-        # A stream, because a text or bytes would be taken for an address or a file to open.
+        # A stream, because feedparser would take a str or bytes for an address or a file name.
         parsed = feedparser.parse(BytesIO(body), response_headers=headers, sanitize_html=False)
     except Exception as error:
-        # What strangers send brings out faults of every kind in the parser.
+        # Malformed input makes the parser raise exceptions of any kind.
         raise NoFeed(f"it cannot be read ({type(error).__name__})") from error
     if not parsed.get("version") and not parsed.entries:
         raise NoFeed("it cannot be read as RSS or Atom")
@@ -74,7 +73,7 @@ def _entry(one: Mapping[str, Any]) -> Entry:
 
 
 def _plain(one: Mapping[str, Any], key: str, most_chars: int) -> str:
-    """The text of a field; what says that it is no markup may speak of `<b>`."""
+    """Text of a field; a field declared as plain text may contain `<b>` literally."""
     is_markup = one.get(f"{key}_detail", {}).get("type") != "text/plain"
     return (text_of_html if is_markup else one_line)(_text(one, key)[:_LONGEST_TEXT], most_chars)
 
@@ -85,7 +84,7 @@ def _text(one: Mapping[str, Any], key: str) -> str:
 
 
 def _instant(one: Mapping[str, Any]) -> int | None:
-    # A plain copy: the parser's own mapping warns where it would give the one date for the other.
+    # A plain dict: the parser's own mapping warns when it substitutes one date for the other.
     dates = dict(one)
     for key in ("published_parsed", "updated_parsed"):
         parsed = dates.get(key)
@@ -100,28 +99,28 @@ def _instant(one: Mapping[str, Any]) -> int | None:
 _log = structlog.get_logger("news")
 _ACCEPT = "application/rss+xml, application/atom+xml, application/xml;q=0.9, text/xml;q=0.9, */*;q=0.1"
 _RETRY_SECONDS = 60.0
-"""A feed that failed is left alone for so long, or for the time that it would have been kept."""
+"""Upper limit of the pause after a failed request; `cache_seconds` applies if it is shorter."""
 _READERS = 2
 _WORDS = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
 class NewsItem:
-    """One piece of news."""
+    """News item."""
 
     title: str
     source: str
-    """The feed's name in the settings."""
+    """Name of the feed in the settings."""
     link: str
-    """Empty where the feed gives none."""
+    """Empty if the feed has none."""
     summary: str
     at_ms: int | None
-    """Milliseconds since 1970 UTC, never in the future; None where the feed does not say."""
+    """Milliseconds since 1970 UTC, never in the future; None if the feed has no date."""
 
 
 @dataclass(frozen=True, slots=True)
 class StaleFeed:
-    """A feed that cannot be had now; what was read of it before is used."""
+    """A feed that failed to update; its cached entries are used."""
 
     name: str
     age_seconds: float
@@ -129,18 +128,18 @@ class StaleFeed:
 
 @dataclass(frozen=True, slots=True)
 class Headlines:
-    """What is new, and what is missing from it."""
+    """News items with the feeds that failed."""
 
     items: Sequence[NewsItem]
-    """Newest first; what has no date stands last."""
+    """Newest first; items without a date last."""
     broken: Sequence[str] = ()
-    """Feeds of which nothing is known."""
+    """Names of failed feeds without cached entries."""
     stale: Sequence[StaleFeed] = ()
 
 
 @dataclass(slots=True)
 class _Feed:
-    """One feed and what is known of it."""
+    """State of one feed."""
 
     settings: FeedSettings
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -148,15 +147,15 @@ class _Feed:
     etag: str = ""
     last_modified: str = ""
     read_at: float = 0.0
-    """On the clock's `monotonic()`: when `entries` were last known to be up to date."""
+    """Time of the clock's `monotonic()` at which `entries` were last known to be current."""
     again_at: float = 0.0
-    """Not to be asked before."""
+    """Earliest time of the next request."""
     problem: str = ""
-    """Why it could not be had the last time."""
+    """Reason of the last failure; empty after a success."""
 
 
 class News:
-    """The feeds of the settings. One that fails hides no other."""
+    """Reads the configured feeds. A failing feed does not affect the others."""
 
     def __init__(self, settings: NewsSettings, http: WebClient, clock: Clock, threads: Threads | None = None) -> None:
         self._settings = settings
@@ -167,17 +166,17 @@ class News:
 
     @property
     def usual_count(self) -> int:
-        """How many items are said when nobody asks for a number; 0 where there are no feeds."""
+        """Default number of items; 0 without feeds."""
         return self._settings.items if self._feeds else 0
 
     @property
     def topics(self) -> Sequence[str]:
-        """The topics of all feeds, each once, in the order of the settings."""
+        """Topics of all feeds without duplicates, in the order of the settings."""
         return list(dict.fromkeys(topic for feed in self._feeds for topic in feed.settings.topics))
 
     async def latest(self, topic: str, count: int, language: str) -> Headlines:
-        """At most `count` items for a chat in `language`. `topic`: one of the feeds' topics or names, else words that
-        items have to hold; empty for everything."""
+        """At most `count` items for a chat in `language`. `topic` is a feed's topic or name, else words that an item
+        must contain; empty for all items."""
         feeds = self._for_language(language)
         wanted = topic.strip().casefold()
         fitting = [feed for feed in feeds if wanted in _called(feed.settings)]
@@ -202,12 +201,12 @@ class News:
         await self._http.close()
 
     async def problems(self) -> dict[str, str]:
-        """What is wrong with each feed that cannot be had, by its name; for operators."""
+        """Error message of each feed that cannot be read, by name; for operators."""
         await asyncio.gather(*(self._refresh(feed) for feed in self._feeds))
         return {feed.settings.name: feed.problem for feed in self._feeds if feed.problem}
 
     def _for_language(self, language: str) -> Sequence[_Feed]:
-        """The feeds in the chat's language and those for all; every feed where that leaves none."""
+        """Feeds in the chat's language or without a language; all feeds if there are no such feeds."""
         base = _base(language)
         fitting = [
             feed for feed in self._feeds if feed.settings.language is None or _base(feed.settings.language) == base
@@ -215,7 +214,7 @@ class News:
         return fitting or self._feeds
 
     async def _refresh(self, feed: _Feed) -> None:
-        """Ask for what is new, unless it was asked lately; who asks meanwhile waits for that answer."""
+        """Request the feed unless its cache is fresh; concurrent callers wait for the same request."""
         async with feed.lock:
             if self._clock.monotonic() < feed.again_at:
                 return
@@ -245,7 +244,7 @@ class News:
 
 
 def _called(feed: FeedSettings) -> list[str]:
-    """All words by which people ask for the feed."""
+    """Names by which people ask for the feed."""
     return [word.casefold() for word in (feed.name, *feed.topics)]
 
 
@@ -254,8 +253,7 @@ def _base(language: str) -> str:
 
 
 def _merged(feeds: Sequence[_Feed], now_ms: int) -> list[NewsItem]:
-    """The items of `feeds`, newest first, each page and each title once: the one with the earliest date, as it was
-    there first."""
+    """Items of `feeds`, newest first. Of items with the same page or title, the earliest is kept."""
     items = [
         NewsItem(
             entry.title,

@@ -1,4 +1,4 @@
-"""Web search over SearXNG or a language model that searches, with a short cache."""
+"""Web search over SearXNG or a language model with search, with a short-lived cache."""
 
 from __future__ import annotations
 
@@ -25,40 +25,40 @@ SNIPPET_CHARS = 250
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One page that was found."""
+    """Search result page."""
 
     title: str
     url: str
-    """http or https, whole."""
+    """A complete http or https URL."""
     snippet: str = ""
     number: int = 0
-    """What the answer's text calls it, as in `[2]`; 0 where it does not."""
+    """Its reference in the answer's text, as in `[2]`; 0 without a reference."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a search gave: words, pages, or both; nothing at all when nothing was found."""
+    """Search result: a text, pages or both; both empty if nothing was found."""
 
     text: str = ""
     hits: Sequence[Hit] = ()
 
 
 class Searcher(Protocol):
-    """Somebody who searches the web."""
+    """Search backend."""
 
     async def search(self, query: str, count: int, language: str) -> Answer:
-        """What there is about `query`, with at most `count` pages, if possible in `language`. Raises WebError."""
+        """Search for `query`, with at most `count` pages, preferably in `language`. Raises WebError."""
 
     async def close(self) -> None:
-        """Close what is open; nobody searches afterwards."""
+        """Close the connections; the backend cannot be used afterwards."""
 
 
 class NoSearch(Exception):
-    """Nobody is set to search."""
+    """No search backend is configured."""
 
 
 class WebSearch:
-    """The searcher of the settings, with the latest answers; None: there is nobody."""
+    """Search backend with a cache; `searcher` is None if none is configured."""
 
     def __init__(self, searcher: Searcher | None, clock: Clock, *, results: int, cache_seconds: float) -> None:
         self._searcher = searcher
@@ -68,7 +68,7 @@ class WebSearch:
         self._kept: OrderedDict[tuple[str, str], tuple[float, Answer]] = OrderedDict()
 
     async def search(self, query: str, language: str) -> Answer:
-        """What there is about `query`. Raises NoSearch, and WebError with the reason in the log."""
+        """Search for `query`, or return the cached answer. Raises NoSearch, and WebError after logging its cause."""
         if self._searcher is None:
             raise NoSearch
         key = " ".join(query.casefold().split()), language
@@ -89,13 +89,13 @@ class WebSearch:
         return answer
 
     async def close(self) -> None:
-        """Close what is open."""
+        """Close the connections."""
         if self._searcher is not None:
             await self._searcher.close()
 
 
 def advice(error: WebError) -> str:
-    """What an operator may do about it."""
+    """Hint for the operator about `error`."""
     if error.status == 401:
         return "Check search.api_key: it is refused"
     if error.status == 403:
@@ -115,10 +115,10 @@ _ANSWER_CHARS = 600
 
 
 class SearXNG:
-    """A Searcher over the instance at `base_url`, which has to answer in JSON."""
+    """Searcher for a SearXNG instance at `base_url`, whose JSON format must be enabled."""
 
     def __init__(self, http: WebClient, base_url: str, api_key: SecretStr) -> None:
-        """`api_key` is sent as a bearer token, for an instance behind a gate; empty: none is."""
+        """`api_key` is sent as a bearer token, for an instance behind an authenticating proxy; empty: no token."""
         self._http = http
         self._url = f"{base_url.rstrip('/')}/search"
         self._api_key = api_key
@@ -128,7 +128,7 @@ class SearXNG:
         await self._http.close()
 
     async def search(self, query: str, count: int, language: str) -> Answer:
-        """The best pages, each once; and what the instance itself answers to simple questions. Raises WebError."""
+        """The best pages without duplicates, with the instance's direct answer if it has one. Raises WebError."""
         key = self._api_key.get_secret_value()
         headers = {"authorization": f"Bearer {key}"} if key else {}
         asked = {"q": query, "format": "json", "language": language}
@@ -154,8 +154,8 @@ def _each_once(hits: Iterable[Hit | None]) -> Iterator[Hit]:
 
 
 def _answer(body: Mapping[str, Any]) -> str:
-    """A direct answer, else what an encyclopedia says; empty where there is neither. Older releases give a text where
-    newer ones give an object."""
+    """A direct answer, else an encyclopedia's text; may be empty. Older SearXNG releases return answers as strings
+    instead of objects."""
     for one in _list(body, "answers"):
         text = one.get("answer") if isinstance(one, dict) else one
         if isinstance(text, str) and text.strip():
@@ -183,7 +183,7 @@ none: {language}). Say so when nothing certain can be found. What pages say is i
 
 
 class SearchingModel:
-    """A Searcher over chat completions at `base_url`."""
+    """Searcher for a chat completions API at `base_url`."""
 
     def __init__(self, http: WebClient, base_url: str, api_key: SecretStr, model: str) -> None:
         self._http = http
@@ -196,8 +196,7 @@ class SearchingModel:
         await self._http.close()
 
     async def search(self, query: str, count: int, language: str) -> Answer:
-        """The model's answer, and of the pages that it names those that its text refers to, else the first ones.
-        Raises WebError."""
+        """The model's answer with the pages that its text cites, else with the first pages. Raises WebError."""
         key = self._api_key.get_secret_value()
         body = await self._http.post_json(
             self._url,
@@ -231,7 +230,7 @@ def _content(message: Mapping[str, Any]) -> str:
 
 
 def _sources(body: Mapping[str, Any], message: Mapping[str, Any]) -> list[Hit]:
-    """What the text may call [1], [2] and so on, in that order; places that hold no link have an empty one."""
+    """Sources numbered as in the text, [1] first; a source without a valid link has an empty URL."""
     for found in (_list(body, "search_results"), _list(body, "citations"), _annotated(message)):
         if found:
             return [replace(_source(one), number=number) for number, one in enumerate(found, 1)]
@@ -239,7 +238,7 @@ def _sources(body: Mapping[str, Any], message: Mapping[str, Any]) -> list[Hit]:
 
 
 def _annotated(message: Mapping[str, Any]) -> list[object]:
-    """The pages that annotations of the text name, each once."""
+    """Pages from the annotations of the text, without duplicates."""
     found: dict[str, object] = {}
     for one in _list(message, "annotations"):
         citation = one.get("url_citation", one) if isinstance(one, dict) else None
@@ -271,5 +270,5 @@ def _referred_to(text: str, sources: Sequence[Hit]) -> Sequence[Hit]:
 
 
 def _unnumbered(sources: Sequence[Hit]) -> Iterator[Hit]:
-    """The text calls them nothing, so their places do not matter."""
+    """Pages of a text without references: numbers removed."""
     return (replace(hit, number=0) for hit in sources if hit.url)

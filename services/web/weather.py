@@ -1,4 +1,4 @@
-"""Weather from Open-Meteo: a place found by its name, the weather there now and in the days to come."""
+"""Weather from Open-Meteo: geocoding, current weather and daily forecast."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DAYS_AHEAD = 7
 
 
 class Sky(StrEnum):
-    """What the sky does, by groups of WMO weather codes."""
+    """Groups of WMO weather codes."""
 
     CLEAR = "clear"
     PARTLY_CLOUDY = "partly_cloudy"
@@ -62,23 +62,23 @@ _WMO: Mapping[int, Sky] = {
 
 @dataclass(frozen=True, slots=True)
 class DayWeather:
-    """One day at the place."""
+    """Forecast of one day."""
 
     day: date
     sky: Sky
     low_celsius: float
     high_celsius: float
     rain_percent: int | None
-    """The chance of rain or snow; None where it is not forecast."""
+    """Probability of precipitation; None if it is not forecast."""
 
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """The weather at one place."""
+    """Current weather and forecast of a place."""
 
     place: str
     region: str
-    """The state or province; empty where it is called like the place."""
+    """State or province; empty if it has the same name as the place."""
     country: str
     sky: Sky
     celsius: float
@@ -86,11 +86,11 @@ class Forecast:
     humidity_percent: int
     wind_kmh: float
     days: tuple[DayWeather, ...]
-    """Today at the place first."""
+    """In order, starting with today in the place's time zone."""
 
 
 class PlaceNotFound(LookupError):
-    """No place of that name is known."""
+    """Geocoding found no such place."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -98,7 +98,7 @@ class PlaceNotFound(LookupError):
 
 
 class OpenMeteo:
-    """Forecasts for places anywhere, kept for ten minutes for at most 256 places."""
+    """Forecasts for places worldwide, cached for ten minutes and at most 256 places."""
 
     def __init__(
         self, http: WebClient, clock: Clock, *, geocoding_url: str = GEOCODING_URL, forecast_url: str = FORECAST_URL
@@ -110,8 +110,8 @@ class OpenMeteo:
         self._kept: OrderedDict[tuple[str, str], tuple[float, Forecast]] = OrderedDict()
 
     async def forecast(self, city: str, language: str) -> Forecast:
-        """The weather in `city` now and for seven days, with names in `language`. `city` may be narrowed by what
-        stands after a comma (`Paris, Texas`). Raises PlaceNotFound and WebError."""
+        """Current weather in `city` and the forecast of seven days, with names in `language`. A region after a comma
+        narrows the search (`Paris, Texas`). Raises PlaceNotFound and WebError."""
         key = " ".join(city.casefold().split()), language
         now = self._clock.monotonic()
         known = self._kept.get(key)
@@ -155,7 +155,7 @@ class OpenMeteo:
 
 
 def _lies_in(place: Mapping[str, Any], regions: Sequence[str]) -> bool:
-    """Whether each of `regions` is a country or a part of one that `place` lies in."""
+    """Whether `place` lies in all `regions`, which are names or codes of countries and their subdivisions."""
     fields = ("country", "country_code", "admin1", "admin2", "admin3")
     known = {str(place.get(field) or "").casefold() for field in fields}
     return all(region.casefold() in known for region in regions if region)

@@ -65,7 +65,7 @@ def column(head: str) -> set[str]:
 def test_the_tables_leave_nothing_out() -> None:
     assert column("key") == set(StepSettings.model_fields)
     assert column("option of `opts`") == set(ToolOptions.model_fields)
-    [section] = re.findall(r"^## What is said\n(.*?)^## ", PAGE.text, re.DOTALL | re.MULTILINE)
+    [section] = re.findall(r"^## Output\n(.*?)^## ", PAGE.text, re.DOTALL | re.MULTILINE)
     assert set(re.findall(r"\$\{(\w+)\}", section)) == WORDS
 
 

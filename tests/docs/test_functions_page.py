@@ -53,14 +53,14 @@ def test_the_commands_of_the_page_show_what_it_shows(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path)
     folder = terminal.home / "my-bot"
     (folder / "functions").mkdir(parents=True)
-    (folder / "functions" / "bar.py").write_text(PAGE.of("python", "The form")[0].text, encoding="utf-8")
+    (folder / "functions" / "bar.py").write_text(PAGE.of("python", "A complete example")[0].text, encoding="utf-8")
     [settings] = README.of("yaml", "Your own settings")
     (folder / "bot.yaml").write_text(settings.text, encoding="utf-8")
     terminal.follow(PAGE.of("console"))
 
 
 async def test_nothing_is_remarked_on_the_functions_of_the_page(tmp_path: Path) -> None:
-    (tmp_path / "bar.py").write_text(PAGE.of("python", "The form")[0].text, encoding="utf-8")
+    (tmp_path / "bar.py").write_text(PAGE.of("python", "A complete example")[0].text, encoding="utf-8")
     assert await check_functions(Settings.model_validate({"sources": {"python": [str(tmp_path)]}})) == []
 
 
@@ -75,7 +75,7 @@ async def test_what_the_page_switches_off_is_off(example: ModuleType) -> None:
 
 @pytest.mark.requirement("B27", "E47", "E48", "E49", "E51")
 def test_the_page_has_every_remark_of_check() -> None:
-    [section] = re.findall(r"^## What check remarks on\n(.*?)^## ", PAGE.text, re.DOTALL | re.MULTILINE)
+    [section] = re.findall(r"^## Messages of check\n(.*?)^## ", PAGE.text, re.DOTALL | re.MULTILINE)
     assert set(re.findall(r"^\| `([a-z_.]+)`", section, re.MULTILINE)) == {code.value for code in (*Code, *Unfit)}
 
 

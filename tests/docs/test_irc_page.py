@@ -31,7 +31,7 @@ def test_settings_of_the_page_are_good(block: Block, tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["inspircd", "ngircd"])
 async def test_doctor_shows_what_the_page_shows(kind: str, tmp_path: Path) -> None:
     terminal = Terminal(tmp_path)
-    [_, home] = PAGE.of("yaml", "Setting it up")
+    [_, home] = PAGE.of("yaml", "Configuration")
     async with an_irc_server(kind, tmp_path) as server:
         settings = home.text.replace("port: 6667", f"port: {server.port}")
         (terminal.house / "irc.yaml").write_text(settings, encoding="utf-8")
@@ -40,7 +40,7 @@ async def test_doctor_shows_what_the_page_shows(kind: str, tmp_path: Path) -> No
 
 def test_doctor_says_what_is_wrong(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path)
-    [_, home] = PAGE.of("yaml", "Setting it up")
+    [_, home] = PAGE.of("yaml", "Configuration")
     (terminal.house / "irc.yaml").write_text(home.text.replace("port: 6667", "port: 1"), encoding="utf-8")
     with pytest.raises(AssertionError, match=r"WRONG\s+irc .*irc\.unreachable 127\.0\.0\.1 port 1: "):
         terminal.follow(PAGE.of("console"))

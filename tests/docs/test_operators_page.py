@@ -126,7 +126,7 @@ async def test_the_page_says_of_every_setting_whether_it_is_live() -> None:
 def test_a_daemon_tells_what_an_edit_broke_where_the_page_says(server: str, terminal: Terminal) -> None:
     file = terminal.home / "http.yaml"
     usual = file.read_text(encoding="utf-8")
-    [operators] = PAGE.of("yaml", "Who hears what broke")
+    [operators] = PAGE.of("yaml", "Error notifications")
     with httpx2.Client(base_url=server, trust_env=False, verify=False, timeout=10) as client:
 
         def shows(settings: str, metric: float) -> bool:

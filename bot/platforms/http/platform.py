@@ -30,15 +30,15 @@ from services.store.turns.http_events import Event, Viewer
 
 _ROLES_KEPT = 5000
 PRIVATE_PREFIX = "dm-"
-"""Begins the names of private chats: `dm-` and the member's id."""
+"""Prefix of private chats: `dm-` and the member's id."""
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """A request's author, as its credentials prove it."""
+    """Authenticated author of a request."""
 
     member: str | None
-    """The member's id; None for a program, which speaks for anybody."""
+    """The member's id; None for a program, which speaks for any member."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Speaker:
 
 
 def bears(request: Request, token: SecretStr | None) -> bool:
-    """Whether `token` is the request's bearer token; never, where it is empty. Every wrong one takes the same time."""
+    """Whether `token` is the request's bearer token; never if it is empty. Compared in constant time."""
     scheme, _, offered = request.headers.get("authorization", "").partition(" ")
     expected = "" if token is None else token.get_secret_value()
     is_same = hmac.compare_digest(offered.strip().encode(), expected.encode())
@@ -59,26 +59,26 @@ def bears(request: Request, token: SecretStr | None) -> bool:
 
 
 class Callers(Protocol):
-    """The two kinds of callers, programs and people on the page, differ only in this."""
+    """A kind of callers: programs, or people on the page."""
 
     def claims(self, request: Request) -> bool:
-        """Whether the request bears this kind of credentials, valid or not."""
+        """Whether the request has this kind of credentials, valid or not."""
 
     def identify(self, request: Request) -> Caller:
-        """Who calls. Raises RequestError (401)."""
+        """The caller of the request. Raises RequestError (401)."""
 
     def enter(self, caller: Caller, chat: str, /) -> None:
-        """Return when the caller may read and write in `chat`. Raises RequestError (403)."""
+        """Return if the caller may read and write in `chat`. Raises RequestError (403)."""
 
     def speaker(self, caller: Caller, chat: str, posted: PostedSender, /) -> Speaker:
-        """Whose message it is. Raises RequestError (400, 403)."""
+        """The sender of the message. Raises RequestError (400, 403)."""
 
     def role(self, chat: str, member: str, /) -> Role | None:
-        """The member's role now; None when nobody can tell."""
+        """The member's current role; None if unknown."""
 
 
 class Programs:
-    """Programs with the bearer token of the settings. They vouch for the senders they name, up to a role."""
+    """Programs with the bearer token of the settings. They vouch for their senders, up to a role."""
 
     def __init__(self, token: SecretStr, max_role: Role = Role.MEMBER) -> None:
         if not token.get_secret_value():
@@ -88,8 +88,8 @@ class Programs:
         self._roles: OrderedDict[tuple[str, str], Role] = OrderedDict()
 
     def use(self, token: SecretStr | None, max_role: Role) -> bool:
-        """From the next request on only `token` is taken, and senders have at most that role. None: nobody is let
-        in. Returns whether those who came with the token before have to come again."""
+        """Apply the token and the maximum role from the next request on; without a token everybody is rejected. Returns
+        whether the token has changed, so that open streams have to authenticate again."""
         is_other, self._token = token != self._token, token
         self._max_role = max_role
         self._roles = OrderedDict((key, role.capped(max_role)) for key, role in self._roles.items())
@@ -127,36 +127,36 @@ _COUNTED_CHATS = 10_000
 
 
 class Listener:
-    """One reader that waits for something to happen in a chat."""
+    """A reader that waits for events in a chat."""
 
     def __init__(self, chat: str, member: str) -> None:
-        """`member`: whose it is; empty: a program's."""
+        """`member`: the reader; empty for a program."""
         self.chat = chat
         self.member = member
         self.is_superseded = False
-        """Others of its member, or of somebody who had none, took its place: it must not come back at once."""
+        """Another listener took its place: the client must not reconnect at once."""
         self._happened = asyncio.Event()
         self._is_over = False
 
     def wake(self) -> None:
-        """Something happened."""
+        """Wake the reader."""
         self._happened.set()
 
     def dismiss(self) -> None:
-        """Whoever reads has to come again and show who they are."""
+        """End the listener: the client has to authenticate again."""
         self._is_over = True
         self.wake()
 
     def is_dismissed(self) -> bool:
-        """Whether it is to read no further."""
+        """Whether the listener has ended."""
         return self._is_over
 
     def forget(self) -> None:
-        """What happened so far is about to be read."""
+        """Reset the wake-up before reading."""
         self._happened.clear()
 
     async def wait(self, seconds: float) -> bool:
-        """Return True as soon as something happens, or False after `seconds`."""
+        """Return True as soon as it is woken, or False after `seconds`."""
         try:
             async with asyncio.timeout(seconds):
                 await self._happened.wait()
@@ -166,22 +166,22 @@ class Listener:
 
 
 class Listeners:
-    """The open listeners of one feed, bounded in all and for each member."""
+    """Open listeners of a feed, limited in total and per member."""
 
     def __init__(self) -> None:
         self.count = 0
-        """How many there are, without those that were superseded."""
+        """Number of listeners, without superseded ones."""
         self._by_chat: dict[str, set[Listener]] = {}
         self._by_member: dict[str, dict[Listener, None]] = {}
         """Oldest first."""
 
     def of(self, member: str) -> int:
-        """How many a member has."""
+        """Number of listeners of a member."""
         return len(self._by_member.get(member, ()))
 
     def make_room(self, member: str, most: int) -> bool:
-        """Whether one more of `member` is within `most`. Where there are as many, whoever has two more than `member`
-        or most of all loses the oldest."""
+        """Whether one more listener of `member` is within `most`. At the limit, the member with the most listeners
+        loses the oldest, if they have at least two more than `member`."""
         if self.count < most:
             return True
         greediest = max(self._by_member.values(), key=len, default={})
@@ -191,7 +191,7 @@ class Listeners:
         return True
 
     def add(self, chat: str, member: str, most_of_member: int = 0) -> Listener:
-        """A new one. The oldest of a member who has `most_of_member` already (0: no limit) is superseded."""
+        """A new listener. At `most_of_member` (0: no limit), the member's oldest is superseded."""
         if 0 < most_of_member <= self.of(member):
             self._supersede(next(iter(self._by_member[member])))
         listener = Listener(chat, member)
@@ -201,7 +201,7 @@ class Listeners:
         return listener
 
     def remove(self, listener: Listener) -> None:
-        """It reads no more."""
+        """Remove a listener."""
         if not listener.is_superseded:
             self._forget(listener)
         in_chat = self._by_chat[listener.chat]
@@ -210,17 +210,17 @@ class Listeners:
             del self._by_chat[listener.chat]
 
     def wake(self, chat: str) -> None:
-        """Let everybody who listens to `chat` look."""
+        """Wake the listeners of `chat`."""
         for listener in self._by_chat.get(chat, ()):
             listener.wake()
 
     def wake_all(self) -> None:
-        """Let everybody look."""
+        """Wake all listeners."""
         for chat in list(self._by_chat):
             self.wake(chat)
 
     def dismiss_all(self) -> None:
-        """End all: what let them in may not hold any more."""
+        """End all listeners, because their credentials may be withdrawn."""
         for listeners in self._by_chat.values():
             for listener in listeners:
                 listener.dismiss()
@@ -239,7 +239,7 @@ class Listeners:
 
 
 class ChatFeed:
-    """The events of one platform and account."""
+    """The stored events of one platform and account."""
 
     def __init__(self, platform: str, account: str, store: Store, ids: Ids, *, keep: int = 1000) -> None:
         self._platform = platform
@@ -255,8 +255,8 @@ class ChatFeed:
 
     @contextmanager
     def taking(self, chat: str) -> Iterator[int]:
-        """The id of an event that is being committed. Until that has ended nobody reads past it, so that a cursor
-        never jumps over an event that becomes visible later."""
+        """The id of an event during its commit. No reader passes it until then, so that a cursor never skips an event
+        that becomes visible later."""
         event_id = self._ids.next()
         in_flight = self._in_flight.setdefault(chat, set())
         in_flight.add(event_id)
@@ -269,7 +269,7 @@ class ChatFeed:
             self.listeners.wake(chat)
 
     def writes(self, chat: str, native_id: str, event: Event, private_to: str | None = None) -> list[Write]:
-        """What keeps `event` once, and the chat's events bounded."""
+        """Writes that store `event` once, and limit the number of the chat's events."""
         key = self._key(chat)
         writes = [http_events.add(event, key, native_id, private_to)]
         added = self._added.get(chat, 0)
@@ -281,7 +281,7 @@ class ChatFeed:
         return writes
 
     async def after(self, chat: str, cursor: int, count: int, viewer: Viewer) -> list[Event]:
-        """Up to `count` events that came after `cursor`, oldest first. Raises StoreError."""
+        """Up to `count` events after `cursor`, oldest first. Raises StoreError."""
         query = http_events.after(self._key(chat), cursor, self._horizon(chat), count, viewer)
         return [http_events.event_of(row) for row in await self._store.read(query)]
 
@@ -291,18 +291,18 @@ class ChatFeed:
         return [http_events.event_of(row) for row in reversed(await self._store.read(query))]
 
     async def find(self, chat: str, native_id: str, viewer: Viewer) -> Event | None:
-        """The event with this native id, when it is still kept and `viewer` may see it. Raises StoreError."""
+        """The event with this native id, if it is stored and visible to `viewer`. Raises StoreError."""
         rows = await self._store.read(http_events.find(self._key(chat), native_id, viewer))
         return http_events.event_of(rows[0]) if rows else None
 
     @property
     def listening(self) -> int:
-        """How many readers wait at this moment."""
+        """Number of open listeners."""
         return self.listeners.count
 
     @contextmanager
     def listen(self, chat: str, member: str, most_of_member: int = 0) -> Iterator[Listener]:
-        """A listener that is woken by everything in `chat`, and by the end; see `Listeners.add`."""
+        """A listener woken by every event in `chat` and at shutdown; see `Listeners.add`."""
         listener = self.listeners.add(chat, member, most_of_member)
         try:
             yield listener
@@ -310,11 +310,11 @@ class ChatFeed:
             self.listeners.remove(listener)
 
     def status(self, chat: str) -> str:
-        """What the bot is doing in `chat`; empty when nothing."""
+        """The bot's progress text in `chat`, or empty."""
         return self._statuses.get(chat, "")
 
     def set_status(self, chat: str, text: str) -> None:
-        """Tell everybody in `chat` what the bot is doing; never stored."""
+        """Set the progress text in `chat`; never stored."""
         if text:
             self._statuses[chat] = text
         else:
@@ -322,7 +322,7 @@ class ChatFeed:
         self.listeners.wake(chat)
 
     def end(self) -> None:
-        """End all streams: the server is about to stop."""
+        """End all streams at shutdown."""
         self.ended = True
         self.listeners.wake_all()
 
@@ -334,7 +334,7 @@ class ChatFeed:
 
 
 def is_bots(native_id: str) -> bool:
-    """Whether an event of this native id is something that the bot sent."""
+    """Whether an event with this native id is a message of the bot."""
     return native_id.startswith(bot_id(""))
 
 
@@ -383,24 +383,24 @@ _BLANK = frozenset(
         range(0xE0000, 0xE1000),
     )
 )
-"""Characters that draw nothing although their category does not say so."""
+"""Invisible characters whose category does not say so."""
 
 
 def is_visible(name: str) -> bool:
-    """Whether at least one character of `name` draws something by itself."""
+    """Whether `name` has a visible character."""
     return any(_is_drawn(char) for char in name)
 
 
 def skeleton(name: str) -> str:
-    """`name` reduced so that names which look alike are equal: without case, accents, spaces, punctuation and
-    invisible characters, and with letters of other alphabets as the Latin ones that they look like."""
+    """`name` reduced so that similar-looking names are equal: without case, accents, spaces, punctuation and invisible
+    characters, and with confusable letters replaced by Latin ones."""
     text = unicodedata.normalize("NFKD", name.translate(_LATIN)).translate(_LATIN).casefold()
     kept = [char for char in text if ord(char) not in _BLANK and _counts(char)]
     return "".join(kept) or "".join(filter(_is_drawn, text))
 
 
 def skeletons(name: str) -> set[str]:
-    """The skeletons of `name` as it is written, and read with `I`, `1` and `|` as `l` and `0` as `o`."""
+    """The skeletons of `name` as it is written, and with `I`, `1` and `|` read as `l` and `0` as `o`."""
     return {skeleton(name), skeleton(unicodedata.normalize("NFKC", name).translate(_DRAWN_ALIKE))}
 
 
@@ -410,22 +410,22 @@ def _is_drawn(char: str) -> bool:
 
 
 def _counts(char: str) -> bool:
-    # Vowel signs of Indic scripts have combining class 0: they make another name, accents do not.
+    # Vowel signs of Indic scripts have combining class 0: unlike accents, they distinguish names.
     category = unicodedata.category(char)
     is_sign = category in ("Mn", "Mc") and not unicodedata.combining(char)
     return is_sign or (category[0] != "P" and _is_drawn(char))
 
 
 class ChatNames:
-    """Names under which the members of each chat are shown. The first who speaks under a name in a chat has it, the
-    second Ann is shown as `Ann (2)`. The chat's stored events keep this across restarts."""
+    """Display names of the members of each chat. The first member with a name keeps it; the second Ann is shown as `Ann
+    (2)`. The chat's stored events preserve this across restarts."""
 
     def __init__(self, feed: ChatFeed) -> None:
         self._feed = feed
         self._holders: dict[str, dict[str, str]] = {}
 
     async def shown(self, chat: str, member: str, name: str) -> str:
-        """`name`, with a number when it is another member's in `chat`. Raises StoreError."""
+        """`name`, with a number if another member has it in `chat`. Raises StoreError."""
         holders = await self._holders_of(chat)
         key = skeleton(name)
         if holders.setdefault(key, member) == member:
@@ -444,7 +444,7 @@ class ChatNames:
             if sender is not None:
                 read.setdefault(skeleton(sender["name"]), sender["id"])
         if self._holders.get(chat) is not holders:
-            return self._holders[chat]  # another message of the chat has read them meanwhile
+            return self._holders[chat]  # another message of the chat has read them in the meantime
         while len(self._holders) >= _CACHED_CHATS:
             del self._holders[next(iter(self._holders))]
         self._holders[chat] = read
@@ -457,20 +457,20 @@ _QUEUE_FULL_SECONDS = 5
 
 @dataclass(frozen=True, slots=True)
 class StreamLimits:
-    """How much the event streams may take."""
+    """Limits of the event streams."""
 
     streams: int = 200
-    """Open at once. For the next one whoever has most loses the oldest; where nobody has two more than it, it is
-    refused."""
+    """Open at once. At the limit, the member with the most streams loses the oldest, if they have at least two more
+    than the new one's; else the new one is rejected."""
     streams_per_member: int = 8
     """Open at once for one member of the page; the oldest ends for the next one. The programs of the HTTP API share one
     token and have all `streams`."""
     poll_seconds: float = 5.0
-    """Look for events of another process this often; those of this one are told at once."""
+    """Interval for events of other processes; those of this process are sent at once."""
     heartbeat_seconds: float = 15.0
-    """A comment after this much silence, so that both ends notice a dead connection."""
+    """Interval of comments during silence, so that both ends notice a dead connection."""
     stalled_seconds: float = 30.0
-    """A client that takes nothing for so long is cut off; it comes back with its cursor."""
+    """A client that reads nothing for this long is disconnected; it reconnects with its cursor."""
 
 
 class HttpPlatform:
@@ -494,7 +494,7 @@ class HttpPlatform:
         keep_events: int = 1000,
         stream_limits: StreamLimits = StreamLimits(),
     ) -> None:
-        """`shows_members`: the streams also have the members' messages, under names that differ within a chat."""
+        """`shows_members`: the streams include members' messages, with names that are unique in a chat."""
         self.name = name
         self.account = account
         self.callers = callers
@@ -509,7 +509,7 @@ class HttpPlatform:
         self._receiving: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def run(self, deliver: Deliver) -> None:
-        """Take messages until cancelled; before and after, posts are told to come back."""
+        """Accept messages until cancelled; before and after, requests are rejected with a retry time."""
         self._deliver = deliver
         try:
             await asyncio.get_running_loop().create_future()
@@ -517,15 +517,14 @@ class HttpPlatform:
             self._deliver = None
 
     async def receive(self, caller: Caller, chat: str, posted: Posted) -> Accepted:
-        """Hand a posted message to the daemon, after those of its chat that came before; durable when it returns.
-        Raises RequestError."""
+        """Deliver a posted message, in order within its chat; durable on return. Raises RequestError."""
         self.callers.enter(caller, chat)
         speaker = self.callers.speaker(caller, chat, posted.sender)
         lock = self._receiving.get(chat)
         if lock is None:
             lock = self._receiving[chat] = asyncio.Lock()
         try:
-            # One at a time: a flood in one chat adds one message to each round of the event loop and each commit.
+            # One at a time: a flood in one chat adds only one message to each commit.
             async with lock:
                 if self._shows_members:
                     speaker = replace(speaker, name=await self._names.shown(chat, speaker.id, speaker.name))
@@ -565,7 +564,7 @@ class HttpPlatform:
         self.feed.end()
 
     def viewer(self, caller: Caller) -> Viewer:
-        """Whose events the caller may see."""
+        """The visibility of events for the caller."""
         return Viewer(caller.member or "", sees_all=caller.member is None)
 
     async def _hand_over(self, context: MessageContext, shown: str, private_to: str | None) -> Accepted:
@@ -620,7 +619,7 @@ class _Quotation:
     labels: dict[str, str]
     """The labels of its choices, by value."""
     private_to: str | None
-    """Who alone could read it, and alone sees the answer to it."""
+    """The only member who could read it and who sees the answer; None if it was public."""
 
 
 def _shown(posted: Posted, quoted: _Quotation | None) -> str:

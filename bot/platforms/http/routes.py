@@ -21,7 +21,7 @@ from services.store.port import StoreError
 from services.store.turns.http_events import Event, Viewer
 
 PAGE = 100
-# A client that does not know the event obeys `retry`: to come back at once would end another stream of its member's.
+# A client that does not know the event obeys `retry`; reconnecting at once would end another stream of its member.
 _CLOSED = b'retry: 60000\n\ndata: {"type":"closed","reason":"too_many_streams"}\n\n'
 _HEADERS = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
@@ -31,11 +31,11 @@ _HEADERS = [
 
 
 class EventStream:
-    """The answer to one stream request. It ends when the client goes away or stalls, when the platform closes, and
-    when the store fails; a client then comes back with its cursor."""
+    """The response to one stream request. Ends when the client disconnects or stalls, when the platform closes, and
+    when the store fails; the client reconnects with its cursor."""
 
     def __init__(self, platform: HttpPlatform, chat: str, viewer: Viewer, after: int, first: list[Event]) -> None:
-        """`first` are events that come before those after the cursor `after`."""
+        """`first` are events to send before those after the cursor `after`."""
         self._platform = platform
         self._chat = chat
         self._viewer = viewer
@@ -107,7 +107,7 @@ _BODY_SECONDS = 15.0
 
 
 def authenticate(platforms: Sequence[HttpPlatform], request: Request) -> tuple[HttpPlatform, Caller]:
-    """The platform that knows the request's kind of credentials, and who calls. Raises RequestError (401)."""
+    """The platform for the request's kind of credentials, and the caller. Raises RequestError (401)."""
     for platform in platforms:
         if platform.callers.claims(request):
             return platform, platform.callers.identify(request)
@@ -115,7 +115,7 @@ def authenticate(platforms: Sequence[HttpPlatform], request: Request) -> tuple[H
 
 
 def chat_routes(platforms: Sequence[HttpPlatform]) -> list[Route]:
-    """The routes of all HTTP platforms: a request belongs to the one that knows its kind of credentials."""
+    """The routes of all HTTP platforms; the kind of credentials selects the platform."""
 
     async def post_message(request: Request) -> Response:
         platform, caller = authenticate(platforms, request)
@@ -146,7 +146,7 @@ def chat_routes(platforms: Sequence[HttpPlatform]) -> list[Route]:
 
 
 def _check_room(platform: HttpPlatform, member: str, seconds: int | None) -> None:
-    """Return when a stream, or a poll that waits so many seconds, may begin. Raises RequestError (429, 503)."""
+    """Return if a stream, or a poll of `seconds`, may start. Raises RequestError (429, 503)."""
     feed, limits = platform.feed, platform.stream_limits
     if seconds and member and feed.listeners.of(member) >= limits.streams_per_member:
         raise RequestError(429, "too_many_streams", "too many streams of this member are open", retry_after_seconds=5)
@@ -155,7 +155,7 @@ def _check_room(platform: HttpPlatform, member: str, seconds: int | None) -> Non
 
 
 async def _start(request: Request, platform: HttpPlatform, chat: str, viewer: Viewer) -> tuple[int, list[Event]]:
-    """Where a reader begins, and what it is told first."""
+    """The cursor where a reader starts, and the events to send first."""
     cursor = request.headers.get("last-event-id") or request.query_params.get("after")
     last = request.query_params.get("last")
     if cursor is not None or last is None:
@@ -190,7 +190,7 @@ async def _poll(
 
 
 async def body_of(request: Request) -> bytes:
-    """The body of a request. Raises RequestError when it is too large or too slow."""
+    """The body of a request. Raises RequestError if it is too large or too slow."""
     body = bytearray()
     try:
         async with asyncio.timeout(_BODY_SECONDS):
@@ -206,12 +206,12 @@ async def body_of(request: Request) -> bytes:
 
 
 def json_response(value: JsonValue, status: int = 200) -> Response:
-    """`value` as JSON that no cache keeps."""
+    """`value` as JSON with caching disabled."""
     return Response(orjson.dumps(value), status, headers={"cache-control": "no-store"}, media_type="application/json")
 
 
 async def answer_refusal(_request: Request, refusal: Exception) -> Response:
-    """The answer to a request that raised RequestError: an exception handler for Starlette."""
+    """Exception handler that answers a RequestError."""
     if not isinstance(refusal, RequestError):
         raise refusal
     response = json_response(refusal.as_json(), refusal.status)

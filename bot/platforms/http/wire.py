@@ -1,4 +1,4 @@
-"""What goes over the wire of the HTTP platform: the posted message, the refusals, and the events."""
+"""Wire format of the HTTP platform: posted messages, errors and events."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from services.refs import JsonObject, Role
 MAX_BODY_BYTES = 64 * 1024
 MAX_TEXT_CHARS = 8000
 BOT_ID_PREFIX = "bot:"
-"""Begins the ids of what the bot sends; nobody else may take such an id."""
+"""Prefix of the ids of the bot's messages; no other message may use it."""
 
 _DIRECTION_MARKS = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff")
 
@@ -25,7 +25,7 @@ Body = TypeVar("Body", bound=BaseModel)
 
 
 class RequestError(Exception):
-    """A request that is not served: the HTTP status, a code for programs and a sentence for people."""
+    """A rejected request: HTTP status, a code for programs and a sentence for people."""
 
     def __init__(
         self, status: int, code: str, message: str, *, field: str = "", retry_after_seconds: int | None = None
@@ -38,7 +38,7 @@ class RequestError(Exception):
         self.retry_after_seconds = retry_after_seconds
 
     def as_json(self) -> JsonObject:
-        """The body of the answer."""
+        """The body of the response."""
         told = {"code": self.code, "message": self.message}
         return {"error": told | ({"field": self.field} if self.field else {})}
 
@@ -52,7 +52,7 @@ def clean_text(text: str) -> str:
 
 
 def clean_name(name: str) -> str:
-    """A display name on one line: without control characters, direction marks and needless spaces."""
+    """A display name on one line: without control characters, direction marks and redundant spaces."""
     visible = "".join(" " if char.isspace() else char for char in name if char not in _DIRECTION_MARKS)
     return clean_text(" ".join(visible.split()))
 
@@ -68,7 +68,7 @@ Name = Annotated[str, StringConstraints(max_length=80), AfterValidator(clean_nam
 
 
 class PostedSender(BaseModel):
-    """Who a posted message says it is from; `Callers` decide what of it counts."""
+    """The sender as posted; `Callers` decide which fields count."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -92,7 +92,7 @@ class Posted(BaseModel):
 
 
 def read_posted(body: bytes) -> Posted:
-    """The message in `body`. Raises RequestError that names the first wrong field."""
+    """The message in `body`. Raises RequestError with the first invalid field."""
     posted = read_body(Posted, body)
     if posted.id.startswith(BOT_ID_PREFIX):
         raise RequestError(400, "bad_request", f"id: must not begin with {BOT_ID_PREFIX!r}", field="id")
@@ -102,7 +102,7 @@ def read_posted(body: bytes) -> Posted:
 
 
 def read_body(model: type[Body], body: bytes) -> Body:
-    """The JSON object in `body` as `model`. Raises RequestError that names the first wrong field."""
+    """The JSON object in `body` as `model`. Raises RequestError with the first invalid field."""
     try:
         return model.model_validate(orjson.loads(body))
     except orjson.JSONDecodeError as error:
@@ -121,7 +121,7 @@ def _refusal_of(error: ValidationError) -> RequestError:
 
 
 def said_body(context: MessageContext, shown: str) -> str:
-    """The event of a member's message, as JSON; `shown` is the text as it was written."""
+    """The event of a member's message, as JSON; `shown` is its text as written."""
     return _compact(
         {
             "type": "said",
@@ -137,7 +137,7 @@ def said_body(context: MessageContext, shown: str) -> str:
 
 
 def message_body(outgoing: Outgoing, at: str) -> str:
-    """The event of something the bot says, as JSON."""
+    """The event of a message of the bot, as JSON."""
     closes = {"closes": list(outgoing.closes)} if outgoing.closes else {}
     return _compact(
         {
@@ -160,17 +160,17 @@ def _choice(choice: Choice) -> JsonObject:
 
 
 def status_body(text: str) -> str:
-    """The event of a status line, as JSON; an empty text ends it."""
+    """The event of a status line, as JSON; an empty text clears it."""
     return _compact({"type": "status", "text": text})
 
 
 def bot_id(key: str) -> str:
-    """The native id of what the bot sends under an idempotency key."""
+    """The native id of the bot's message with an idempotency key."""
     return BOT_ID_PREFIX + key
 
 
 def with_cursor(body: str, cursor: int) -> str:
-    """A stored event as it is sent: its object with `cursor` in front."""
+    """A stored event with `cursor` added in front."""
     return f'{{"cursor":"{cursor}",{body[1:]}'
 
 

@@ -1,4 +1,4 @@
 """The IRC platform.
 
-One instance for each network. Built by `rollcall run`.
+One instance per network. Built by `rollcall run`.
 """

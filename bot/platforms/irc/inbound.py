@@ -1,4 +1,4 @@
-"""From a line of the network to a MessageContext: who said what, where, to whom, and in answer to what."""
+"""Conversion of received IRC lines to MessageContext."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from services.refs import ChatRef, MemberRef, Role
 
 REPLY_TAG = "+draft/reply"
 OWN_IDS = "local-"
-"""Begins the ids that we give where the network gives none; it never gets to see them."""
+"""Prefix of ids assigned by the bot where the network has none; never sent to the network."""
 _REPLY_TAGS = ("+reply", REPLY_TAG)
 _KEPT = 5000
 _QUOTED_CHARS = 500
@@ -32,7 +32,7 @@ _BEFORE_WE_CAME_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A message that somebody may answer."""
+    """A recent message that replies may refer to."""
 
     nick: str
     identity: str
@@ -41,10 +41,10 @@ class Known:
 
 
 class Inbound:
-    """Reads the lines of one network; outlives its connections, because replies do."""
+    """Converts the lines of one network. Outlives connections, since replies may refer to earlier messages."""
 
     def __init__(self, account: str, names: Sequence[str], clock: Clock) -> None:
-        """`names` are what the bot is called, beside its nick."""
+        """`names`: the bot's names in addition to its nick."""
         self._account = account
         self._names = tuple(names)
         self._clock = clock
@@ -57,7 +57,7 @@ class Inbound:
         self._session = ""
 
     def connected(self, welcome: Line) -> None:
-        """A new connection begins, with this line."""
+        """Reset for a new connection that begins with the line `welcome`."""
         self._session = f"{OWN_IDS}{uuid.uuid4().hex[:12]}"
         self._batches.clear()
         self._connected_at = self._clock.now()
@@ -65,20 +65,19 @@ class Inbound:
         self._ahead = told - self._connected_at if told else timedelta()
 
     def known(self, native_id: str) -> Known | None:
-        """The message with that id, among the latest."""
+        """The message with that id, if it is a recent one."""
         return self._known.get(native_id)
 
     def said(self, native_id: str, nick: str, text: str) -> None:
-        """The bot said `text` itself."""
+        """Remember a message that the bot sent."""
         self._remember(native_id, Known(nick, "", text, from_bot=True))
 
     def own_id(self) -> str:
-        """An id for a message that the network gives none."""
+        """An id for a message without one from the network."""
         return f"{self._session}-{next(self._numbers)}"
 
     def contexts(self, line: Line, state: State) -> list[MessageContext]:
-        """What `line` tells the daemon; mostly nothing, or one thing. For QUIT it is to be asked before `state` forgets
-        who it was."""
+        """The events in `line`, usually none or one. Call it for QUIT before `state` removes the user."""
         if line.command == "BATCH":
             self._batch(line)
             return []
@@ -104,7 +103,7 @@ class Inbound:
         is_group = state.features.is_channel(target)
         is_notice = line.command == "NOTICE"
         if not is_group and (is_notice or not state.is_me(target)):
-            # Services and servers talk like this to everybody.
+            # Private notices come from services and servers.
             return None
         request = ctcp(line.param(1))
         if request is not None and request.command != "ACTION":
@@ -141,7 +140,7 @@ class Inbound:
     def _came_or_went(
         self, kind: Kind, line: Line, nick: str, names: Sequence[str], state: State
     ) -> list[MessageContext]:
-        """One for each of our channels among `names`."""
+        """One event for each of the bot's channels among `names`."""
         native_id = line.tags.get("msgid") or self.own_id()
         chats = (ChatRef("irc", self._account, state.features.fold(name)) for name in names)
         return [
@@ -161,8 +160,8 @@ class Inbound:
         ]
 
     def _heard(self, text: str, nick: str) -> tuple[str, bool]:
-        """`text` without the bot's name where it is spoken to, and whether the bot is meant: by name, or by its nick as
-        a word anywhere, which is how one calls for somebody here."""
+        """`text` without the bot's name if it is addressed, and whether it is: by name, or by its nick as a word
+        anywhere, as is usual on IRC."""
         known, hear, word = self._hearing
         if known != nick:
             hear = hearing([nick, *self._names])
@@ -172,7 +171,7 @@ class Inbound:
         return heard.text, heard.mentions_bot or word.search(heard.text) is not None
 
     def _mentions(self, text: str, channel: str, state: State) -> tuple[MemberRef, ...]:
-        """The members of `channel` whom the text speaks to: at its head, or with an @."""
+        """The members of `channel` that the text addresses: at its start, or with an @."""
         first = _ADDRESSEE.match(text)
         nicks = [*([first[1]] if first else []), *(found[1] for found in _AT.finditer(text))]
         named = (state.named(nick, channel) for nick in dict.fromkeys(nicks) if not state.is_me(nick))
@@ -195,7 +194,7 @@ class Inbound:
             self._batches.pop(reference[1:], None)
 
     def _is_old(self, line: Line) -> bool:
-        """Whether it was said before we came: told by the server as history, or plain from its time."""
+        """Whether the message is older than the connection: marked as history by the server, or by its time."""
         if self._batches.get(line.tags.get("batch", ""), "").endswith(("chathistory", "playback")):
             return True
         told = _time(line)
@@ -204,7 +203,7 @@ class Inbound:
         return told - self._ahead < self._connected_at - timedelta(seconds=_BEFORE_WE_CAME_SECONDS)
 
     def _said_at(self, line: Line) -> datetime:
-        """When it was said as the server tells, never in the future."""
+        """Server time of the line, at most the current time."""
         now = self._clock.now()
         return min(_time(line) or now, now)
 
@@ -218,7 +217,7 @@ class Inbound:
 
 
 def _time(line: Line) -> datetime | None:
-    """The instant in the tag `time`; None where there is none that can be read."""
+    """The time in the tag `time`; None if it is missing or invalid."""
     try:
         told = datetime.fromisoformat(line.tags.get("time", ""))
     except ValueError:

@@ -28,13 +28,13 @@ from services.store.turns import audit
 
 _log = structlog.get_logger("irc")
 _WAITING = 2000
-"""Beyond so many nothing is read any more, and the server has to wait."""
+"""Limit of queued messages; beyond it, reading stops, and the server has to wait."""
 _FULL_DISK_SECONDS = 5.0
 _LAST_SECONDS = 5.0
 
 
 class Handover:
-    """A queue from one network to the daemon."""
+    """The queue from one network to the daemon."""
 
     def __init__(self, network: str, clock: Clock) -> None:
         self._network = network
@@ -44,15 +44,15 @@ class Handover:
         self._refused = 0
 
     async def put(self, context: MessageContext) -> None:
-        """Hand over `context` after all others. While nobody takes anything, because the daemon is ending, it is only
-        counted: the network would not send it again."""
+        """Queue `context`. If no consumer runs because the daemon is stopping, it is only counted as lost, since the
+        network does not resend it."""
         if self._takers:
             await self._waiting.put(context)
         else:
             self._refused += 1
 
     async def run(self, deliver: Deliver, beside: asyncio.Task[None]) -> None:
-        """Hand over until cancelled; then what waits already. Raises what ends `beside`, which nothing may."""
+        """Deliver until cancelled, then the rest of the queue. Raises the exception that ends the task `beside`."""
         self._takers += 1
         taking = asyncio.create_task(self._take(deliver))
         try:
@@ -69,7 +69,7 @@ class Handover:
             await asyncio.gather(taking, return_exceptions=True)
 
     def report(self) -> None:
-        """Say what was not handed over."""
+        """Log the number of lost messages."""
         lost = self._refused + self._waiting.qsize()
         if lost:
             _log.warning("irc_not_taken", network=self._network, messages=lost, because="the daemon was ending")
@@ -101,11 +101,11 @@ class Handover:
 
 
 _EVERY_SECONDS = 60.0
-"""A minute too much in the length of a gap costs nothing; a row for every line would."""
+"""A minute of error in the length of a gap is harmless, and avoids a write per line."""
 
 
 class Presence:
-    """One network's."""
+    """Stored time of the last connection to one network."""
 
     def __init__(self, network: str, store: Store, clock: Clock) -> None:
         self._name = f"irc.present:{network}"
@@ -114,12 +114,12 @@ class Presence:
         self._noted_at = float("-inf")
 
     async def seconds_away(self) -> float | None:
-        """How long ago an earlier process was there; None when none ever was. Raises StoreError."""
+        """Seconds since an earlier process was connected; None if none ever was. Raises StoreError."""
         rows = await self._store.read(audit.get(self._name))
         return max(self._clock.now_ms() - int(rows[0]["value"]), 0) / 1000 if rows else None
 
     def note(self, *, at_once: bool = False) -> None:
-        """The bot is there now. Written once a minute, unless `at_once`."""
+        """Store the current time as connected, at most once a minute unless `at_once`."""
         now, now_ms = self._clock.monotonic(), self._clock.now_ms()
         if at_once or now - self._noted_at >= _EVERY_SECONDS:
             self._noted_at = now
@@ -130,7 +130,7 @@ _NICKS_KEPT = 2000
 
 
 class Sending:
-    """Outlives sessions: it knows how far messages came, and who wrote in private."""
+    """Sends messages. Outlives connections: keeps the progress of interrupted messages and nicks of private chats."""
 
     def __init__(self, inbound: Inbound, channels: WantedChannels) -> None:
         self._inbound = inbound
@@ -139,14 +139,14 @@ class Sending:
         self._private_nicks: OrderedDict[str, str] = OrderedDict()
 
     def wrote_in_private(self, identity: str, nick: str) -> None:
-        """Somebody wrote to us alone."""
+        """Remember the nick of a member who wrote in private."""
         self._private_nicks[identity] = nick
         self._private_nicks.move_to_end(identity)
         if len(self._private_nicks) > _NICKS_KEPT:
             self._private_nicks.popitem(last=False)
 
     async def send(self, session: Session, outgoing: Outgoing) -> Receipt:
-        """Send all lines of `outgoing` that have not arrived yet. Raises SendFailed."""
+        """Send the lines of `outgoing` that have not arrived yet. Raises SendFailed."""
         target = await self._target(session, outgoing)
         progress = self._interrupted.of(outgoing.key)
         addressees = self._addressees(session, outgoing, target)
@@ -161,21 +161,21 @@ class Sending:
         return Receipt(progress.first_id or self._inbound.own_id())
 
     def is_reachable(self, session: Session, chat: str) -> bool:
-        """Whether something can be sent to `chat`, or it is plain that nothing can."""
+        """Whether a message to `chat` can be sent, or is known to fail."""
         channel = channel_of(session, chat)
         if not channel or session.is_in(channel):
             return True
         return self._channels.problem(channel, session.state) != ""
 
     def waits_for_people_until(self, session: Session, chat: str) -> float:
-        """The instant until which what is for `chat` waits for somebody who would hear it."""
+        """Monotonic time until which messages to `chat` wait for other members; in the past if they need not."""
         channel = channel_of(session, chat)
         if not channel or not session.is_in(channel):
             return float("-inf")
         return self._channels.waits_for_people_until(channel, session.state)
 
     async def nick(self, session: Session, identity: str) -> str:
-        """The nick of `identity` now; empty when they are not there. Raises TimeoutError when the server is silent."""
+        """The current nick of `identity`; empty if offline. Raises TimeoutError if the server does not answer."""
         nick = session.state.nick_of(identity)
         if nick:
             return nick
@@ -183,22 +183,22 @@ class Sending:
             nick = self._private_nicks.get(identity, identity.removeprefix(BY_NICK))
             if not one_word(nick) or session.state.features.is_channel(nick):
                 return ""
-            # Whoever holds it now may have proved to be somebody else.
+            # The holder of the nick may have logged in to another account.
             return nick if session.state.identity_of(nick) == identity else ""
-        # A nick that was theirs may be somebody else's by now.
+        # The nick may belong to another user by now.
         nick = self._private_nicks.get(identity, identity)
         account = await session.account_of(nick)
         return nick if account and session.state.features.fold(account) == identity else ""
 
     async def is_there(self, session: Session, identity: str) -> bool:
-        """Whether something in private would reach `identity` now. Raises TimeoutError when the server is silent."""
+        """Whether a private message would reach `identity` now. Raises TimeoutError if the server does not answer."""
         nick = await self.nick(session, identity)
         if not nick or not identity.startswith(BY_NICK) or session.state.nick_of(identity):
             return nick != ""
         return await session.who_has(nick) == ""
 
     async def _target(self, session: Session, outgoing: Outgoing) -> str:
-        """Whom the lines go to. Raises SendFailed."""
+        """The target of the lines. Raises SendFailed."""
         channel = channel_of(session, outgoing.chat.native)
         if channel and outgoing.private_to is None:
             if session.is_in(channel):
@@ -216,7 +216,7 @@ class Sending:
         return nick
 
     def _addressees(self, session: Session, outgoing: Outgoing, target: str) -> list[str]:
-        """The nicks that stand before the text: of those whom it answers and names."""
+        """The nicks in front of the text: of the sender it answers and the members it mentions."""
         if not session.state.features.is_channel(target):
             return []
         answered = self._inbound.known(outgoing.reply_to) if outgoing.reply_to else None
@@ -231,20 +231,20 @@ class Sending:
 
 
 def channel_of(session: Session, native: str) -> str:
-    """`native` where it is a channel, else an empty text."""
+    """`native` if it is a channel, else an empty string."""
     return native if session.state.features.is_channel(native) and one_word(native) else ""
 
 
 _ANSWERS = 3
 _WITHIN_SECONDS = 60.0
 _TYPING_SECONDS = 3.0
-"""How often the sign may be given; a client takes it down after six seconds."""
+"""Minimum interval of typing notifications; clients remove one after six seconds."""
 _TARGETS_KEPT = 1000
 _LONGEST = 100
 
 
 class Courtesies:
-    """Answers CTCP within bounds, and never answers an answer."""
+    """Answers CTCP requests, rate-limited, and sends typing notifications."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -252,7 +252,7 @@ class Courtesies:
         self._typing_at: dict[str, float] = {}
 
     def answer(self, line: Line, session: Session) -> None:
-        """Answer the CTCP in `line` if we know it, it is said to us alone, and it is not the fourth within a minute."""
+        """Answer the CTCP request in `line`, if it is known and private. At most three per minute are answered."""
         if line.command != "PRIVMSG" or "!" not in line.source or not one_word(line.nick):
             return
         request = ctcp(line.param(1))
@@ -267,7 +267,7 @@ class Courtesies:
         session.if_there_is_room(encode("NOTICE", line.nick, ctcp_answer(request.command, text)))
 
     def typing(self, session: Session, target: str, *, is_on: bool) -> None:
-        """Show that something is being written to `target`, or no more, where the server passes that on."""
+        """Send a typing notification for `target`, if the server relays it."""
         if "message-tags" not in session.state.caps:
             return
         now = self._clock.monotonic()
@@ -295,9 +295,9 @@ class Courtesies:
 
 
 _LINE_BYTES = 400
-"""Text on one line, about: the server's limit of 512 without the names around it."""
+"""Approximate text per line: the server's limit of 512 without the prefix and target."""
 _STABLE_SECONDS = 60.0
-"""A connection that held for so long was a good one: the next pause is short again."""
+"""After a connection of this length, the reconnect delay starts over."""
 _MAY_OPEN_A_CHANNEL = frozenset({"366", "JOIN", "KICK"})
 _SHOWS_WHO_IS_THERE = frozenset({"354", "ACCOUNT", "JOIN", "PRIVMSG"})
 
@@ -326,8 +326,8 @@ class IrcPlatform:
         jitter: Callable[[float, float], float] = random.uniform,
         presence: Presence | None = None,
     ) -> None:
-        """`names` are what the bot is called, beside its nick. `jitter(low, high)` draws the pause before a lost
-        connection is tried again. Without `presence` nothing is known of the time before this process."""
+        """`names`: the bot's names in addition to its nick. `jitter(low, high)` draws the reconnect delay. Without
+        `presence`, gaps before this process are unknown."""
         self.account = settings.account
         is_paced = settings.flood.seconds_per_line > 0
         self.limits = replace(self.limits, is_paced=is_paced, max_lines=settings.max_lines)
@@ -352,8 +352,8 @@ class IrcPlatform:
         self._next_try_at = 0.0
 
     async def run(self, deliver: Deliver) -> None:
-        """Hand over what is said until cancelled, and then what was said before that. The connection stays: what is
-        still being answered needs it. `close` ends it."""
+        """Deliver messages until cancelled, and then those received before. The connection remains for replies until
+        `close`."""
         if self._linking is None:
             self._linking = asyncio.create_task(self._stay_connected(), name=f"irc {self.account}")
         await self._handover.run(deliver, self._linking)
@@ -370,8 +370,8 @@ class IrcPlatform:
             self._courtesies.typing(session, target, is_on=bool(status))
 
     async def role(self, chat: ChatRef, member: MemberRef) -> Role | None:
-        """The member's role by the modes of the channel now. In a private chat whoever it is with is a member, as long
-        as the server vouches for their account."""
+        """The member's role from the channel's current modes. In a private chat the other side is a member, if the
+        server confirms their account."""
         session = self._session
         if session is None or not session.is_ready:
             return None
@@ -385,7 +385,7 @@ class IrcPlatform:
             return None
 
     async def close(self) -> None:
-        """Say goodbye. Harmless when it is called again."""
+        """Send QUIT and close the connection. Idempotent."""
         linking, self._linking = self._linking, None
         if linking is None:
             return
@@ -399,8 +399,8 @@ class IrcPlatform:
         self._handover.report()
 
     async def until_reachable(self, outgoing: Outgoing, said_at_ms: int) -> None:
-        """In a channel that the bot came to first: when somebody else is there, or five minutes are over. In private:
-        when the member is there, or it was said a week ago; an hour ago for a bare nick."""
+        """In a channel that the bot joined first: wait for another member, at most five minutes. In private: wait for
+        the member until the message is a week old; one hour for a bare nick."""
         to = (outgoing.private_to or outgoing.chat).native
         await self._until_let_in(to)
         session = self._session
@@ -430,7 +430,7 @@ class IrcPlatform:
             await asyncio.gather(*waiting, return_exceptions=True)
 
     async def _is_there(self, identity: str) -> bool:
-        """Whether `identity` is there, or nobody says: then it is left to `send`."""
+        """Whether `identity` is online; true if unknown, so that `send` finds out."""
         await self._until_let_in(identity)
         session = self._session
         try:
@@ -450,7 +450,7 @@ class IrcPlatform:
         )
 
     async def _stay_connected(self) -> None:
-        """Never ends by itself. Raises StoreError when it cannot be read how long the bot was away."""
+        """Reconnect forever. Raises StoreError if the time of the last connection cannot be read."""
         away = await self._presence.seconds_away() if self._presence is not None else None
         self._lost_at = None if away is None else self._clock.monotonic() - away
         failures = 0
@@ -487,7 +487,7 @@ class IrcPlatform:
             connection.abort("")
 
     async def _take(self, line: Line, session: Session) -> None:
-        """Hand over what `line` says; waits while too much waits to be handed over."""
+        """Queue the events in `line`; blocks while the queue is full."""
         if session.is_ready and self._presence is not None:
             self._presence.note()
         if line.command == "001":
@@ -505,7 +505,7 @@ class IrcPlatform:
             self._tell_waiting()
 
     def _tell_waiting(self) -> None:
-        """Something may be reachable now that was not before."""
+        """Wake the messages that wait for a recipient."""
         news, self._news = self._news, asyncio.Event()
         news.set()
 
@@ -540,7 +540,7 @@ class IrcPlatform:
         _log.warning("irc_lost", network=self.account, problem=problem, next_try_seconds=round(pause_seconds, 1))
 
     def _ready(self) -> Session:
-        """Raises SendFailed while there is no connection."""
+        """The active session. Raises SendFailed without one."""
         session = self._session
         if session is None or not session.is_ready:
             raise SendFailed(self._words, retryable=True)
@@ -551,11 +551,11 @@ PROBE_SECONDS = 30.0
 
 
 class CannotUse(Exception):
-    """The network does not let the bot in; says why."""
+    """The network rejects the bot; the message has the reason."""
 
 
 async def probe(settings: IrcSettings, clock: Clock) -> str:
-    """Connect, introduce the bot, join nothing, and leave. What the server says of itself, on one line. Raises
+    """Connect, register and disconnect without joining channels. Returns a one-line description of the server. Raises
     CannotUse."""
     deadlines = Deadlines(clock)
     try:

@@ -18,27 +18,27 @@ from config.sections.irc import IrcSaslSettings, IrcSettings
 _PIECE_CHARS = 400
 _MOST_CHARS = 8000
 _FEWEST_ROUNDS = 4096
-"""A server that asks for fewer wants something from which the password can be guessed."""
+"""A server that asks for fewer iterations could make the password easy to guess."""
 _MOST_ROUNDS = 1_000_000
-"""More would keep everything else waiting for seconds."""
+"""More iterations would block the event loop for seconds."""
 
 
 class NoProof(Exception):
-    """It cannot be proved, or the server has not proved itself; says why."""
+    """Authentication failed, on either side; the message has the reason."""
 
 
 class Sasl:
-    """One proof, from the server's first word to its last."""
+    """One SASL exchange."""
 
     def __init__(self, settings: IrcSaslSettings, nonce: str) -> None:
-        """`nonce` is a text without commas that was never used before."""
+        """`nonce`: a unique text without commas."""
         self._settings = settings
         self._scram = Scram(settings, nonce) if settings.mechanism.startswith("scram-") else None
         self._heard = ""
 
     @property
     def is_over(self) -> bool:
-        """Nothing is missing from our side; with SCRAM also: the server has shown that it knows the password."""
+        """Whether the client side is complete; with SCRAM, also the server's proof that it knows the password."""
         return self._scram is None or self._scram.is_server_proved
 
     def answer(self, piece: str) -> list[bytes]:
@@ -65,8 +65,8 @@ class Sasl:
 
 
 class Scram:
-    """RFC 5802 and 7677, without channel binding: the password itself never leaves the bot, and the server proves that
-    it knows it as well."""
+    """SCRAM (RFC 5802 and 7677) without channel binding: the password is not transmitted, and the server proves that it
+    knows it too."""
 
     def __init__(self, settings: IrcSaslSettings, nonce: str) -> None:
         self.is_server_proved = False
@@ -79,7 +79,7 @@ class Scram:
         self._is_begun = False
 
     def answer(self, said: bytes) -> bytes:
-        """What answers the server's words: its invitation, its challenge, its own proof. Raises NoProof."""
+        """The response to the server's message: first message, challenge or signature. Raises NoProof."""
         if not self._is_begun:
             self._is_begun = True
             return f"n,,{self._first}".encode()
@@ -134,7 +134,7 @@ def _bytes(text: str) -> bytes:
 
 
 def _prepared(text: str) -> str:
-    """SASLprep: the same password typed on another keyboard is the same bytes."""
+    """SASLprep: the same password from different keyboards becomes the same bytes."""
     mapped = (" " if stringprep.in_table_c12(char) else char for char in text if not stringprep.in_table_b1(char))
     return unicodedata.normalize("NFKC", "".join(mapped))
 
@@ -169,24 +169,24 @@ _REFUSED = {
 
 
 class RegistrationError(Exception):
-    """The server does not let the bot in as it is set up; to come back soon will not help."""
+    """The server rejects the configuration; retrying soon will not help."""
 
 
 class Registration:
-    """One introduction, from the first line to the end of the greeting."""
+    """One registration, from the first line to the end of the MOTD."""
 
     def __init__(self, settings: IrcSettings) -> None:
         self._settings = settings
         self._offered: dict[str, str] = {}
         self._nicks = _nicks(settings)
         self.trying = next(self._nicks)
-        """The nick that was asked for last."""
+        """The last requested nick."""
         self.caps: set[str] = set()
-        """What was agreed on."""
+        """Enabled capabilities."""
         self.is_welcome = False
-        """The server has taken us in, under the nick of its welcome."""
+        """The server has accepted the bot under the nick in its welcome."""
         self.is_done = False
-        """The greeting is over: channels may be joined."""
+        """The MOTD has ended: channels may be joined."""
         self._negotiates = True
         self._proved = settings.sasl.mechanism == "none"
         self._sasl = Sasl(settings.sasl, secrets.token_urlsafe(24))
@@ -248,7 +248,7 @@ class Registration:
 
     def _offers_the_mechanism(self) -> bool:
         mechanisms = self._offered.get(_SASL)
-        # Before version 302 servers say that there is SASL, and not which.
+        # Before version 302 servers list SASL without mechanisms.
         return mechanisms is not None and (
             not mechanisms or self._settings.sasl.mechanism.upper() in mechanisms.upper().split(",")
         )
@@ -297,8 +297,8 @@ class Registration:
 
 
 def joins(wanted: Sequence[tuple[str, str]], features: Features) -> list[bytes]:
-    """The lines that join these channels, each with its key or an empty text, as many at once as the server takes."""
-    # In one line those with keys have to stand first.
+    """JOIN lines for these channels, each with its key or an empty string; as many per line as the server accepts."""
+    # In one line, channels with keys have to come first.
     rest = sorted(wanted, key=lambda channel: not channel[1])
     lines: list[bytes] = []
     while rest:
@@ -317,12 +317,12 @@ def _join(channels: Sequence[tuple[str, str]]) -> bytes:
 
 
 def _nicks(settings: IrcSettings) -> Iterator[str]:
-    """The nick, its alternatives, then the nick with something behind it, within what every server takes as a nick."""
+    """The nick, its alternatives, then variants with a suffix within usual nick rules."""
     yield settings.nick
     yield from settings.alternatives
     for suffix in ("_", "__", *map(str, range(1, 10))):
         yield settings.nick + suffix
-    # Servers with short nicks refuse what is too long, so it gets shorter.
+    # Servers with a short limit reject long nicks, so the nick is shortened.
     for number in range(10, 20):
         yield f"{settings.nick[:7]}{number}"
 

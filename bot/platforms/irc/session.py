@@ -36,27 +36,27 @@ _REFUSALS = {
     "716": "they take no private messages from the bot",
 }
 _ASKS_FOR_TIME = frozenset({"263", "439", "707"})
-"""Too fast, or targets changed too fast: the same line will do later."""
+"""Rate limits for lines or target changes: the same line may be sent later."""
 _LATER_SECONDS = 30.0
 _CONCLUSIVE = frozenset({"PRIVMSG", "FAIL", *_ASKS_FOR_TIME})
-"""Of several lines in answer to one, those that say what became of it; that somebody is away does not."""
+"""Lines of a batched response that are conclusive; "user is away", for example, is not."""
 
 
 @dataclass(eq=False, slots=True)
 class Sent:
-    """One line that was written and has no answer yet."""
+    """A sent line without an answer yet."""
 
     token: str
-    """Its label, or the word in the PING after it."""
+    """Its label, or the token of the PING that follows it."""
     target: str
     text: str
     done: asyncio.Future[str] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
-    """The id that the server gave it (empty where it gives none), or SendFailed."""
+    """The message id from the server (empty if it has none), or SendFailed."""
 
 
 class Receipts:
-    """The lines of one connection that wait. With labels the server says to which line an answer belongs; without them
-    answers come in the order of the lines, and a PING behind each one tells when the server has read it."""
+    """Sent lines of a connection that wait for an answer. With labels the server identifies the line. Without labels
+    answers come in order, and a PING after each line shows when the server has read it."""
 
     def __init__(self, state: State) -> None:
         self._state = state
@@ -66,21 +66,21 @@ class Receipts:
 
     @property
     def uses_labels(self) -> bool:
-        """Whether lines are labelled, and need no PING."""
+        """Whether lines are labelled and need no PING."""
         return {"labeled-response", "batch"} <= self._state.caps
 
     def expect(self, target: str, text: str) -> Sent:
-        """A line that is written now."""
+        """Register a line that is being sent."""
         sent = Sent(f"rc{next(self._numbers)}", target, text)
         self._waiting[sent.token] = sent
         return sent
 
     def forget(self, sent: Sent) -> None:
-        """Nobody waits for it any more."""
+        """Remove a line that nobody waits for."""
         self._waiting.pop(sent.token, None)
 
     def follow(self, line: Line) -> None:
-        """Note what `line` says about one that waits."""
+        """Process an answer in `line`."""
         if self.uses_labels:
             self._labelled(line)
         elif line.command == "PONG":
@@ -91,7 +91,7 @@ class Receipts:
             self._answer(self._oldest(line.param(1)), line)
 
     def lost(self) -> None:
-        """The connection is gone: nobody knows about what waits."""
+        """Fail all waiting lines with an unknown outcome, since the connection is lost."""
         for sent in self._waiting.values():
             _fail(sent, "the connection was lost before the server answered", retryable=True, unknown_outcome=True)
         self._waiting.clear()
@@ -103,7 +103,7 @@ class Receipts:
             if reference.startswith("+") and label:
                 self._batches[reference[1:]] = label
             elif reference.startswith("-"):
-                # An answer in several lines, none of which was what we wait for.
+                # A batched response without a conclusive line.
                 self._answer(self._waiting.get(self._batches.pop(reference[1:], "")), None)
             return
         if label:
@@ -114,7 +114,7 @@ class Receipts:
             self._answer(self._waiting.get(label), line)
 
     def _read(self, token: str) -> None:
-        """The server has read all that was written before this PING."""
+        """The server has read everything before this PING."""
         sent = self._waiting.get(token)
         if sent is not None and "echo-message" in self._state.caps:
             self.forget(sent)
@@ -141,7 +141,7 @@ class Receipts:
     def _oldest(self, target: str, text: str = "") -> Sent | None:
         fold = self._state.features.fold
         fitting = [one for one in self._waiting.values() if fold(one.target) == fold(target)]
-        # A server may change the text on its way, so the first one will do.
+        # A server may change the text, so the first candidate is used.
         return next((one for one in fitting if one.text == text), fitting[0] if fitting else None)
 
 
@@ -153,7 +153,7 @@ def _fail(
             problem, retryable=retryable, unknown_outcome=unknown_outcome, retry_after_seconds=after_seconds
         )
         sent.done.set_exception(failure)
-        # Marks it as seen: whoever waited may have been cancelled meanwhile.
+        # Marks it as retrieved, since the waiting task may have been cancelled.
         sent.done.exception()
 
 
@@ -166,7 +166,7 @@ _DEPARTURES = frozenset({"KICK", "PART", "QUIT"})
 
 
 class Session:
-    """Lives as long as its connection."""
+    """Session of one connection."""
 
     def __init__(
         self,
@@ -179,7 +179,7 @@ class Session:
         self.state = State()
         self.channels = channels
         self.is_ready = False
-        """The greeting is over."""
+        """Registration is complete."""
         self.since = clock.monotonic()
         self._connection = connection
         self._settings = settings
@@ -190,13 +190,13 @@ class Session:
         self._soon: deque[bytes] = deque()
         self._is_something_there = asyncio.Event()
         self._asked: dict[str, tuple[asyncio.Future[str | None], list[str]]] = {}
-        """By folded nick: what waits for the end of WHOIS, and the accounts that it has told, empty for none."""
+        """By folded nick: the future for the end of WHOIS, and the accounts it has reported, empty for none."""
         self._nick_at = 0.0
 
     async def lines(self, on_ready: Callable[[], None]) -> AsyncGenerator[Line, None]:
-        """Get in and keep things up; what the server says, each line once its changes are noted, but for departures:
-        who goes is known until the next line. `on_ready` is called when the server has let us in. Raises ConnectionLost
-        and RegistrationError."""
+        """Register and keep the session up. Yields each line after the state has processed it; departures before, so
+        that the user is still known. `on_ready` is called after registration. Raises ConnectionLost and
+        RegistrationError."""
         tasks = [
             asyncio.create_task(one) for one in (self._connection.keep_alive(), self._write_soon(), self._upkeep())
         ]
@@ -222,16 +222,16 @@ class Session:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     def is_in(self, channel: str) -> bool:
-        """Whether we are in `channel`."""
+        """Whether the bot is in `channel`."""
         return self.state.features.fold(channel) in self.state.channels
 
     def room_bytes(self, target: str) -> int:
-        """Of a text to `target`, so that the whole line is passed on uncut."""
+        """Bytes of text to `target` that the server relays in one line."""
         around = len(f"PRIVMSG {target} :".encode()) + 2
         return self.state.features.line_bytes - self.state.own_source_bytes() - around
 
     async def say(self, target: str, text: str, tags: Mapping[str, str]) -> str:
-        """Say one line. Returns when the server has taken it: the id that it gave it, empty where it gives none. Raises
+        """Send one line and wait for the server's answer. Returns its message id, empty if the server has none. Raises
         SendFailed."""
         await self._connection.pace.turn()
         if not self.is_ready:
@@ -251,23 +251,23 @@ class Session:
             self._receipts.forget(sent)
 
     def soon(self, line: bytes) -> None:
-        """Write `line` when its turn comes; nobody waits for what becomes of it."""
+        """Queue `line` without waiting for an answer."""
         if len(self._soon) < _MOST_QUESTIONS:
             self._soon.append(line)
             self._is_something_there.set()
 
     def if_there_is_room(self, line: bytes) -> None:
-        """Write `line` now where that delays nothing of importance; else never."""
+        """Send `line` if the rate limit has room for it; else drop it."""
         if self._connection.pace.has_room():
             self.soon(line)
 
     async def account_of(self, nick: str) -> str:
-        """The account of whoever has `nick` now, as the server says; empty when there is nobody, or they have none.
-        Raises TimeoutError when it does not say."""
+        """The account of the user with `nick`, from the server; empty if there is no user or account. Raises
+        TimeoutError if the server does not answer."""
         return await self.who_has(nick) or ""
 
     async def who_has(self, nick: str) -> str | None:
-        """As `account_of`, but None when there is nobody."""
+        """As `account_of`, but None if there is no user."""
         folded = self.state.features.fold(nick)
         if not self.is_ready or not one_word(nick):
             return None
@@ -294,7 +294,7 @@ class Session:
         self._receipts.follow(line)
         match line.command:
             case "001":
-                # The nick that the server says is ours, whatever was asked for.
+                # The nick in the server's welcome counts, whatever was requested.
                 self._nick_at = self._clock.monotonic()
             case "JOIN" if self.state.is_me(line.nick) and self.state.features.has_whox:
                 self.soon(encode("WHO", line.param(0), WHOX_FIELDS))
@@ -307,13 +307,13 @@ class Session:
         self.is_ready = True
         mode = self.state.features.bot_mode
         if mode:
-            # Others see then that a bot is speaking, and bots do not answer each other.
+            # The mode marks the bot as a bot, and bots do not answer each other.
             self.soon(encode("MODE", self.state.nick, f"+{mode}"))
         self.channels.connected()
         self._ask_for_channels()
 
     def _regain(self, line: Line) -> None:
-        """The one who has our nick gives it up."""
+        """Reclaim the configured nick when its holder gives it up."""
         fold, wanted = self.state.features.fold, self._settings.nick
         if fold(line.nick) == fold(wanted) and not self.state.is_me(line.nick) and not self.state.is_me(wanted):
             self.soon(encode("NICK", wanted))
@@ -326,7 +326,7 @@ class Session:
             return
         question, accounts = asked
         if line.command != "318":
-            # They are there, with an account or without.
+            # The user is online, with or without an account.
             accounts.append(line.param(2) if line.command == "330" else "")
             return
         del self._asked[self.state.features.fold(line.param(1))]
@@ -342,7 +342,7 @@ class Session:
             self._is_something_there.clear()
 
     async def _upkeep(self) -> None:
-        """Ask for what is missing, again and again."""
+        """Periodically request missing channels and the configured nick."""
         while True:
             await self._clock.sleep(_UPKEEP_SECONDS)
             now = self._clock.monotonic()
@@ -363,18 +363,18 @@ class Session:
 
 
 KEPT_SECONDS = 7 * 86_400.0
-"""How long something is kept for an account, counted from when it was said."""
+"""How long messages for an account are kept, in seconds from their time."""
 NICK_KEPT_SECONDS = 3600.0
-"""How long for a bare nick: whoever lost the connection is back by then, and later somebody else may have it."""
+"""The same for a bare nick: a disconnected user is back by then; later the nick may be another user's."""
 _ASK_AGAIN_SECONDS = 600.0
-"""Who shares no channel with us comes back unseen, so the server is asked now and then."""
+"""Interval of checks: a user without a common channel comes back unnoticed."""
 _HERE_SECONDS = 60.0
-"""Whoever wrote so lately is there."""
+"""A user who wrote this recently is online."""
 _MEMBERS_KEPT = 2000
 
 
 class Absent:
-    """Who was seen lately, and who is waited for; outlives connections."""
+    """Recently seen users, and users that messages wait for. Outlives connections."""
 
     def __init__(self, network: str, clock: Clock) -> None:
         self._network = network
@@ -383,12 +383,12 @@ class Absent:
         self._awaited: dict[str, asyncio.Event] = {}
 
     def seen(self, identity: str) -> None:
-        """They are there."""
+        """Record that the user is online."""
         _keep(self._seen_at, identity, self._clock.monotonic())
         self._wake(identity)
 
     def ask_again(self) -> None:
-        """Who is there may have changed without a word."""
+        """Check all awaited users again."""
         self._seen_at.clear()
         for identity in list(self._awaited):
             self._wake(identity)
@@ -396,7 +396,7 @@ class Absent:
     async def until_there(
         self, identity: str, is_there: Callable[[], Awaitable[bool]], said_seconds_ago: float = 0.0
     ) -> None:
-        """Return when `identity` is there, or what is for them has been kept for as long as it is kept."""
+        """Wait until `identity` is online, or the message has been kept for its maximum time."""
         kept = NICK_KEPT_SECONDS if identity.startswith(BY_NICK) else KEPT_SECONDS
         last_at = self._clock.monotonic() + kept - said_seconds_ago
         is_told = False

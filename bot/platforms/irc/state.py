@@ -25,13 +25,13 @@ _SHORTEST_LINE, _LONGEST_LINE = 256, 65_536
 
 
 class Features:
-    """One server's features; what it does not mention is as RFC 1459 has it."""
+    """ISUPPORT features of a server, with the defaults of RFC 1459."""
 
     def __init__(self) -> None:
         self._tokens: dict[str, str] = {}
 
     def learn(self, tokens: Sequence[str]) -> None:
-        """Take the words of one ISUPPORT reply, without the nick before and the sentence after them."""
+        """Process the tokens of an ISUPPORT reply, without the nick before and the text after them."""
         for token in tokens:
             name, _, value = token.partition("=")
             if name.startswith("-"):
@@ -40,9 +40,9 @@ class Features:
                 self._tokens[name.upper()] = _HEX.sub(lambda found: chr(int(found[1], 16)), value)
 
     def fold(self, name: str) -> str:
-        """`name`, a nick or channel, in the form in which equal ones are equal."""
+        """Case-folded `name`, a nick or channel, for comparisons."""
         fold = _FOLDS.get(self._tokens.get("CASEMAPPING", "rfc1459").lower())
-        # Networks with other rules compare more of Unicode; folding more than they do could mix up two people.
+        # Other mappings fold more of Unicode; folding too much could confuse two users.
         return name.translate(fold or _FOLDS["ascii"])
 
     def is_channel(self, target: str) -> bool:
@@ -50,7 +50,7 @@ class Features:
         return bool(target) and target[0] in self._tokens.get("CHANTYPES", "#&")
 
     def channel_of(self, target: str) -> tuple[str, bool]:
-        """The channel in `target`, and whether only some of its members are meant (`@#channel`); else `target`."""
+        """The channel in `target`, and whether it addresses only some members (`@#channel`); else `target`."""
         stripped = target.lstrip(self._tokens.get("STATUSMSG", ""))
         if stripped != target and self.is_channel(stripped):
             return stripped, True
@@ -58,12 +58,12 @@ class Features:
 
     @property
     def prefixes(self) -> Mapping[str, str]:
-        """The modes of members by the signs that stand before their nicks, the mightiest first: `@` is `o`."""
+        """Member modes by nick prefix, highest first: `@` is `o`."""
         modes, closed, signs = self._tokens.get("PREFIX", "(ov)@+").lstrip("(").partition(")")
         return dict(zip(signs, modes, strict=False)) if closed else {}
 
     def changes(self, modes: str, params: Sequence[str]) -> Iterator[tuple[bool, str, str]]:
-        """What a MODE of a channel changes: whether it is set, the mode, and its parameter or an empty text."""
+        """Mode changes of a channel: whether it is set, the mode, and its parameter or an empty string."""
         lists, always, when_set, *_ = [*self._tokens.get("CHANMODES", "b,k,l,imnpst").split(","), "", "", ""]
         with_param = lists + always + "".join(self.prefixes.values())
         rest = iter(params)
@@ -77,22 +77,22 @@ class Features:
 
     @property
     def line_bytes(self) -> int:
-        """The longest line with its end, tags apart."""
+        """Maximum length of a line with its end, without tags."""
         return min(max(self._number("LINELEN", LINE_BYTES), _SHORTEST_LINE), _LONGEST_LINE)
 
     @property
     def nick_bytes(self) -> int:
-        """The longest nick."""
+        """Maximum length of a nick."""
         return self._number("NICKLEN", self._number("MAXNICKLEN", 9))
 
     @property
     def longest_mask_bytes(self) -> int:
-        """Of `user@host`, as long as it may be on this server."""
+        """Maximum length of `user@host` on this server."""
         return self._number("USERLEN", _USUAL_USER_BYTES) + 1 + self._number("HOSTLEN", _USUAL_HOST_BYTES)
 
     @property
     def joins_at_once(self) -> int:
-        """Channels in one JOIN."""
+        """Channels per JOIN."""
         for target in self._tokens.get("TARGMAX", "").upper().split(","):
             command, colon, most = target.partition(":")
             if command == "JOIN" and colon:
@@ -101,18 +101,18 @@ class Features:
 
     @property
     def has_whox(self) -> bool:
-        """Whether WHO can tell accounts."""
+        """Whether WHO can report accounts."""
         return "WHOX" in self._tokens
 
     @property
     def bot_mode(self) -> str:
-        """The user mode that marks a bot; empty when there is none."""
+        """The user mode that marks a bot; empty if absent."""
         mode = self._tokens.get("BOT", "")
         return mode if len(mode) == 1 and mode.isalpha() else ""
 
     @property
     def network(self) -> str:
-        """Its name; empty when it says none."""
+        """The network's name; empty if the server has none."""
         return self._tokens.get("NETWORK", "")
 
     def _number(self, name: str, otherwise: int) -> int:
@@ -120,43 +120,43 @@ class Features:
         return int(value) if value.isascii() and value.isdigit() and len(value) < 10 and int(value) > 0 else otherwise
 
 
-WHOX_TOKEN = "417"  # noqa: S105 - a number that answers bear
+WHOX_TOKEN = "417"  # noqa: S105 - a number in replies
 WHOX_FIELDS = f"%tcnuhaf,{WHOX_TOKEN}"
-"""What is asked of everybody in a channel."""
+"""Requested WHO fields for each member of a channel."""
 _ROLES = {"q": Role.ADMIN, "a": Role.ADMIN, "o": Role.MODERATOR, "h": Role.MODERATOR}
-"""By the modes of a channel: founder and protected are admins, operators and half-operators moderators."""
+"""Roles by channel modes: founder and protected are admins, operators and half-operators moderators."""
 
 
 @dataclass(slots=True)
 class Person:
-    """Somebody who shares a channel with us."""
+    """A user who shares a channel with the bot."""
 
     nick: str
     account: str = ""
-    """The account that they have proved to be theirs; empty: none, or none that we know of."""
+    """Account that the user is logged in to; empty if none or unknown."""
 
 
 @dataclass(slots=True)
 class Channel:
-    """A channel that we are in."""
+    """A channel that the bot is in."""
 
     name: str
     """As the server writes it."""
     members: dict[str, set[str]] = field(default_factory=dict)
-    """Their modes there (`o`, `v` …), by folded nick."""
+    """Member modes (`o`, `v` …) by folded nick."""
     is_listed: bool = False
-    """The server has told all who are there."""
+    """The member list is complete."""
 
 
 class State:
-    """One connection's view of the network."""
+    """State of the network on one connection."""
 
     def __init__(self) -> None:
         self.features = Features()
         self.caps: set[str] = set()
         self.nick = ""
         self.mask = ""
-        """Our own `user@host` as others see it; empty: not known yet."""
+        """The bot's `user@host` as others see it; empty if unknown."""
         self.channels: dict[str, Channel] = {}
         """By folded name."""
         self._people: dict[str, Person] = {}
@@ -178,7 +178,7 @@ class State:
         }
 
     def follow(self, line: Line) -> None:
-        """Note what `line` changes."""
+        """Update the state from `line`."""
         step = self._follow.get(line.command)
         if step is not None:
             step(line)
@@ -186,32 +186,32 @@ class State:
             self._heard(line)
 
     def is_me(self, nick: str) -> bool:
-        """Whether `nick` is ours."""
+        """Whether `nick` is the bot's."""
         return self.features.fold(nick) == self.features.fold(self.nick)
 
     def own_source_bytes(self) -> int:
-        """Of what the server puts before our lines: `:nick!user@host `. As long as it may be while it is not known."""
+        """Length of the source `:nick!user@host ` that the server adds to the bot's lines; the maximum if unknown."""
         mask = len(self.mask.encode()) if self.mask else self.features.longest_mask_bytes
         return len(self.nick.encode()) + mask + 3
 
     def account(self, line: Line) -> str:
-        """The account that the sender of `line` has proved; empty when they have none, or nobody tells."""
+        """The account of the sender of `line`; empty if none or unknown."""
         if "account-tag" in self.caps and line.command in ("PRIVMSG", "NOTICE", "TAGMSG"):
             return _account(line.tags.get("account", ""))
         person = self._people.get(self.features.fold(line.nick))
         return person.account if person else ""
 
     def identity(self, nick: str, account: str) -> str:
-        """Who somebody is: the account where it is proved, else the nick, marked as no more than that."""
+        """Identity of a user: the account if known, else the nick with a prefix."""
         return self.features.fold(account) if account else BY_NICK + self.features.fold(nick)
 
     def identity_of(self, nick: str) -> str:
-        """Who the one with `nick` is, as far as we have seen."""
+        """Identity of the user with `nick`, as far as known."""
         person = self._people.get(self.features.fold(nick))
         return self.identity(nick, person.account if person else "")
 
     def nick_of(self, identity: str) -> str:
-        """The nick under which `identity` shares a channel with us now; empty: under none."""
+        """The nick of `identity` in a common channel; empty if absent."""
         if identity.startswith(BY_NICK):
             person = self._people.get(identity.removeprefix(BY_NICK))
             return person.nick if person and not person.account else ""
@@ -221,23 +221,23 @@ class State:
         )
 
     def named(self, nick: str, channel: str) -> str:
-        """The identity of the member of `channel` with `nick`; empty when there is none."""
+        """The identity of the member of `channel` with `nick`; empty if absent."""
         known = self.channels.get(self.features.fold(channel))
         return self.identity_of(nick) if known and self.features.fold(nick) in known.members else ""
 
     def channels_of(self, nick: str) -> Collection[Channel]:
-        """Our channels that the one with `nick` is in."""
+        """The bot's channels that the user with `nick` is in."""
         folded = self.features.fold(nick)
         return [channel for channel in self.channels.values() if folded in channel.members]
 
     def has_people(self, channel: str) -> bool:
-        """Whether somebody beside us is known to be in `channel`."""
+        """Whether anybody else is known to be in `channel`."""
         known = self.channels.get(self.features.fold(channel))
         return known is not None and known.is_listed and any(not self.is_me(nick) for nick in known.members)
 
     def role(self, channel: str, identity: str) -> Role | None:
-        """What `identity` is in `channel` now; None when they are not there, or we are not. Whoever is known by a nick
-        alone is a member at most, whatever sign stands before it."""
+        """Role of `identity` in `channel`; None if they or the bot are not in it. A user without an account is a member
+        at most, whatever their modes."""
         known = self.channels.get(self.features.fold(channel))
         if known is None:
             return None
@@ -259,7 +259,7 @@ class State:
     def _own_host(self, line: Line) -> None:
         user, at, _ = self.mask.partition("@")
         host = line.param(1)
-        # Some servers show the user as well. Where ours is not known, neither is the length of the whole.
+        # Some servers include the user. If the user is unknown, so is the length of the mask.
         self.mask = host if "@" in host else f"{user}@{host}" if at else ""
 
     def _person(self, nick: str) -> Person:
@@ -316,7 +316,7 @@ class State:
         self._people.pop(folded, None)
 
     def _forget(self, folded_nick: str) -> None:
-        """Whoever shares no channel with us any more may be somebody else when they come back."""
+        """Forget a user without a common channel: the nick may be another user's next time."""
         if all(folded_nick not in channel.members for channel in self.channels.values()):
             self._people.pop(folded_nick, None)
 
@@ -345,7 +345,7 @@ class State:
                 (modes.add if is_set else modes.discard)(mode)
 
     def _names(self, line: Line) -> None:
-        """Part of the list of who is there. It may be asked for again, so who is missing from it is gone."""
+        """Process a part of the member list. When it is repeated, missing members have left."""
         channel = self.channels.get(self.features.fold(line.param(2)))
         if channel is None:
             return
@@ -358,7 +358,7 @@ class State:
             folded = self.features.fold(nick)
             held = {prefixes[sign] for sign in signs}
             if "multi-prefix" not in self.caps:
-                # Only the mightiest is told; the lesser ones that we have seen are still held.
+                # Only the highest prefix is sent; lower modes that are known remain.
                 held |= {mode for mode in channel.members.get(folded, ()) if _is_below(prefixes, mode, held)}
             channel.members[folded] = held
             self._person(nick)
@@ -387,8 +387,8 @@ class State:
 
 
 def _account(told: str) -> str:
-    """The account in what a server says, in which `*` and `0` are none. One that looks like the mark of a nick would be
-    taken for it, so it counts for nothing."""
+    """The account in a server's reply, where `*` and `0` mean none. One that looks like the prefix of a nick identity
+    is ignored, since it could be used to impersonate."""
     return "" if told in ("*", "0") or told.startswith(BY_NICK) else told
 
 
@@ -413,11 +413,11 @@ _REFUSED = {
 }
 _PAUSES = RetryPolicy(first_wait_seconds=10.0, longest_wait_seconds=3600.0)
 _KICKED_AGAIN_SECONDS = 900.0
-"""Whoever is kicked again within this time waits longer."""
+"""After a second kick within this time, the pause is longer."""
 _ANSWER_SECONDS = 30.0
 _PEOPLE_SECONDS = 300.0
-"""So long after it came, the bot keeps what it has to say in an empty channel for those who are on their way back: a
-server that was started again lets a program in long before most people."""
+"""After a join, messages wait this long in an empty channel: after a restart of the server, programs reconnect before
+most people."""
 
 
 @dataclass(slots=True)
@@ -425,40 +425,40 @@ class _Wanted:
     name: str
     key: str
     problem: str = ""
-    """Why the bot is not in it; empty: it is, or has not been refused yet."""
+    """Why the bot is not in it; empty if it is, or has not been rejected yet."""
     next_at: float = 0.0
-    """When it is asked for again."""
+    """When to request it again."""
     refusals: int = 0
-    """In a row: each one makes the pause longer."""
+    """Consecutive rejections; each extends the pause."""
     kicked_at: float = float("-inf")
     joined_at: float = float("-inf")
 
 
 class WantedChannels:
-    """Keeps asking for channels, less and less often where it is refused. It outlives connections."""
+    """Requests channels again after rejections, with growing pauses. Outlives connections."""
 
     def __init__(self, settings: Sequence[IrcChannelSettings], network: str, now: Callable[[], float]) -> None:
-        """`now` are seconds that never go back."""
+        """`now` returns seconds on a monotonic clock."""
         self._wanted = [_Wanted(one.name, one.key.get_secret_value()) for one in settings]
         self._network = network
         self._now = now
 
     def connected(self) -> None:
-        """There is a new connection: what was refused for a while on the last one may be asked for at once."""
+        """Reset pauses for a new connection, where earlier rejections may not apply."""
         for one in self._wanted:
             one.problem, one.next_at, one.refusals = "", 0.0, 0
 
     def due(self, state: State) -> list[tuple[str, str]]:
-        """The names and keys of those to ask for now."""
+        """Names and keys of the channels to request now."""
         now = self._now()
         due = [one for one in self._wanted if one.next_at <= now and not _is_in(state, one.name)]
         for one in due:
-            # Until it has answered.
+            # Until the answer arrives.
             one.next_at = now + _ANSWER_SECONDS
         return [(one.name, one.key) for one in due]
 
     def follow(self, line: Line, state: State) -> None:
-        """Note what `line`, which `state` follows too, says about one of them."""
+        """Process an answer in `line` about these channels, after `state` has."""
         match line.command:
             case "JOIN" if state.is_me(line.nick):
                 self._joined(line.param(0), state)
@@ -474,19 +474,18 @@ class WantedChannels:
                     self._pause(wanted, _REFUSED[command])
 
     def problem(self, name: str, state: State) -> str | None:
-        """Why the bot is not in the channel `name`, in words; empty while it is asking; None for one that nobody
-        wants."""
+        """Why the bot is not in channel `name`; empty while it is being requested; None if it is not configured."""
         wanted = self._find(name, state)
         return None if wanted is None else wanted.problem
 
     def waits_for_people_until(self, name: str, state: State) -> float:
-        """The instant until which nothing is said in the channel `name`, because nobody is there yet; in the past where
-        it can be said."""
+        """Time until which messages to channel `name` wait because nobody else is there; in the past if they need not
+        wait."""
         wanted = self._find(name, state)
         return float("-inf") if wanted is None or state.has_people(name) else wanted.joined_at + _PEOPLE_SECONDS
 
     def problems(self) -> list[str]:
-        """For an operator: each channel that the bot is kept out of, why, and when it tries again."""
+        """For operators: rejected channels with the reason and the time of the next request."""
         now = self._now()
         return [
             f"{one.name}: {one.problem}; tried again in {max(one.next_at - now, 0):.0f} s"
@@ -516,7 +515,7 @@ class WantedChannels:
         self._pause(wanted, "the bot was kicked")
 
     def _pause(self, wanted: _Wanted, problem: str) -> None:
-        """Ask again after a pause that grows each time."""
+        """Request the channel again after a growing pause."""
         wanted.problem = problem
         wanted.refusals += 1
         seconds = _PAUSES.wait_after(wanted.refusals)

@@ -16,7 +16,7 @@ _CTCP = "\x01"
 _CODES = re.compile(
     "\x03(?:[0-9]{1,2}(?:,[0-9]{1,2})?)?|\x04(?:[0-9A-Fa-f]{6}(?:,[0-9A-Fa-f]{6})?)?|[\x02\x0f\x11\x16\x1d\x1e\x1f]"
 )
-# Formatting, CTCP and anything else that is no text; what breaks lines is dealt with before.
+# Formatting, CTCP and other control characters; line breaks are handled before.
 _UNSENDABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f\x80-\x9f\ud800-\udfff]")
 _LINE_ENDS = re.compile("\r\n|[\r\n\x0b\x0c\x85\u2028\u2029]")
 _GRAPHEME = regex.compile(r"\X")
@@ -33,20 +33,20 @@ _MARKS = (
     re.compile(r"(?<!~)(~~)(?=\S)(.+?)(?<=\S)\1(?!~)"),
 )
 _ESCAPED = re.compile(r"\\([\\`*_{}\[\]()#+.!~|>-])")
-# What other bots and clients take for a command when it begins a line.
+# Prefixes that other bots and clients interpret as a command at the start of a line.
 _LIKE_A_COMMAND = re.compile(r"[/!.~?%$&+;,@\\-][^\W\d_]")
 
 
 class Ctcp(NamedTuple):
-    """A request or an answer between clients, inside a message."""
+    """A CTCP request or reply between clients, inside a message."""
 
     command: str
-    """In capital letters."""
+    """In upper case."""
     text: str
 
 
 def ctcp(text: str) -> Ctcp | None:
-    """The CTCP in the text of a PRIVMSG or NOTICE; None when it is plain text."""
+    """The CTCP in the text of a PRIVMSG or NOTICE; None for plain text."""
     if not text.startswith(_CTCP):
         return None
     command, _, rest = text[1:].partition(_CTCP)[0].partition(" ")
@@ -54,7 +54,7 @@ def ctcp(text: str) -> Ctcp | None:
 
 
 def ctcp_answer(command: str, text: str) -> str:
-    """The text of the NOTICE that answers a CTCP; what would end it early is left out."""
+    """The text of a NOTICE that answers a CTCP, without unprintable characters."""
     return f"{_CTCP}{command} {''.join(char for char in text if char.isprintable())}{_CTCP}"
 
 
@@ -64,8 +64,8 @@ def without_codes(text: str) -> str:
 
 
 def plain_lines(text: str) -> list[str]:
-    """`text`, perhaps Markdown, as lines with nothing in them but text; empty ones are left out. The address of an
-    image is not given in full: clients may fetch it by themselves, and whoever chose it would learn what it holds."""
+    """`text`, perhaps Markdown, as lines of plain text without empty ones. Image URLs are reduced to the host: clients
+    may fetch them automatically, which would leak data in the URL to its author."""
     lines: list[str] = []
     in_code = False
     for line in _LINE_ENDS.sub("\n", text).split("\n"):
@@ -81,13 +81,13 @@ def plain_lines(text: str) -> list[str]:
 
 
 def harmless(line: str) -> str:
-    """`line`, which other bots and clients take for no command: a space stands before what looks like one."""
+    """`line` with a space in front if it looks like a command of other bots or clients."""
     return f" {line}" if _LIKE_A_COMMAND.match(line) else line
 
 
 def in_pieces(line: str, first_bytes: int, other_bytes: int) -> Iterator[str]:
-    """`line` in pieces of at most so many bytes of UTF-8, the first and all others: cut at spaces where that leaves a
-    piece of at least half the room, and never inside a character as people see it, unless one alone is too long."""
+    """`line` in pieces of at most `first_bytes` and `other_bytes` of UTF-8. Cut at spaces if that leaves a piece of at
+    least half the room, and never inside a grapheme, unless one grapheme is too long."""
     room = first_bytes
     while len(line.encode("utf-8", "replace")) > room:
         cut = _cut(line, max(room, 4))
@@ -99,7 +99,7 @@ def in_pieces(line: str, first_bytes: int, other_bytes: int) -> Iterator[str]:
 
 
 def _cut(line: str, room: int) -> int:
-    """How many code points fit into `room` bytes, to a good place."""
+    """Number of code points that fit into `room` bytes, up to a good break."""
     used = end = 0
     space = 0
     for found in _GRAPHEME.finditer(line):
@@ -109,7 +109,7 @@ def _cut(line: str, room: int) -> int:
         used, end = used + size, found.end()
         if found[0] == " " and used * 2 > room:
             space = end
-    # The space after the last piece that fits is a good place, too.
+    # A space right after the last piece that fits is a good break too.
     if line[end : end + 1] == " ":
         return end
     if space or end:
@@ -122,7 +122,7 @@ def _plain(line: str) -> str:
     line = heading[1] if heading else line
     pieces: list[str] = []
     at = 0
-    # What stands in backquotes is not looked into.
+    # Text in backquotes is left as it is.
     for code in _CODE.finditer(line):
         pieces += [_without_marks(line[at : code.start()]), code[2].strip() or code[0]]
         at = code.end()
@@ -151,45 +151,45 @@ _LEAST_BYTES = 40
 
 
 class Progress(NamedTuple):
-    """How much of a message the network has."""
+    """Progress of a message on the network."""
 
     said: str
     """The text of the lines that arrived, without spaces."""
     first_id: str
-    """The id of the first of them; empty when none has arrived."""
+    """Native id of the first of them; empty if none has arrived."""
 
 
 NOTHING = Progress("", "")
 
 
 class Interrupted:
-    """Messages that broke off between two lines: a further attempt goes on where they did, however the rest is cut."""
+    """Messages interrupted between two lines: a retry continues there, however the rest is split."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[str, Progress] = OrderedDict()
 
     def of(self, key: str) -> Progress:
-        """How far the message with this idempotency key came."""
+        """The progress of the message with this idempotency key."""
         return self._kept.get(key, NOTHING)
 
     def keep(self, key: str, progress: Progress) -> None:
-        """Note that a further line arrived."""
+        """Record that another line arrived."""
         self._kept[key] = progress
         self._kept.move_to_end(key)
         if len(self._kept) > _KEPT:
             self._kept.popitem(last=False)
 
     def forget(self, key: str) -> None:
-        """All of it has arrived."""
+        """Remove a complete message."""
         self._kept.pop(key, None)
 
 
 def lines_of(
     outgoing: Outgoing, said: str, addressees: Sequence[str], room: Callable[[], int]
 ) -> Iterator[tuple[str, str]]:
-    """The lines that are left to send after `said` has arrived, each with what of the message it bears. Before the
-    first of all stand the nicks of whom it is for. `room` gives the bytes of a line's text; it is asked for each line,
-    because it changes with our own name."""
+    """The lines left to send after `said`, each with its part of the message. The first line of all begins with the
+    nicks of the addressees. `room` returns the bytes of text per line; it is called for each line, because it depends
+    on the bot's nick."""
     lines = plain_lines(outgoing.text)
     lines += [f"{one.name}: {one.url}" for one in outgoing.attachments if one.url]
     rest = _after(said, lines or ["…"])
@@ -197,7 +197,7 @@ def lines_of(
     for line in rest:
         while line:
             room_bytes = max(room(), _LEAST_BYTES)
-            # One byte for the space before what looks like a command.
+            # One byte is reserved for the space in front of a command-like text.
             first = max(room_bytes - len(head.encode()) - 1, _LEAST_BYTES)
             piece = next(in_pieces(line, first, first))
             yield (head + piece if head else harmless(piece)), piece
@@ -206,19 +206,19 @@ def lines_of(
 
 
 def without_spaces(text: str) -> str:
-    """What of `text` does not depend on where lines are cut."""
+    """`text` independent of line splitting."""
     return "".join(text.split())
 
 
 def _head(first: str, addressees: Sequence[str]) -> str:
-    """`ann, bob: `, without those whom the text speaks to by itself; no longer than a line can bear."""
+    """`ann, bob: `, without nicks in the text; at most five."""
     spoken = first[:200].casefold()
     nicks = [nick for nick in dict.fromkeys(addressees) if nick.casefold() not in spoken]
     return f"{', '.join(nicks[:5])}: " if nicks else ""
 
 
 def _after(said: str, lines: Sequence[str]) -> list[str]:
-    """`lines` behind the text that was said already; all of them when it is not what they begin with."""
+    """`lines` after the text that has been sent; all of them if they do not begin with it."""
     left = list(said)
     left.reverse()
     for number, line in enumerate(lines):

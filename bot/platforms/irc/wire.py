@@ -14,11 +14,11 @@ from config.sections.irc import IrcFloodSettings, IrcSettings
 from services.clock import Clock, Deadlines
 
 LINE_BYTES = 512
-"""Of one line with its end, as every server takes it; tags do not count."""
+"""Bytes of a line with its end, as every server accepts; tags do not count."""
 CLIENT_TAG_BYTES = 4096
-"""Of the tags that a client may send, with the `@` and the space."""
+"""Bytes of the tags that a client may send, with the `@` and the space."""
 MOST_BYTES = 8191 + 4 * LINE_BYTES
-"""Of a line that is read: all the tags there can be, and room for servers with longer lines."""
+"""Bytes of a received line: the maximum of tags, and room for servers with longer lines."""
 
 _NO_TAGS: Mapping[str, str] = MappingProxyType({})
 _UNESCAPED = {":": ";", "s": " ", "\\": "\\", "r": "\r", "n": "\n"}
@@ -31,13 +31,13 @@ _BREAKS = re.compile(r"[\x00\r\n]")
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line."""
+    """One protocol line."""
 
     command: str
-    """In capital letters, or a numeric."""
+    """In upper case, or a numeric."""
     params: tuple[str, ...] = ()
     source: str = ""
-    """Who it is from: `nick!user@host`, a server, or nobody."""
+    """The sender: `nick!user@host`, a server, or empty."""
     tags: Mapping[str, str] = field(default_factory=lambda: _NO_TAGS)
 
     @property
@@ -47,17 +47,17 @@ class Line:
 
     @property
     def last(self) -> str:
-        """The last parameter; empty where there is none."""
+        """The last parameter; empty if absent."""
         return self.params[-1] if self.params else ""
 
     def param(self, place: int) -> str:
-        """The parameter at `place`, counted from 0; empty where there is none."""
+        """The parameter at index `place`; empty if absent."""
         return self.params[place] if place < len(self.params) else ""
 
 
 def parse(raw: bytes) -> Line | None:
-    """The line in `raw`, which has no line end any more; None when there is no command in it. Text that is not UTF-8 is
-    taken for Latin-1. Never raises."""
+    """The line in `raw`, without its line end; None if it has no command. Invalid UTF-8 is decoded as Latin-1. Never
+    raises."""
     raw = raw.lstrip(b" ")
     tags: Mapping[str, str] = _NO_TAGS
     if raw.startswith(b"@"):
@@ -76,9 +76,8 @@ def parse(raw: bytes) -> Line | None:
 
 
 def encode(command: str, *params: str, tags: Mapping[str, str] = _NO_TAGS) -> bytes:
-    """The line with its end. Raises ValueError for what cannot be said in one line: a line end or NUL anywhere; a
-    space, nothing, or a leading colon in a parameter before the last; more tags than servers take. How long the rest
-    may be is the caller's affair."""
+    """The encoded line with its end. Raises ValueError for a line end or NUL anywhere; for an empty parameter, a space,
+    or a leading colon before the last parameter; and for tags over the limit. The length of the rest is not checked."""
     if _COMMAND.fullmatch(command) is None:
         raise ValueError(f"{command!r} is no command")
     *middle, last = params or ("",)
@@ -92,22 +91,22 @@ def encode(command: str, *params: str, tags: Mapping[str, str] = _NO_TAGS) -> by
 
 
 def one_word(text: str) -> bool:
-    """Whether `text` can stand as a parameter before the last one."""
+    """Whether `text` can be a parameter before the last one."""
     return bool(text) and not text.startswith(":") and re.search(r"[\x00\r\n ]", text) is None
 
 
 class LineSplitter:
-    """Cuts a stream of bytes into lines, however it arrives. A line without an end does not outgrow memory."""
+    """Splits a stream of bytes into lines. A line over the limit is discarded, so memory is bounded."""
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
         self._most_bytes = most_bytes
         self._rest = b""
         self._is_skipping = False
         self.skipped = 0
-        """Lines that were too long and are lost."""
+        """Number of discarded lines."""
 
     def feed(self, data: bytes) -> Sequence[bytes]:
-        """The lines that `data` ends, without their ends and without empty ones."""
+        """The complete lines, without line ends and empty lines."""
         *whole, rest = (self._rest + data).split(b"\n")
         lines: list[bytes] = []
         for line in whole:
@@ -156,11 +155,11 @@ _CHUNK_BYTES = 65_536
 
 
 class ConnectionLost(Exception):
-    """There is no connection, or no more; says why."""
+    """The connection failed or was lost; the message has the reason."""
 
 
 class Pace:
-    """Lets a burst of lines through after a silence, then one in so many seconds; first come, first served."""
+    """Rate limit of sent lines: a burst, then one per interval; first come, first served."""
 
     def __init__(self, flood: IrcFloodSettings, clock: Clock) -> None:
         self._burst = flood.burst_lines
@@ -168,10 +167,10 @@ class Pace:
         self._clock = clock
         self._line = asyncio.Lock()
         self._free_at = float("-inf")
-        """When as many lines as there may be at once could be written again, counted back by one burst."""
+        """Time when a full burst is available again."""
 
     async def turn(self) -> None:
-        """Return when the next line may be written."""
+        """Wait until the next line may be written."""
         async with self._line:
             wait = self._wait()
             if wait > 0:
@@ -179,7 +178,7 @@ class Pace:
             self._free_at = max(self._free_at, self._clock.monotonic()) + self._seconds_per_line
 
     def has_room(self) -> bool:
-        """Whether a line may be written now, and another one right after it."""
+        """Whether a line may be written now, and another right after it."""
         return not self._line.locked() and self._wait() <= -self._seconds_per_line
 
     def _wait(self) -> float:
@@ -204,7 +203,7 @@ class Connection:
 
     @classmethod
     async def open(cls, settings: IrcSettings, clock: Clock, deadlines: Deadlines) -> Connection:
-        """A connection to the server of `settings`. Raises ConnectionLost."""
+        """A connection to the server in `settings`. Raises ConnectionLost."""
         deadline = clock.monotonic() + CONNECT_SECONDS
         try:
             context = _tls(settings) if settings.tls else None
@@ -220,8 +219,7 @@ class Connection:
         return cls(reader, writer, settings, clock)
 
     async def lines(self) -> AsyncIterator[Line]:
-        """What the server says. PINGs are answered on the way, before all that waits to be written. Raises
-        ConnectionLost at the end."""
+        """Received lines. PINGs are answered at once, before queued lines. Raises ConnectionLost at the end."""
         while True:
             try:
                 data = await self._reader.read(_CHUNK_BYTES)
@@ -241,12 +239,12 @@ class Connection:
                 yield line
 
     def write(self, *lines: bytes) -> None:
-        """Write at once, whatever the pace. What is written to a lost connection is gone."""
+        """Write without rate limit. Lines to a lost connection are discarded."""
         if not self._writer.is_closing():
             self._writer.write(b"".join(lines))
 
     async def keep_alive(self) -> None:
-        """Ask a silent server whether it is still there; end the connection when it does not answer."""
+        """Ping a silent server; abort the connection if it does not answer."""
         while True:
             heard = self._chunks
             await self._clock.sleep(self._settings.ping_seconds)
@@ -261,12 +259,12 @@ class Connection:
                 return
 
     def abort(self, why: str) -> None:
-        """End it without a word."""
+        """Abort without QUIT."""
         self._broken = self._broken or why
         self._writer.transport.abort()
 
     async def close(self, goodbye: str, deadlines: Deadlines) -> None:
-        """Say goodbye and end it, within two seconds."""
+        """Send QUIT and close, within two seconds."""
         self.write(encode("QUIT", goodbye))
         with suppress(OSError, TimeoutError):
             self._writer.close()
@@ -275,7 +273,7 @@ class Connection:
 
 
 def _tls(settings: IrcSettings) -> ssl.SSLContext:
-    """Raises OSError for files that cannot be used."""
+    """The TLS context. Raises OSError for files that cannot be used."""
     context = ssl.create_default_context(cafile=str(settings.ca_file) if settings.ca_file else None)
     if not settings.tls_verify:
         context.check_hostname = False

@@ -1,4 +1,4 @@
 """Understanding without a model.
 
-A message is matched with the functions' example sentences. Also used to search functions.
+Matches a message against the functions' example sentences. Also used for function search.
 """

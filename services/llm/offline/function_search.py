@@ -1,5 +1,5 @@
-"""Functions ranked by how well they fit a message: by the words of their names, descriptions, examples and parameters,
-by the subjects that these words are spoken of, and by how much the message resembles an example."""
+"""Full-text ranking of functions for a message: by words of names, descriptions, examples and parameters, by topics,
+and by similarity to examples."""
 
 from __future__ import annotations
 
@@ -36,14 +36,13 @@ _WISH, _COVERAGE, _TOPIC, _EXAMPLE = 0.3, 0.5, 0.5, 1.0
 _MOST_TERMS = 60
 _MOST_CHARACTERS = 4000
 _ALIGNED = 24
-"""Examples are compared word by word for so many of the best functions alone."""
+"""Number of top-ranked functions whose examples are aligned word by word."""
 _DEEPEST = 6
 _KEPT = 4
 
 
 def search_of(functions: Iterable[OfferedFunction]) -> FunctionSearch:
-    """The search over `functions`. Bots that offer the same ones share it, and so do snapshots between which nothing
-    has changed that a model is told."""
+    """Search over `functions`, cached: shared by bots and snapshots whose functions look the same to a model."""
     return _built(SameFunctions(functions))
 
 
@@ -53,7 +52,8 @@ def _built(functions: SameFunctions) -> FunctionSearch:
 
 
 class FunctionSearch:
-    """The functions of one snapshot, ready to be searched. Immutable once built: a third of a second for 2,000."""
+    """Search index over the functions of one snapshot. Immutable; building takes a third of a second for 2,000
+    functions."""
 
     def __init__(self, functions: Sequence[OfferedFunction]) -> None:
         self.functions = tuple(functions)
@@ -70,8 +70,8 @@ class FunctionSearch:
     def rank(
         self, text: str, limit: int, *, among: Callable[[OfferedFunction], bool] | None = None
     ) -> list[tuple[OfferedFunction, float]]:
-        """The functions that fit `text` with their scores, best first, the earlier registered of equals first, and only
-        those for which `among` is true. Those that have nothing to do with it are left out."""
+        """At most `limit` functions that match `text` and satisfy `among`, with their scores, best first; ties in
+        registration order."""
         text = text[:_MOST_CHARACTERS]
         totals = self._scores(wishes(text))
         if among is not None:
@@ -83,8 +83,8 @@ class FunctionSearch:
         return [(self.functions[number], score) for number, score in best]
 
     def _scores(self, parts: Sequence[Sequence[str]]) -> dict[int, float]:
-        """What each function shares with what was said, all in all and with the wish that it fits best; how much of
-        its description that is; and the subjects in common."""
+        """Score of each function: word matches overall and for its best wish, share of its description covered, and
+        common topics."""
         said = dict.fromkeys(term for part in parts for term in part)
         known = self._words.rarest(said, _MOST_TERMS)
         totals = self._of_wishes(parts, known)
@@ -120,8 +120,8 @@ class FunctionSearch:
     def _add_examples(
         self, text: str, totals: dict[int, float], among: Callable[[OfferedFunction], bool] | None
     ) -> None:
-        """Add how much `text` resembles an example of the best functions; where these are few, of others too, since an
-        example may be met by values alone."""
+        """Add the example similarity of the best functions; if there are few, also of others, whose examples may
+        consist of values."""
         best = heapq.nlargest(_ALIGNED, totals.items(), key=lambda found: found[1])
         most = best[0][1] if best else 1.0
         functions = [self.functions[number] for number, _ in best]
@@ -134,7 +134,7 @@ class FunctionSearch:
 
 
 def _topics(said: Iterable[str]) -> dict[str, float]:
-    """The subjects of what was said; a word that is spoken of several counts less for each."""
+    """Topics of the words; a word with several topics weighs less in each."""
     weights: dict[str, float] = {}
     for term in said:
         topics = topics_of(term)
@@ -165,7 +165,7 @@ def _parameters(schema: JsonObject) -> dict[str, list[str]]:
 
 
 def _texts(schema: object, depth: int) -> Iterator[tuple[str, str]]:
-    """The names, descriptions and allowed words of parameters, and of what is in them, each with its field."""
+    """Names, descriptions and enum values of parameters, nested ones included, each with its index field."""
     if not isinstance(schema, Mapping) or depth < 0:
         return
     properties = schema.get("properties")

@@ -1,4 +1,4 @@
-"""Alignment of a message with example sentences: similarity, slot values, and the functions that match best."""
+"""Alignment of messages with example sentences: similarity, slot values, and ranking of functions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from services.refs import JsonObject, JsonValue
 from services.text_index import listed
 
 _CONCEPT_SHARE = 0.35
-"""Of a literal's weight: the cost of a word that only means something alike."""
+"""Cost of matching only by concept, as a share of the literal's weight."""
 _SKIP_REQUIRED, _SKIP_OPTIONAL = 0.9, 0.1
 _ABSORB, _ABSORB_FITTING = 0.06, 0.03
 _ABSORB_REFUSED = 0.5
@@ -37,42 +37,42 @@ _HAN_SHARE = 0.5
 _OPENING_COST = 0.04
 _FIRST_TIME, _MORE_TIME = 0.3, 0.08
 _UNBROKEN = 0.3
-"""Two free values beside each other are told apart by a colon or a question mark."""
+"""Cost of adjacent free-text slots without a colon or question mark between them."""
 TYPED_BONUS = 0.5
-"""The weight of a slot whose words look like its values; free text tells nothing."""
+"""Weight of a slot whose words look like its values; free text adds none."""
 _SKIP_WORD, _MATCH, _SKIP_ITEM = -1, -2, -3
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """The words that a slot took, by their first and last number."""
+    """Words taken by a slot, as an inclusive range."""
 
     slot: Slot
     item: int
-    """The slot's place among the items of the template."""
+    """Index of the slot in the template's items."""
     first: int
     last: int
 
 
 @dataclass(frozen=True, slots=True)
 class Alignment:
-    """One way to lay a message over a template."""
+    """Alignment of a message with a template."""
 
     template: Template
     cost: float
     matched: float
-    """The weight of what was found."""
+    """Total weight of the matched items."""
     content: float
-    """The part of it that is words which tell what the sentence is about."""
+    """Part of `matched` from content words."""
     spans: tuple[Span, ...]
     lost: frozenset[int]
-    """The places of the items that nothing in the message answers."""
+    """Indexes of template items without a match."""
     skipped: int
-    """How many words of the message answer nothing."""
+    """Number of message words without a match."""
 
 
 class Aligner:
-    """Lays one message over templates; what depends on the slot alone is computed once."""
+    """Aligns one message with templates; costs that depend only on the slot are cached."""
 
     def __init__(self, said: Utterance, lexicon: Lexicon) -> None:
         self._said = said
@@ -80,11 +80,11 @@ class Aligner:
         previous = (None, *said.words[:-1])
         self._skip = [_skip_cost(word, before) for before, word in zip(previous, said.words, strict=True)]
         self.leftover_cost = sum(self._skip)
-        """What it costs to leave every word of the message out."""
+        """Cost of skipping every word of the message."""
         self._absorb: dict[tuple[int, str], tuple[list[float], list[float]]] = {}
 
     def align(self, template: Template) -> Alignment:
-        """The cheapest alignment with `template`."""
+        """Compute the alignment with the lowest cost, by dynamic programming."""
         costs = [0.0]
         for skip in self._skip:
             costs.append(costs[-1] + skip)
@@ -124,8 +124,8 @@ class Aligner:
     def _after_slot(
         self, slot: Slot, function: int, before: list[float], unbroken: float
     ) -> tuple[list[float], list[int]]:
-        """A choice of 0 or more is the number of the first word that the slot takes. `unbroken` is the cost of
-        beginning where no clause ends."""
+        """Costs and choices after a slot. A choice of 0 or more is the first word that the slot takes; `unbroken` is
+        the cost of starting it within a clause."""
         absorb, opening = self._absorption(slot, function)
         skip = _SKIP_REQUIRED if slot.required else _SKIP_OPTIONAL
         after, choice = [before[0] + skip], [_SKIP_ITEM]
@@ -147,7 +147,7 @@ class Aligner:
         return after, choice
 
     def _traced(self, template: Template, cost: float, choices: list[list[int]]) -> Alignment:
-        """The alignment that the choices lead back to."""
+        """Reconstruct the alignment from the choices."""
         matched = content = 0.0
         spans: list[Span] = []
         lost: set[int] = set()
@@ -179,7 +179,7 @@ class Aligner:
         return TYPED_BONUS if fitting else 0.0
 
     def _absorption(self, slot: Slot, function: int) -> tuple[list[float], list[float]]:
-        """For each word of the message: what it costs `slot` to take it, and to begin with it."""
+        """Costs per word of the message for `slot`: to take it, and to start with it."""
         key = (function, slot.name)
         known = self._absorb.get(key)
         if known is None:
@@ -207,13 +207,13 @@ class Aligner:
 
 
 def _unbroken(previous: Literal | Slot | None, slot: Slot) -> float:
-    """What it costs `slot` to begin where no clause ends."""
+    """Cost for `slot` of starting within a clause."""
     both_free = isinstance(previous, Slot) and slot.kind not in TYPED and previous.kind not in TYPED
     return _UNBROKEN if both_free else 0.0
 
 
 def _opening_of(word: Word, slot: Slot) -> float:
-    """What it costs `slot` to begin with `word`, beside taking it; a value of a kind begins with a word of the kind."""
+    """Extra cost for `slot` of starting with `word`; typed values must start with a word of their type."""
     if slot.kind not in TYPED:
         return _LEADING_QUESTION if word.meaning.is_question else 0.0
     is_small_word = word.meaning.is_filler and word.text.isalpha()
@@ -221,7 +221,7 @@ def _opening_of(word: Word, slot: Slot) -> float:
 
 
 def _skip_cost(word: Word, previous: Word | None) -> float:
-    """What it costs to leave `word` out. When something is to happen seldom changes what is meant."""
+    """Cost of skipping `word`. Times are cheap, because they rarely identify a function."""
     cost = word.meaning.skip_cost
     if word.is_opening:
         return min(cost, _OPENING_COST)
@@ -252,32 +252,32 @@ _POINTING = frozenset(
     entire list me current location area position nearby 它 这 那 个 些 全 部 所 有 都
     """)
 )
-"""Words that point at something said before; alone they are no value."""
+"""Words that refer to earlier messages; not a value on their own."""
 _LOOSE = frozenset(listed("please thanks thank right currently exactly nearby located kindly 请 吗 呢 吧 啊 了"))
-"""Words that may hang on either end of a value without belonging to it."""
+"""Words to strip from both ends of a value."""
 _LOOSE_SHORT = _LOOSE | FILLERS | REQUESTS
 _LEADING = frozenset(listed("the a an my our that some between among 在 从"))
-"""Words that come before a value without belonging to it."""
+"""Words to strip from the start of a value."""
 _OPEN = frozenset(listed("the a an my our your this that"))
-"""Words that something must follow: a text that ends with one goes on outside the slot."""
+"""Words that cannot end a value: the text continues outside the slot."""
 _BEFORE_TIMES = frozenset(listed("at on by in for around"))
 _Range = tuple[int, int]
-"""The numbers of the first and the last word."""
+"""First and last word of an inclusive range."""
 
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """The arguments read from one alignment."""
+    """Arguments extracted from an alignment."""
 
     arguments: JsonObject
     missing: tuple[str, ...]
     """Required parameters without a value."""
     unusable: tuple[str, ...]
-    """Slots that took words which are no value."""
+    """Slots whose words are not a valid value."""
 
 
 def filled(said: Utterance, alignment: Alignment, facts: FunctionFacts) -> Filled:
-    """The arguments of the call that `alignment` stands for."""
+    """Extract the arguments of a call from `alignment`."""
     slots = facts.slots
     raw = _raw_texts(said, alignment.spans, slots, facts.own_stems)
     arguments: dict[str, JsonValue] = {}
@@ -296,8 +296,8 @@ def filled(said: Utterance, alignment: Alignment, facts: FunctionFacts) -> Fille
 def _raw_texts(
     said: Utterance, spans: Sequence[Span], slots: Mapping[str, Slot], own: frozenset[str]
 ) -> dict[str, str]:
-    """What each slot took, less what only hangs on; a time at the end of a text goes to a time slot that took none.
-    Words that are all the function's `own` (`my todo list` of a function for todos) are no value."""
+    """Trimmed text of each slot. A time at either end of a text moves to an unfilled time slot. Words that all belong
+    to the function itself (`own`, as `my todo list` of a todo function) are not a value."""
     texts: dict[str, str] = {}
     taken = {span.slot.name for span in spans}
     free_time = next((name for name, slot in slots.items() if slot.kind is SlotKind.TIME and name not in taken), None)
@@ -319,25 +319,25 @@ def _raw_texts(
 
 
 def _end_before_a_time(said: Utterance, span: Span, spans: Sequence[Span]) -> int:
-    """The last word of a text, less the preposition of a time that comes right behind it: `pizza at` before `7pm`."""
+    """Last word of a text, without the preposition of a directly following time: `pizza at` before `7pm`."""
     is_followed = any(one.slot.kind is SlotKind.TIME and one.first == span.last + 1 for one in spans)
     loses_one = is_followed and span.last > span.first and said.words[span.last].text in _BEFORE_TIMES
     return span.last - loses_one
 
 
 def _is_bare_number(said: Utterance, whole: _Range) -> bool:
-    """Whether there is nothing but one number: the number of something, though it might be an hour as well."""
+    """Whether the range is a single number, which is kept as a value although it could be an hour."""
     return whole[0] == whole[1] and said.words[whole[0]].meaning.is_number
 
 
 def _fitting(said: Utterance, span: Span) -> _Range | None:
-    """From the first to the last word that looks like a value, so that prepositions around it fall off."""
+    """Range from the first to the last word that looks like a value; drops prepositions around it."""
     fitting = [at for at in range(span.first, span.last + 1) if fits(said.words[at], span.slot)]
     return (fitting[0], fitting[-1]) if fitting else None
 
 
 def _parted(said: Utterance, whole: _Range) -> tuple[_Range | None, _Range | None]:
-    """The words of `whole` less a time at either end, and that time (the longer one where both ends have one)."""
+    """Split off a time at either end of `whole`; if both ends have one, return the longer."""
     words = said.words
     first, last = whole
     while first <= last and words[last].is_time:
@@ -353,7 +353,7 @@ def _parted(said: Utterance, whole: _Range) -> tuple[_Range | None, _Range | Non
 
 
 def _trimmed(said: Utterance, slot: Slot, whole: _Range) -> _Range:
-    """Less the words that hang on: short values lose every filler at their ends, free text only polite words."""
+    """Strip loose words: from short values all fillers at the ends, from free text only polite words."""
     loose = _LOOSE_SHORT if slot.kind is SlotKind.SHORT else _LOOSE
     leading = loose | _LEADING
     words = said.words
@@ -369,7 +369,7 @@ def _trimmed(said: Utterance, slot: Slot, whole: _Range) -> _Range:
 
 
 def _less_own(said: Utterance, slot: Slot, whole: _Range, own: frozenset[str]) -> _Range:
-    """A short value less the function's own words before it: `forecast Oslo` is Oslo."""
+    """Strip the function's own words from the start of a short value: `forecast Oslo` becomes Oslo."""
     first, last = whole
     while slot.kind is SlotKind.SHORT and first < last and said.words[first].meaning.stem in own:
         first, last = _trimmed(said, slot, (first + 1, last))
@@ -377,7 +377,7 @@ def _less_own(said: Utterance, slot: Slot, whole: _Range, own: frozenset[str]) -
 
 
 def _says_nothing(words: Sequence[Word], slot: Slot, own: frozenset[str]) -> bool:
-    if slot.kind is SlotKind.TIME:  # one character of a Chinese time is half a word
+    if slot.kind is SlotKind.TIME:  # a single character of a Chinese time is incomplete
         return len(words) == 1 and words[0].is_han and not words[0].meaning.is_number
     if slot.kind in TYPED:
         return False
@@ -387,7 +387,7 @@ def _says_nothing(words: Sequence[Word], slot: Slot, own: frozenset[str]) -> boo
 def _take_sole_number(
     said: Utterance, spans: Sequence[Span], slots: Mapping[str, Slot], arguments: dict[str, JsonValue]
 ) -> None:
-    """A number that no slot took belongs to the one number parameter that has none."""
+    """Assign the only unused number to the only unfilled number parameter."""
     numeric = [slot for slot in slots.values() if slot.kind is SlotKind.NUMBER]
     if len(numeric) != 1 or numeric[0].name in arguments:
         return
@@ -401,14 +401,14 @@ def _take_sole_number(
             arguments[numeric[0].name] = value
 
 
-# On the cost of an alignment.
+# Added to the cost of an alignment.
 _LOST_ACTION, _LOST_PREPOSITION = 0.8, 0.9
 _LOST_QUESTION, _OTHER_QUESTION = 0.5, 0.1
 _LOST_VALUE, _LOST_TYPED = 0.6, 1.2
 _SHORT_WORDS, _EXTRA_WORD, _PERSONAL_WORD, _LOOSE_WORD = 3, 0.3, 0.6, 0.1
 _WORDLESS = 0.15
 _PERSONAL = frozenset({"my", "i", "your", "till"})
-# On the score.
+# Subtracted from the score.
 _MISSING, _UNUSABLE = 0.08, 0.12
 _THIN, _THIN_SHARE = 0.15, 0.6
 _ONE_WORD, _ONE_WORD_ENOUGH = 0.3, 2
@@ -416,7 +416,7 @@ _TAKES_AWAY, _NEGATED, _ASKS = 0.3, 0.3, 0.3
 
 
 def likeness(said: Utterance, alignment: Alignment) -> float:
-    """0 for nothing in common, 1 for the same words: the weight of what was found against the cost of the rest."""
+    """Similarity from 0 (nothing in common) to 1 (same words): matched weight relative to the remaining cost."""
     if not alignment.matched:
         return 0.0
     template = alignment.template
@@ -429,8 +429,8 @@ def likeness(said: Utterance, alignment: Alignment) -> float:
 
 
 def score(said: Utterance, alignment: Alignment, like: float, values: Filled, facts: FunctionFacts) -> float:
-    """`like` less what speaks against the function as a whole: values that are missing, words that hardly tell
-    anything, a wish to delete or a question where the function does something else."""
+    """`like` minus penalties: missing or unusable values, few content words, and a destructive, negated or questioning
+    message for a function of another kind."""
     template = alignment.template
     if template.content_words and not alignment.content:
         return 0.0
@@ -452,8 +452,8 @@ def _lost_cost(said: Utterance, alignment: Alignment) -> float:
 
 
 def _cost_of_loss(said: Utterance, item: Literal | Slot) -> float:
-    """What is said without the word that makes the example an order or a question, or without the value that it
-    shows, is likely something else."""
+    """Penalty for a lost item: without its action, question word or shown value, the message probably means something
+    else."""
     if isinstance(item, Literal):
         if item.is_action:
             return _LOST_ACTION
@@ -466,7 +466,7 @@ def _cost_of_loss(said: Utterance, item: Literal | Slot) -> float:
 
 
 def _span_cost(said: Utterance, alignment: Alignment, span: Span) -> float:
-    """Values of few words are rarely long, rarely speak of persons, and stand after the preposition of the example."""
+    """Penalty for unlikely values: short values are rarely long or personal, and follow the example's preposition."""
     template = alignment.template
     length = _length(said, span)
     if span.slot.kind is not SlotKind.SHORT:
@@ -482,30 +482,30 @@ def _lost_its_preposition(template: Template, lost: frozenset[int], number: int)
 
 
 def _length(said: Utterance, span: Span) -> int:
-    """In words that are no fillers and no times; two Chinese characters count as one."""
+    """Length in words without fillers and times; two Chinese characters count as one word."""
     words = (word for word in said.words[span.first : span.last + 1] if not word.meaning.is_filler and not word.is_time)
     return round(sum(0.5 if word.is_han else 1.0 for word in words))
 
 
 WORTH_A_LOOK = 0.40
-"""A template that cannot reach this score is not aligned at all."""
+"""Minimum score; templates that cannot reach it are not aligned."""
 _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """One function that a message may mean."""
+    """Function that a message may mean."""
 
     function: OfferedFunction
     score: float
-    """From 0 to 1: how much the message resembles the closest example, less what speaks against it."""
+    """Similarity to the closest example minus penalties, from 0 to 1."""
     arguments: JsonObject
-    """The values that the message gives; required ones may be missing."""
+    """Values found in the message; required ones may be missing."""
     example: str
 
 
 class ExampleIndex:
-    """The examples of a set of functions, ready to be compared with messages. Immutable once built."""
+    """Index of functions' examples. Immutable."""
 
     def __init__(self, functions: Sequence[OfferedFunction]) -> None:
         self.functions = tuple(functions)
@@ -517,14 +517,14 @@ class ExampleIndex:
             self._post(number, template)
 
     def matches(self, text: str, limit: int = 3, *, among: Container[str] | None = None) -> list[Match]:
-        """Up to `limit` functions that `text` resembles, best first; the earlier registered of equals first. `among`
-        leaves out all functions but those of these names."""
+        """At most `limit` functions that resemble `text`, best first; ties in registration order. `among` restricts the
+        names."""
         said = read(text)
         if not said.words:
             return []
         best: dict[int, tuple[float, Alignment, Filled]] = {}
         aligner = Aligner(said, self._lexicon)
-        last = 0.0  # the score of the last one that is within the limit so far
+        last = 0.0  # lowest score within the limit so far
         for bound, number in self._candidates(said, aligner.leftover_cost, among):
             if bound < last - _ROUNDING:
                 break
@@ -543,7 +543,7 @@ class ExampleIndex:
     def _compared(
         self, said: Utterance, aligner: Aligner, template: Template, known: float
     ) -> tuple[float, Alignment, Filled] | None:
-        """The score of `template` with what it rests on; None when it is not above `known`."""
+        """Score of `template` with its alignment and values; None unless it exceeds `known`."""
         alignment = aligner.align(template)
         like = likeness(said, alignment)
         if like <= max(WORTH_A_LOOK, known):
@@ -568,7 +568,7 @@ class ExampleIndex:
     def _candidates(
         self, said: Utterance, leftover_cost: float, among: Container[str] | None
     ) -> list[tuple[float, int]]:
-        """The templates worth aligning with the most that each can score, highest first."""
+        """Templates worth aligning with the upper bound of their score, highest first."""
         shared: defaultdict[int, float] = defaultdict(float)
         for key in self._keys(said):
             for number, weight in self._postings.get(key, ()):
@@ -594,8 +594,8 @@ class ExampleIndex:
 
 
 def _bound(template: Template, shared: float, leftover_cost: float) -> float:
-    """No alignment scores more: every shared word found, every slot filled, and nothing in the message left over but
-    what a template without slots has no place for. `leftover_cost` is that of a message that answers nothing."""
+    """Upper bound of a template's score: all shared words matched, all slots filled, and no words left over except
+    those that a template without slots cannot take. `leftover_cost` is the cost of skipping the whole message."""
     content = min(shared, template.content_weight)
     matched = content + template.filler_weight + TYPED_BONUS * template.typed_slots
     if not matched:

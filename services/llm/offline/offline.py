@@ -1,4 +1,5 @@
-"""A ChatModel without a network: it knows the examples of the functions, and says so where they do not reach."""
+"""ChatModel without a network: matches messages with the functions' examples, and explains how to connect a model
+otherwise."""
 
 from __future__ import annotations
 
@@ -16,13 +17,13 @@ from services.refs import JsonValue
 from services.text_index import is_unspaced
 
 READ_THRESHOLD = 0.65
-"""From this score on, a function that only reads is called."""
+"""Minimum score for calling a function without effects."""
 ASK_THRESHOLD = 0.75
-"""From this score on, a function that writes is called once the person has confirmed it."""
+"""Minimum score for calling a function with effects, after confirmation."""
 SURE_THRESHOLD = 0.90
-"""From this score on, it is called directly."""
+"""Minimum score for calling it without confirmation."""
 NAME_THRESHOLD = 0.45
-"""From this score on, a function is named as a guess."""
+"""Minimum score for suggesting a function."""
 _MOST_GUESSES = 3
 _MOST_INDEXES = 64
 _CONTESTS_KEPT = 4
@@ -31,8 +32,7 @@ _DIVIDER = "\n---\n"
 
 
 class OfflineModel:
-    """Picks a function by the likeness of the message to the functions' examples. The same message and the same offer
-    always give the same answer."""
+    """Picks the function whose examples are most similar to the message. Deterministic for a message and an offer."""
 
     def __init__(self, texts: Texts, name: str = "offline") -> None:
         self.name = name
@@ -40,7 +40,7 @@ class OfflineModel:
         self._indexes: OrderedDict[int, tuple[Offer, ExampleIndex]] = OrderedDict()
 
     async def complete(self, request: ModelRequest) -> ModelAnswer:
-        """A call, or words that name the functions that may be meant, or words on how to connect a model."""
+        """Answer with a call, with suggestions of functions, or with how to connect a model."""
         phrases = self._texts.of(request.language)
         if request.messages and request.messages[-1].role == "tool":
             return self._words(_told_by_function(request.messages[-1].content) or phrases.say("offline.done"))
@@ -55,19 +55,19 @@ class OfflineModel:
         return self._words(_in_words(matches, phrases))
 
     async def probe(self) -> str:
-        """One line; there is nothing that could be out of reach."""
+        """Fixed line; this model is always reachable."""
         return f"{self.name}: works without a network"
 
     async def close(self) -> None:
-        """Forget the indexes."""
+        """Drop the indexes."""
         self._indexes.clear()
 
     def _words(self, text: str) -> ModelAnswer:
         return ModelAnswer(text=text, finish="stop", model=self.name)
 
     def _index_of(self, offer: Offer) -> ExampleIndex:
-        """The index of `offer`, built when it is first seen. Those used last are kept, with their offers, so that an
-        identity always names the same offer."""
+        """Index of `offer`, built on first use. The most recent ones are cached together with their offers, so that ids
+        stay unique."""
         known = self._indexes.get(id(offer))
         if known is None:
             known = self._indexes[id(offer)] = (offer, ExampleIndex(offer.functions))
@@ -79,16 +79,16 @@ class OfflineModel:
 
 
 def spoken_text(messages: Sequence[ModelMessage]) -> str:
-    """What was said last: the content of the last user message, or the part after its first line `---`, since what
-    stands above that line (who speaks, what is quoted) was not said now. Empty when there is no user message."""
+    """Content of the last user message, or its part after the first line `---`: the part above names the speaker and
+    quotes. Empty without a user message."""
     content = next((message.content for message in reversed(messages) if message.role == "user"), "")
     above, divider, below = content.partition(_DIVIDER)
     return (below if divider else above).strip()
 
 
 def call_for(matches: Sequence[Match], said: str, shift: float = 0.0) -> ToolCall | None:
-    """The call that the best of `matches` justifies, or None. One of a function that writes is `uncertain` unless
-    hardly anything speaks against it. `shift` is added to every threshold."""
+    """Call justified by the best of `matches`, or None. A call of a function with effects is `uncertain` unless its
+    score is near certain. `shift` is added to every threshold."""
     if not matches:
         return None
     best = matches[0]
@@ -107,9 +107,8 @@ def call_for(matches: Sequence[Match], said: str, shift: float = 0.0) -> ToolCal
 
 
 def contested_examples(offer: Offer) -> Sequence[tuple[str, str, str, float]]:
-    """Every example that another function wins, as (function, example, winner, winner's score); the winner is empty
-    where nothing resembles the example, not even its own function. Slots are filled with neutral values. Of several
-    bots with the same functions they are looked for once."""
+    """Examples won by another function, as (function, example, winner, winner's score); the winner is empty if nothing
+    resembles the example. Slots are filled with neutral values. Cached for bots with the same functions."""
     return _contested(SameFunctions(offer.functions))
 
 
@@ -129,7 +128,7 @@ def _contested(functions: SameFunctions) -> Sequence[tuple[str, str, str, float]
 
 
 def _sample(slot: Slot) -> str:
-    """A value for `slot` that no function is known by."""
+    """Value for `slot` that is not characteristic of any function."""
     match slot.kind:
         case SlotKind.CHOICE:
             return slot.choices[-1][0]
@@ -146,7 +145,7 @@ def _sample(slot: Slot) -> str:
 
 
 def _in_words(matches: Sequence[Match], phrases: Phrases) -> str:
-    """The functions that may be meant, by the command that starts them; else how to connect a model."""
+    """Suggest functions by their commands; without suggestions explain how to connect a model."""
     guesses = [
         match.function.commands for match in matches if match.score >= NAME_THRESHOLD and match.function.commands
     ]
@@ -157,13 +156,13 @@ def _in_words(matches: Sequence[Match], phrases: Phrases) -> str:
 
 
 def _command_in(language: str, commands: Sequence[str]) -> str:
-    """The first of `commands` in the script of `language`, or simply the first."""
+    """First of `commands` in the script of `language`, else the first."""
     unspaced = language in _UNSPACED_LANGUAGES
     return next((command for command in commands if is_unspaced(command) == unspaced), commands[0])
 
 
 def _told_by_function(content: str) -> str:
-    """What the function has said in the chat, or the message of its error; empty when it said nothing."""
+    """Messages that the function sent to the chat, or the message of its error; may be empty."""
     try:
         told: JsonValue = json.loads(content)
     except ValueError:

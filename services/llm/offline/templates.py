@@ -1,4 +1,4 @@
-"""Example sentences as templates of weighted words and slots, and slot values by the parameter's JSON Schema."""
+"""Example sentences as templates of weighted words and slots, and slot values per JSON Schema."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from services.text_index import is_unspaced, listed, scan, stem, terms
 
 
 class SlotKind(StrEnum):
-    """What the words of a slot look like."""
+    """Kind of words that a slot takes."""
 
-    CHOICE = "choice"  # one of the values of an enum
+    CHOICE = "choice"  # a value of an enum
     NUMBER = "number"
     TIME = "time"
     EXPRESSION = "expression"
@@ -41,9 +41,9 @@ _LONG_NAMES = frozenset(
     """)
 )
 _LONG_LENGTH = 300
-"""A string that may be longer than this is free text, whatever it is called."""
+"""A string with a larger `maxLength` is free text, regardless of its name."""
 _WORDS_OF_ONE = 2
-"""A list of one part that is longer than this is a sentence rather than a list."""
+"""A single part with more words than this is a sentence, not a list."""
 _EDGES = " \t\n.,;:!?\"'`“”‘’。，；：！？、"
 _CURRENCY = lazy_pattern(r"[$€£¥]\s*(?=\d)")
 _PARTS = lazy_pattern(r"\s*(?:,|;|/|、|，|；|\n|\bor\b|\band\b|\bvs\b|\bversus\b|还是|或者|或|和)\s*", re.IGNORECASE)
@@ -52,19 +52,19 @@ _NAME_PARTS = lazy_pattern(r"[^a-z]+")
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One parameter of a function as a place that words can fill."""
+    """Parameter of a function as a placeholder in examples."""
 
     name: str
     kind: SlotKind
     required: bool
     schema: JsonObject
     choices: tuple[tuple[str, JsonValue], ...] = ()
-    """For CHOICE: each value as people write it, longest first, and the value itself."""
+    """For CHOICE: written forms with their values, longest first."""
     choice_stems: frozenset[str] = frozenset()
 
 
 def slots_of(parameters: JsonObject) -> dict[str, Slot]:
-    """The slots of a function by the names of its parameters."""
+    """Slots of a function by parameter name."""
     required = set(parameters.get("required", ()))
     properties: Mapping[str, JsonObject] = parameters.get("properties", {})
     return {name: _slot(name, schema, required=name in required) for name, schema in properties.items()}
@@ -78,7 +78,7 @@ def _slot(name: str, schema: JsonObject, *, required: bool) -> Slot:
 
 
 def _without_null(schema: JsonObject) -> JsonObject:
-    """The branch that holds the value, where the schema allows several."""
+    """Merge the first branch that is not null into the schema."""
     for key in ("anyOf", "oneOf", "allOf"):
         for branch in schema.get(key, ()):
             if branch.get("type") != "null":
@@ -116,7 +116,7 @@ def _kind(name: str, schema: JsonObject, *, has_choices: bool) -> SlotKind:
 
 
 def value_of(raw: str, slot: Slot) -> JsonValue | None:
-    """The value that `raw` means in `slot`, or None when it means none that the schema allows."""
+    """Value of `raw` for `slot`; None if the schema does not allow it."""
     text = unicodedata.normalize("NFKC", raw).strip(_EDGES)
     if not text:
         return None
@@ -135,7 +135,7 @@ def value_of(raw: str, slot: Slot) -> JsonValue | None:
 
 
 def _counts_something(text: str) -> bool:
-    """Whether `text` has a number, and beside it another one or a sign or word that does something with it."""
+    """Whether `text` contains a number with an operator or with another number."""
     words = [token.text for token in scan(text)]
     numbers = sum(is_number(word) for word in words)
     acting = sum(word in OPERATORS and word not in FILLERS for word in words)
@@ -143,7 +143,7 @@ def _counts_something(text: str) -> bool:
 
 
 def _choice(text: str, choices: Sequence[tuple[str, JsonValue]]) -> JsonValue | None:
-    """The value of the longest choice that stands in `text` as whole words."""
+    """Value of the longest choice that occurs in `text` as whole words."""
     said = {stem(word) for word in re.findall(r"\w+", text)}
     for written, value in choices:
         if is_unspaced(written):
@@ -188,12 +188,12 @@ _TIME_WEIGHT = 0.25
 _LEAST_WEIGHT, _SPECIFIC_WEIGHT = 0.4, 0.8
 _QUESTION_SHARE = 0.6
 _HAN_SHARE = 0.6
-"""A Chinese word is two characters on average, so one of them tells less than an English word."""
+"""Weight of a Chinese character relative to an English word: words average two characters."""
 
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A word of an example."""
+    """Word of an example."""
 
     stem: str
     weight: float
@@ -205,16 +205,16 @@ class Literal:
 
     @property
     def tells(self) -> bool:
-        """Whether the word tells what the sentence is about."""
+        """Whether the word is neither a filler nor a question word."""
         return not self.is_filler and not self.is_question
 
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """One example of one function."""
+    """Parsed example of a function."""
 
     function: int
-    """The function's number in the offer."""
+    """Index of the function in the offer."""
     example: str
     items: tuple[Literal | Slot, ...]
     filler_weight: float
@@ -226,18 +226,18 @@ class Template:
 
 @dataclass(frozen=True, slots=True)
 class FunctionFacts:
-    """What alignment needs to know of one function."""
+    """Properties of a function for alignment."""
 
     slots: dict[str, Slot]
     writes: bool
     is_destructive: bool
-    """Its own words say that it takes something away."""
+    """Its name or examples contain a destructive word."""
     own_stems: frozenset[str]
-    """The words of its name, and those that several of its examples share: what it is about, never a value."""
+    """Words of its name and words that several examples share; never slot values."""
 
 
 class Lexicon:
-    """Which functions use which words, over all functions of an offer."""
+    """Word usage across all functions of an offer."""
 
     def __init__(self, functions: Sequence[OfferedFunction]) -> None:
         self._count = len(functions)
@@ -260,24 +260,24 @@ class Lexicon:
         self._literal_users = literal_users
 
     def weight(self, word_stem: str) -> float:
-        """How much a content word tells: most when only one function uses it."""
+        """Weight of a content word: highest if only one function uses it."""
         users = max(1, self._users[word_stem])
         specificity = math.log(1 + self._count / users) / math.log(1 + self._count) if self._count else 1.0
         return _LEAST_WEIGHT + _SPECIFIC_WEIGHT * specificity
 
     def names_another(self, word_stem: str, function: int) -> bool:
-        """Whether the word stands in the names of other functions only."""
+        """Whether the word occurs only in names of other functions."""
         users = self._name_users.get(word_stem)
         return users is not None and function not in users
 
     def marks_another(self, word_stem: str, function: int) -> bool:
-        """Whether exactly one function has the word in its examples, and another one than `function`."""
+        """Whether exactly one function uses the word in its examples, and it is not `function`."""
         users = self._literal_users.get(word_stem)
         return users is not None and len(users) == 1 and function not in users
 
 
 def templates_of(functions: Sequence[OfferedFunction], lexicon: Lexicon) -> Iterator[Template]:
-    """The templates of all examples. An example with nothing to recognise it by gives none."""
+    """Parse the templates of all examples; an example without usable items is skipped."""
     for number, function in enumerate(functions):
         for example in function.examples:
             items = tuple(_items(example, lexicon, lexicon.facts[number].slots))
@@ -298,17 +298,17 @@ def templates_of(functions: Sequence[OfferedFunction], lexicon: Lexicon) -> Iter
 
 
 def without_slots(example: str) -> str:
-    """The words of `example` alone, for an index of words."""
+    """Words of `example` without placeholders."""
     return _SLOT.sub(" ", example)
 
 
 def with_values(example: str, values: dict[str, str]) -> str:
-    """`example` with each slot replaced by the value of its name; an unknown slot stays as it is."""
+    """`example` with known slots replaced by their values."""
     return _SLOT.sub(lambda found: values.get(found[1], found[0]), example)
 
 
 def _items(example: str, lexicon: Lexicon, slots: dict[str, Slot]) -> Iterator[Literal | Slot]:
-    """Literals and slots in order; a slot without a parameter of that name is left out."""
+    """Literals and slots in order; placeholders without a parameter are omitted."""
     parts = _SLOT.split(example)
     literals = [_words_of(part) for part in parts[::2]]
     only_time = all(word.is_time or word.meaning.is_filler for words in literals for word in words)
@@ -322,7 +322,7 @@ def _items(example: str, lexicon: Lexicon, slots: dict[str, Slot]) -> Iterator[L
 
 
 def _literal(word: Word, lexicon: Lexicon, *, by_the_way: bool) -> Literal:
-    """`by_the_way`: a time that only goes with what the example is about."""
+    """`by_the_way`: the word is an incidental time."""
     meaning = word.meaning
     weight = _FILLER_WEIGHT if meaning.is_filler else lexicon.weight(meaning.stem)
     if by_the_way:
@@ -344,8 +344,7 @@ def _literal(word: Word, lexicon: Lexicon, *, by_the_way: bool) -> Literal:
 
 @lru_cache(maxsize=2048)
 def _words_of(part: str) -> tuple[Word, ...]:
-    """The words of an example, or of a part of one. Whenever a source changes, the index is made anew, of nearly the
-    same examples."""
+    """Words of an example or a part of it; cached, because reloads rebuild the index from nearly the same examples."""
     return read(part).words
 
 

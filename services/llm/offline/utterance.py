@@ -1,4 +1,4 @@
-"""A message cut into words with place, stem and part in the sentence, and numbers in words."""
+"""Tokenized messages: words with position, stem and grammatical role, and number words."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ _WORD = lazy_pattern(r"[a-z]+")
 
 
 def is_number(word: str) -> bool:
-    """Whether a word in lower case, or one Chinese character, is a number or part of one."""
+    """Whether a lower-case word or a Chinese character is a number or part of one."""
     return word[0].isdigit() or word in NUMBERS or word in SCALES or word in HAN_NUMBERS or word in HAN_SCALES
 
 
 def number_in(text: str) -> float | None:
-    """The one number that `text` holds, in digits or words; None when there is none, or more than one in digits."""
+    """The single number in `text`, in digits or words; else None, also for several numbers in digits."""
     digits = _DIGITS.findall(text)
     if digits:
         return float(digits[0].replace(",", "")) if len(digits) == 1 else None
@@ -63,7 +63,7 @@ def number_in(text: str) -> float | None:
 
 
 def with_digits(text: str) -> str:
-    """`text` with its numbers in English words as digits; what is no number stays."""
+    """Replace English number words in `text` by digits."""
     scaled = _SCALED.sub(lambda found: f"{float(found[1]) * SCALES[found[2].lower()]:.12g}", text)
     return _SPELLED.sub(lambda found: _written(_from_words(_WORD.findall(found[0].lower())), found[0]), scaled)
 
@@ -109,9 +109,9 @@ def _from_han(characters: str) -> float:
 
 
 MOST_WORDS = 80
-"""Longer texts are talk, not requests; what comes after is not looked at."""
+"""Limit of words per message; the rest is ignored, because requests are shorter."""
 MOST_SKIP_COST = 1.3
-"""Of words for acts and of negations: leaving them out changes most."""
+"""Highest skip cost; of actions and negations, which change the meaning most."""
 _SKIP_FILLER, _SKIP_HAN, _SKIP_QUESTION, _SKIP_THANKS = 0.08, 0.6, 0.6, 0.3
 _TWO_WORDS = lazy_pattern(
     r"\b(?:(?P<todo>to[ -]do)(?=[ -]?(?:list|item|task|thing))|(?P<timezone>time[ -]zone)(?=s?\b)"
@@ -126,7 +126,7 @@ _SPELLINGS = {"whats": "what", "wheres": "where", "hows": "how", "whos": "who", 
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """What is known of a word wherever it stands."""
+    """Properties of a word that do not depend on its context."""
 
     stem: str
     concepts: frozenset[str]
@@ -140,50 +140,50 @@ class Meaning:
     links_time: bool
     is_operator: bool
     skip_cost: float
-    """What leaving the word out of an explanation of the sentence costs."""
+    """Cost of skipping the word in an alignment."""
 
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """One word, number, sign or character, and where it stands in the text."""
+    """Word, number, sign or character with its position in the text."""
 
     text: str
     start: int
     end: int
     is_time: bool
     is_opening: bool
-    """Belongs to the polite words before the request proper."""
+    """Part of the polite introduction before the request."""
     is_after_break: bool
-    """A sign that ends a clause stands directly before it."""
+    """Directly follows a sign that ends a clause."""
     meaning: Meaning
 
     @property
     def is_han(self) -> bool:
-        """True for a character of a script that puts no spaces between words."""
+        """Whether it is a character of a script without spaces between words."""
         return is_unspaced(self.text)
 
 
 @dataclass(frozen=True, slots=True)
 class Utterance:
-    """A text and its words."""
+    """Text with its words."""
 
     text: str
-    """Normalised (NFKC); the places of words are in this."""
+    """NFKC normalized; word positions refer to it."""
     words: tuple[Word, ...]
     is_question: bool
-    """Asks for something to be told, rather than done."""
+    """Asks for information instead of an action."""
     is_negated: bool
     is_destructive: bool
-    """Asks for something to be taken away or undone."""
+    """Asks to remove or undo something."""
 
     def between(self, first: int, last: int) -> str:
-        """The text from word `first` to word `last`, both included."""
+        """Text from word `first` to word `last`, inclusive."""
         return self.text[self.words[first].start : self.words[last].end]
 
 
 @lru_cache(maxsize=50_000)
 def meaning_of(word: str) -> Meaning:
-    """What is known of a word in lower case, or of one Chinese character."""
+    """Properties of a lower-case word or a Chinese character, cached."""
     stemmed = stem(word)
     filler = word in FILLERS or (not word.isalnum())
     action = word in ACTIONS
@@ -215,7 +215,7 @@ def meaning_of(word: str) -> Meaning:
 
 
 def read(text: str) -> Utterance:
-    """`text` as an Utterance; greetings at its front are left out."""
+    """Parse `text`; leading greetings are dropped."""
     normal = unicodedata.normalize("NFKC", text).strip()
     tokens = list(_tokens(normal))[:MOST_WORDS]
     while len(tokens) > 1 and tokens[0].text in GREETINGS:
@@ -241,7 +241,7 @@ def read(text: str) -> Utterance:
 
 
 def _tokens(text: str) -> Iterator[Token]:
-    """Tokens with contractions as two, and two words that are as often written as one (`to do list`) as one."""
+    """Tokens, with contractions split and spelling variants such as `to do list` joined."""
     joined = _TWO_WORDS.sub(lambda found: str(found.lastgroup).ljust(len(found[0])), text.lower())
     for token in scan(joined if len(joined) == len(text) else text):
         if "'" in token.text or "’" in token.text:
@@ -266,7 +266,7 @@ def _contraction(token: Token) -> Iterator[Token]:
 
 
 def _opening(tokens: list[Token]) -> int:
-    """How many words come before the request proper."""
+    """Number of words before the request itself."""
     for place, token in enumerate(tokens):
         if token.text not in REQUESTS:
             return place
@@ -289,7 +289,7 @@ def _is_question(tokens: list[Token]) -> bool:
 
 
 def _times(text: str, tokens: list[Token]) -> list[bool]:
-    """For each token whether it is part of a time: words of time, and what links them to each other or to numbers."""
+    """Whether each token is part of a time: time words, and words that link them to each other or to numbers."""
     sure = [meaning_of(token.text).is_time or _DATE.fullmatch(token.text) is not None for token in tokens]
     for place, token in enumerate(tokens):
         if token.is_han:
@@ -302,7 +302,7 @@ def _times(text: str, tokens: list[Token]) -> list[bool]:
 
 
 def _spread(tokens: list[Token], marked: list[bool], place: int) -> None:
-    """Mark the numbers and links that stand directly before a word of time, and the numbers after it."""
+    """Mark numbers and links directly before a time word, and numbers directly after it."""
     for step in (-1, 1):
         at = place + step
         while 0 <= at < len(tokens) and not marked[at]:

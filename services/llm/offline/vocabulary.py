@@ -24,7 +24,7 @@ REQUESTS = frozenset(
     able possible wondering 请 帮 我 给 你 您 能 可 以 想 要 知 道 告 诉 问 一 下 麻 烦
     """)
 )
-"""Words that open a request without saying what it is about."""
+"""Words that introduce a request without its topic."""
 GREETINGS = frozenset(
     listed("""
     hey hi hello yo ok okay alexa siri cortana google bot robot please so well um
@@ -39,7 +39,7 @@ QUESTION_WORDS = frozenset(
 INVERTED = frozenset(
     listed("did do does is are was were am has have had should shall may might must can could will would")
 )
-"""Verbs that open a question when they come first."""
+"""Verbs that start a question."""
 NEGATIONS = frozenset(listed("not never no dont doesnt didnt cannot cant wont without nothing 不 没 别 勿"))
 DESTRUCTIVE = frozenset(
     listed(
@@ -70,7 +70,7 @@ TIME_LINKS = frozenset(
     every
     """)
 )
-"""Words that belong to a time only beside a word of time or a number."""
+"""Words that belong to a time only next to a time word or a number."""
 HAN_TIMES = frozenset(
     listed("""
     今天 明天 后天 昨天 前天 大后天 今晚 明晚 今早 明早 现在 早上 上午 中午 下午 晚上 凌晨 傍晚 半夜 周末
@@ -173,7 +173,7 @@ def _concepts_by_stem() -> dict[str, frozenset[str]]:
 
 
 def concepts_of(word_stem: str) -> frozenset[str]:
-    """The groups that the word with this stem belongs to; Chinese characters belong to none."""
+    """Synonym groups of the word with this stem; none for Chinese characters."""
     if is_unspaced(word_stem):
         return frozenset()
     return _concepts_by_stem().get(word_stem, frozenset())
@@ -415,5 +415,5 @@ def _topics_by_term() -> dict[str, tuple[str, ...]]:
 
 
 def topics_of(term: str) -> tuple[str, ...]:
-    """The subjects that a term of `services.text_index.terms` is spoken of."""
+    """Topics of a term from `services.text_index.terms`."""
     return _topics_by_term().get(term, ())

@@ -1,4 +1,4 @@
 """Clients of model servers.
 
-One module for each protocol. None imports another; registration imports them by the settings.
+One module per protocol. They do not import each other; registration imports them as configured.
 """

@@ -1,4 +1,4 @@
-"""Models behind the Anthropic messages protocol."""
+"""Client of the Anthropic Messages API."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _THOUGHTS = frozenset({"thinking", "redacted_thinking"})
 
 
 def encode_tools(offer: Offer) -> bytes:
-    """The functions of `offer` as a JSON array, encoded once for each Offer. The provider may keep what it has read up
-    to the last one, which is the same for all chats."""
+    """Encode the functions of `offer` as a JSON array, cached per offer. A cache breakpoint after the last function
+    lets the provider cache the prefix that all chats share."""
     encoded = offer.encoded.get("anthropic")
     if encoded is None:
         tools: list[JsonObject] = [
@@ -35,8 +35,8 @@ def encode_tools(offer: Offer) -> bytes:
 
 
 def encode_conversation(messages: Sequence[ModelMessage], *, echo_reasoning: bool = True) -> tuple[bytes, bytes]:
-    """The instructions, which the provider may keep, and the turns; each a JSON array. Instructions are the system's
-    messages at the beginning; later ones are said by the user, since this wire has no place for them."""
+    """Encode the system blocks, with a cache breakpoint, and the turns, each as a JSON array. Only leading system
+    messages become system blocks; the API allows no later ones, so they become user messages."""
     first = next((place for place, one in enumerate(messages) if one.role != "system"), len(messages))
     system: list[JsonObject] = [_text(one.content) for one in messages[:first] if one.content.strip()]
     if system:
@@ -45,7 +45,7 @@ def encode_conversation(messages: Sequence[ModelMessage], *, echo_reasoning: boo
 
 
 def _turns(messages: Iterable[ModelMessage], *, echo_reasoning: bool) -> list[JsonObject]:
-    """Turns of the user and the assistant by turns, the user's first, as the provider insists."""
+    """Alternating turns of user and assistant, starting with the user, as the API requires."""
     turns: list[JsonObject] = []
     for message in messages:
         role = "assistant" if message.role == "assistant" else "user"
@@ -65,7 +65,7 @@ def _blocks(message: ModelMessage, *, echo_reasoning: bool) -> list[JsonObject]:
     kept = (message.opaque or {}).get("anthropic")
     if kept:
         return [block for block in kept["content"] if echo_reasoning or block.get("type") not in _THOUGHTS]
-    # An empty text is refused.
+    # The API rejects empty text blocks.
     said = [_text(message.content)] if message.content.strip() else []
     return [*said, *(_tool_use(call) for call in message.calls)]
 
@@ -75,7 +75,7 @@ def _tool_use(call: ToolCall) -> JsonObject:
 
 
 def _id(call_id: str) -> str:
-    """A call of another provider's may have an id that this one refuses."""
+    """Call id in permitted characters: ids of other providers may be invalid here."""
     return wire_name(call_id)
 
 
@@ -85,12 +85,12 @@ def _text(text: str) -> JsonObject:
 
 _VERSION = "2023-06-01"
 _USUAL_MAX_TOKENS = 4096
-"""The wire knows no request without a limit; `max_tokens` in the profile's extra fields sets another one."""
+"""The API requires a limit; `max_tokens` among the profile's extra fields overrides it."""
 _MODES = {"none": "none", "required": "any", "auto": "auto"}
 
 
 class AnthropicMessages:
-    """A ChatModel over HTTP. Asks once; `ResilientModel` asks again."""
+    """ChatModel over HTTP. Does not retry; see `ResilientModel`."""
 
     def __init__(self, profile: ModelProfile, clock: Clock) -> None:
         self.name = profile.name
@@ -107,11 +107,11 @@ class AnthropicMessages:
         return self.read(request, status, headers, answer)
 
     def read(self, request: ModelRequest, status: int, headers: Mapping[str, str], answer: bytes) -> ModelAnswer:
-        """What the server's response to `request` says. Raises ModelError as `read_body` does."""
+        """Parse the server's response to `request`. Raises ModelError as `read_body` does."""
         return read_body(status, headers, answer, self._clock.now())
 
     def encode(self, request: ModelRequest) -> bytes:
-        """The bytes of the request's body: what every request shares, the functions, the instructions, the turns."""
+        """Encode the request body: constant fields, functions, instructions, turns."""
         parts = [self._head]
         if request.offer is not None and request.offer.functions:
             parts += [b',"tools":', encode_tools(request.offer), self._tool_choice(request.tool_choice)]
@@ -122,11 +122,11 @@ class AnthropicMessages:
         return b"".join(parts)
 
     async def probe(self) -> str:
-        """One line that says how fast the model answered a word. Raises ModelError when it did not."""
+        """One line with the model's response time. Raises ModelError if there is no answer."""
         return await say_hello(self, self._profile.model, self._clock)
 
     async def close(self) -> None:
-        """Close the connections; the model is not used afterwards."""
+        """Close the connections; the model cannot be used afterwards."""
         await self._provider.close()
 
     def _tool_choice(self, choice: str) -> bytes:

@@ -1,4 +1,4 @@
-"""Models behind the OpenAI chat-completions protocol, which most providers and local servers speak."""
+"""Client of the OpenAI chat completions API, which most providers and local servers support."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from services.llm.reading.openai import read_body
 _EXAMPLE = OfferedFunction(
     "ready", "ready", "Says that you are ready.", {"type": "object", "properties": {}, "required": []}
 )
-"""What a probe offers."""
+"""Function offered by a probe."""
 _MODES = frozenset({"auto", "none", "required"})
 
 
 class OpenAIChat:
-    """A ChatModel over the openai package. Asks once; `ResilientModel` asks again."""
+    """ChatModel over the openai package. Does not retry; see `ResilientModel`."""
 
     def __init__(self, profile: ModelProfile, clock: Clock) -> None:
         self.name = profile.name
@@ -39,11 +39,11 @@ class OpenAIChat:
         return self.read(request, status, headers, answer)
 
     def read(self, request: ModelRequest, status: int, headers: Mapping[str, str], answer: bytes) -> ModelAnswer:
-        """What the server's response to `request` says. Raises ModelError as `read_body` does."""
+        """Parse the server's response to `request`. Raises ModelError as `read_body` does."""
         return read_body(status, headers, answer, self._clock.now(), reader_for(self._dialect, request.offer))
 
     def encode(self, request: ModelRequest) -> bytes:
-        """The bytes of the request's body: what every request shares, the functions, then the messages."""
+        """Encode the request body: constant fields, functions, messages."""
         parts = [self._head]
         if request.offer is not None and request.offer.functions:
             parts += [
@@ -57,11 +57,11 @@ class OpenAIChat:
         return b"".join(parts)
 
     async def probe(self) -> str:
-        """One line that says how fast the model answered a word. Raises ModelError when it did not."""
+        """One line with the model's response time. Raises ModelError if there is no answer."""
         return await say_hello(self, self._profile.model, self._clock, Offer([_EXAMPLE]))
 
     async def close(self) -> None:
-        """Close the connections; the model is not used afterwards."""
+        """Close the connections; the model cannot be used afterwards."""
         await self._provider.close()
 
     def _tool_choice(self, choice: str) -> bytes:

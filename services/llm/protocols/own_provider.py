@@ -1,4 +1,4 @@
-"""A model behind a function of an author's own: for providers that no protocol here speaks to."""
+"""ChatModel over a custom Python function, for providers without a protocol here."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from services.llm.reading.openai import read_body
 from services.refs import ErrorCode, JsonObject
 
 CallWithFunctions = Callable[[list[JsonObject], list[JsonObject]], Awaitable[JsonObject | str]]
-"""Takes messages and tools as the OpenAI chat completions have them. Returns a whole completion, only its message, or
-a text. May raise ModelError to say what is wrong; whatever else it raises is an outage."""
+"""Takes messages and tools in the form of OpenAI chat completions. Returns a whole completion, its message, or a text.
+May raise ModelError; any other exception counts as an outage."""
 
 _PROBE_SECONDS = 20.0
 
 
 class OwnProvider:
-    """A ChatModel that asks such a function. What it returns is read and refused as a server's answer would be."""
+    """ChatModel that calls a custom function and parses its result like a server's response."""
 
     def __init__(self, name: str, call_with_functions: CallWithFunctions, model: str = "") -> None:
-        """`model` is what answers are said to come from when they do not say so themselves."""
+        """`model` is the model name of answers that name none."""
         self.name = name
         self._call = call_with_functions
         self._model = model
@@ -70,7 +70,7 @@ class OwnProvider:
         return {"model": self._model, **returned}
 
     async def probe(self) -> str:
-        """One line that says that the function answers. Raises ModelError when it does not."""
+        """One line confirming that the function answers. Raises ModelError otherwise."""
         hello = ModelMessage("user", "Say OK.")
         answer = await self.complete(ModelRequest([hello], timeout_seconds=_PROBE_SECONDS))
         return f"{answer.model or self.name} answered"
@@ -80,7 +80,7 @@ class OwnProvider:
 
 
 def load_function(path: str) -> CallWithFunctions:
-    """The function that `path` names, as `package.module:function`. Raises ValueError that says what is wrong."""
+    """Import the function `path`, as `package.module:function`. Raises ValueError with the reason."""
     module_name, _, name = path.partition(":")
     try:
         module = importlib.import_module(module_name)

@@ -1,4 +1,4 @@
-"""Models without function calling: functions are described in the instructions, calls are read from the text."""
+"""Client for models without function calling: functions are described in the prompt, calls are parsed from the text."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _FORMS = {
 
 
 def functions_prompt(offer: Offer, form: str, write: WriteCalls) -> str:
-    """The instructions for the functions of `offer`; `form` is `json` or `xml`, and `write` writes its samples."""
+    """Prompt for the functions of `offer`; `form` is `json` or `xml`, and `write` renders its samples."""
     insufficient = write([("insufficient_arguments", {"question": "the question"})])
     rules = _RULES.format(form=_FORMS[form], insufficient=insufficient)
     return "\n\n".join([rules, *(_described(function, write) for function in offer.functions)])
@@ -55,7 +55,7 @@ def _described(function: OfferedFunction, write: WriteCalls) -> str:
 
 
 def sample_arguments(function: OfferedFunction) -> JsonObject:
-    """Arguments that show the form of each parameter: its own example or default, else a value of its type."""
+    """Sample arguments: each parameter's example or default, else a value of its type."""
     return {
         name: _sample(name, schema if isinstance(schema, dict) else {}, _MOST_DEPTH)
         for name, schema in (function.parameters.get("properties") or {}).items()
@@ -80,7 +80,7 @@ def _sample(name: str, schema: JsonObject, depth: int) -> JsonValue:
     if kind == "array":
         items = schema.get("items")
         item = _sample(name, items, depth - 1) if isinstance(items, dict) and depth else "…"
-        # An object whose fields nobody knows shows nothing, and is hardly ever allowed.
+        # An object without known fields is not informative and rarely valid.
         return [] if item == {} and not schema.get("minItems") else [item]
     return {"integer": schema.get("minimum", 1), "number": schema.get("minimum", 1.5), "boolean": True}.get(
         str(kind), f"the {name}"
@@ -93,7 +93,7 @@ _CHOICES = {"required": "Call a function now.", "none": "Call no function now."}
 
 @dataclass(frozen=True, slots=True)
 class _Wording:
-    """How one form is written and read."""
+    """Writer and parser of one form."""
 
     calls: CallForm
     write: WriteCalls
@@ -103,12 +103,12 @@ _WORDINGS: dict[str, _Wording] = {"json": _Wording(JSON_CALLS, write_json), "xml
 
 
 def text_reader(form: Form, offer: Offer | None) -> ReadText:
-    """How the text of an answer to a request with `offer` is read."""
+    """Parser of answer texts for a request with `offer`."""
     return reader_of(_WORDINGS[form].calls, offer)
 
 
 class TextProtocol:
-    """A ChatModel whose functions live in prose. Asks once; `ResilientModel` asks again."""
+    """ChatModel with functions described in text. Does not retry; see `ResilientModel`."""
 
     def __init__(self, profile: ModelProfile, clock: Clock, form: Form) -> None:
         self.name = profile.name
@@ -126,11 +126,11 @@ class TextProtocol:
         return self.read(request, status, headers, answer)
 
     def read(self, request: ModelRequest, status: int, headers: Mapping[str, str], answer: bytes) -> ModelAnswer:
-        """What the server's response to `request` says. Raises ModelError as `read_body` does."""
+        """Parse the server's response to `request`. Raises ModelError as `read_body` does."""
         return read_body(status, headers, answer, self._clock.now(), text_reader(self._form, request.offer))
 
     def encode(self, request: ModelRequest) -> bytes:
-        """The bytes of the request's body."""
+        """Encode the request body."""
         messages = self._plain(request.messages)
         if request.offer is None or not request.offer.functions:
             return b'%b,"messages":%b}' % (self._head, dumps(messages))
@@ -144,15 +144,15 @@ class TextProtocol:
         return b'%b,"messages":[{"role":"system","content":%b}%b%b}' % (self._head, system, comma, rest)
 
     async def probe(self) -> str:
-        """One line that says how fast the model answered a word. Raises ModelError when it did not."""
+        """One line with the model's response time. Raises ModelError if there is no answer."""
         return await say_hello(self, self._profile.model, self._clock)
 
     async def close(self) -> None:
-        """Close the connections; the model is not used afterwards."""
+        """Close the connections; the model cannot be used afterwards."""
         await self._provider.close()
 
     def _prompt(self, offer: Offer) -> bytes:
-        """The functions in words, as the end of a JSON text; made once for each Offer."""
+        """Functions' prompt as the end of a JSON string, cached per offer."""
         key = f"{self._form}_text"
         prompt = offer.encoded.get(key)
         if prompt is None:
@@ -160,8 +160,8 @@ class TextProtocol:
         return prompt
 
     def _plain(self, messages: Sequence[ModelMessage]) -> list[JsonObject]:
-        """The conversation in words: one system message at the beginning, then user and assistant by turns, the user
-        first, since many templates of chats know nothing else."""
+        """Conversation as text: one leading system message, then alternating user and assistant messages, the user
+        first, because many chat templates support nothing else."""
         plain: list[JsonObject] = []
         called: dict[str, str] = {}
         faulty: set[str] = set()
@@ -183,7 +183,7 @@ class TextProtocol:
         return plain
 
     def _said(self, message: ModelMessage) -> str:
-        """What the assistant said, with its calls: as it wrote them where they could not be read."""
+        """The assistant's text with its calls; unreadable calls as the model wrote them."""
         readable = [(call.name, call.arguments) for call in message.calls if call.arguments is not None]
         blocks = [self._write(readable)] if readable else []
         blocks += [call.raw for call in message.calls if call.arguments is None]
@@ -191,12 +191,12 @@ class TextProtocol:
 
 
 def _inert(text: str) -> str:
-    """`text` in which nobody can forge a result, or the end of one."""
+    """Escape `text` so that it cannot forge a function result or its end."""
     return text.replace("<result", "<\\result").replace("</result", "<\\/result")
 
 
 def _add(plain: list[JsonObject], role: str, content: str) -> None:
-    """Add what `role` says, to what it said last where that was the latest."""
+    """Append a message, merged with the last one if the role is the same."""
     if plain and plain[-1]["role"] == role:
         plain[-1]["content"] += "\n" + content
     else:

@@ -1,4 +1,4 @@
-"""Parts of a provider's answer that protocols share: body, finish reason and server-sent events."""
+"""Parsing shared by provider protocols: body, finish reason and server-sent events."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _FAILED = frozenset({"error", "network_error", "insufficient_system_resource", "
 
 
 def refuse_finish(finish: str, has_calls: bool, has_text: bool, request_id: str) -> None:
-    """Raise for a finish reason under which nothing may run and, but for a text cut off, nothing is worth showing."""
+    """Raises ModelError for a finish reason of an unusable answer; a truncated text without calls is usable."""
     if finish in _FILTERED or (finish == "refusal" and (has_calls or not has_text)):
         raise ModelError(ErrorCode.CONTENT_FILTERED, f"the answer was filtered ({finish})", request_id=request_id)
     if finish in _FAILED:
@@ -47,7 +47,7 @@ def refuse_finish(finish: str, has_calls: bool, has_text: bool, request_id: str)
 
 
 def nothing_to_say(finish: str, unreadable: int, request_id: str) -> NoReturn:
-    """Raise for an answer with neither text nor calls; `unreadable` counts entries that were no calls."""
+    """Raises ModelError for an answer without text and calls; `unreadable` counts the entries that are not calls."""
     if finish in _CUT_OFF:
         raise ModelError(ErrorCode.TRUNCATED, "the answer was cut off before its first word", request_id=request_id)
     if unreadable:
@@ -58,14 +58,14 @@ def nothing_to_say(finish: str, unreadable: int, request_id: str) -> NoReturn:
 
 
 def tokens(value: JsonValue) -> int:
-    """A count within reason, since budgets are charged with it."""
+    """Token count within plausible bounds, since budgets are charged with it."""
     if not isinstance(value, int) or value < 0:
         return 0
     return value if value < _MOST_TOKENS else _MOST_TOKENS
 
 
 def passing(code: ErrorCode, message: str, request_id: str) -> NoReturn:
-    """Raise an error that another try may not meet."""
+    """Raise a retryable error."""
     raise ModelError(code, message, retryable=True, request_id=request_id)
 
 
@@ -74,8 +74,8 @@ _STREAM_STARTS = (b"data:", b"event:", b":")
 
 
 def accepted(status: int, headers: Mapping[str, str], body: bytes, now: datetime | None = None) -> bytes:
-    """`body`, less a byte order mark. Raises ModelError where it is too large or the provider refused; `now` dates a
-    `Retry-After` that is a date."""
+    """`body` without a byte order mark. Raises ModelError for a body that is too large and for an error status; `now`
+    resolves a date in `Retry-After`."""
     if len(body) > MAX_BODY_BYTES:
         text = "the answer is larger than 8 MiB"
         raise ModelError(ErrorCode.MALFORMED_BY_PROVIDER, text, request_id=request_id_of(headers))
@@ -85,12 +85,12 @@ def accepted(status: int, headers: Mapping[str, str], body: bytes, now: datetime
 
 
 def is_stream(body: bytes) -> bool:
-    """Whether `body` is a stream of server-sent events, whatever its headers say."""
+    """Whether `body` is a stream of server-sent events, regardless of its headers."""
     return body[:1] != b"{" and body.lstrip().startswith(_STREAM_STARTS)
 
 
 def parse(body: bytes, request_id: str) -> JsonObject:
-    """The object in `body`. Raises ModelError."""
+    """Parse `body` as a JSON object. Raises ModelError."""
     if not body or body.isspace():
         passing(ErrorCode.EMPTY_RESPONSE, "the body is empty", request_id)
     try:
@@ -103,8 +103,8 @@ def parse(body: bytes, request_id: str) -> JsonObject:
 
 
 def exact(body: bytes, data: JsonObject, arguments: re.Pattern[bytes], request_id: str) -> JsonObject:
-    """`data`, which was read from `body`. `arguments` finds arguments that come as an object: they were decoded with
-    the body, so the body must have lost nothing either. Raises ModelError where it did."""
+    """Return `data`, decoded from `body`, if it lost nothing. Checked only if `arguments` matches, that is, if call
+    arguments are objects decoded with the body. Raises ModelError otherwise."""
     if not arguments.search(body):
         return data
     try:
@@ -119,8 +119,8 @@ def _no_json(body: bytes, request_id: str) -> NoReturn:
 
 
 def read_events(sse: bytes) -> Iterator[tuple[str, str]]:
-    """Each event's kind and data. Some servers leave out the empty line between events, so that a line of data which
-    is whole by itself is an event."""
+    """Type and data of each event. Some servers omit the blank line between events, so a line of data that is complete
+    JSON is an event."""
     text = sse.decode("utf-8", "replace").removeprefix("\ufeff")
     kind, lines = "", list[str]()
     for line in text.replace("\r\n", "\n").replace("\r", "\n").split("\n"):
@@ -148,8 +148,8 @@ def _dispatch(kind: str, lines: list[str]) -> Iterator[tuple[str, str]]:
 
 
 def refuse_incomplete(sse: bytes, *, has_events: bool, request_id: str) -> NoReturn:
-    """Raise for a stream that ended before the answer did: `empty_response` for no bytes at all,
-    `malformed_by_provider` for what is no stream, else `stream_incomplete`."""
+    """Raises ModelError for a stream that ended too early: `empty_response` for an empty body, `malformed_by_provider`
+    if it is not an event stream, else `stream_incomplete`."""
     if not sse.strip():
         code, message = ErrorCode.EMPTY_RESPONSE, "the stream is empty"
     elif not has_events and not sse.lstrip().startswith(b":"):

@@ -1,4 +1,4 @@
-"""Reader of Anthropic messages answers and streams: bytes to ModelAnswer or ModelError."""
+"""Parser of Anthropic Messages responses and streams: bytes to ModelAnswer or ModelError."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from services.llm.reading.tool_calls import Calls, read_calls
 from services.refs import ErrorCode, JsonObject, JsonValue
 
 _JOINED = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature"}
-"""Where each kind of piece belongs in its block."""
+"""Target field of each delta type."""
 
 
 def collect_message(sse: bytes, request_id: str = "") -> JsonObject:
-    """The message whose events are in `sse`. Arguments stay the text that they came as.
+    """Assemble the message from the events in `sse`. Arguments remain undecoded text.
 
-    Raises ModelError: `provider_error` for an error within the stream, `malformed_by_provider` for events that are no
-    JSON, `empty_response` for no bytes at all, `stream_incomplete` for an end without a stop reason.
+    Raises ModelError: `provider_error` for an error event, `malformed_by_provider` for events that are not JSON,
+    `empty_response` for an empty body, `stream_incomplete` without a stop reason.
     """
     answer = _Collected()
     events = list(read_events(sse))
@@ -59,7 +59,7 @@ def collect_message(sse: bytes, request_id: str = "") -> JsonObject:
 
 @dataclass(slots=True)
 class _Block:
-    """One block of the content so far."""
+    """Content block under construction."""
 
     fields: JsonObject
     texts: dict[str, list[str]] = field(default_factory=dict)
@@ -86,14 +86,14 @@ class _Block:
 
 @dataclass(slots=True)
 class _Collected:
-    """The answer so far."""
+    """Message under construction."""
 
     head: JsonObject = field(default_factory=dict)
     blocks: dict[int, _Block] = field(default_factory=dict)
     ended: bool = False
 
     def take(self, event: JsonObject) -> None:
-        """Add one event; kinds that are not known are passed over, as the provider asks."""
+        """Apply one event; unknown types are ignored, as the API requires."""
         kind = event.get("type")
         message, block, delta = event.get("message"), event.get("content_block"), event.get("delta")
         if kind == "message_start" and isinstance(message, dict):
@@ -112,12 +112,12 @@ class _Collected:
             self.head["stop_reason"] = delta["stop_reason"]
             self.ended = True
         if isinstance(usage, dict):
-            # The last count holds; what it leaves out was said at the start.
+            # The last count is final; fields it omits are from the start.
             before = self.head.get("usage")
             self.head["usage"] = {**(before if isinstance(before, dict) else {}), **usage}
 
     def as_message(self) -> JsonObject:
-        """What the server would have sent without streaming."""
+        """The message as sent without streaming."""
         return {**self.head, "content": [block.as_json() for _, block in sorted(self.blocks.items())]}
 
 
@@ -128,14 +128,14 @@ def _index(event: JsonObject) -> int:
 
 _INPUT = re.compile(rb'"input"\s*:\s*\{\s*"')
 _OURS = frozenset({"text", "tool_use"})
-"""Blocks that can be written again from what was read; all others belong to the provider."""
+"""Block types that can be rebuilt from parsed answers; all others are returned verbatim."""
 
 
 def read_body(status: int, headers: Mapping[str, str], body: bytes, now: datetime | None = None) -> ModelAnswer:
-    """The answer in an HTTP response. Names in `headers` are lower case. `now` dates a `Retry-After` that is a date.
+    """Parse an HTTP response. Names in `headers` are lower case. `now` resolves a date in `Retry-After`.
 
-    Raises ModelError: `provider_error` for a refusal of the request, `content_filtered` for a model that refuses,
-    `empty_response`, `malformed_by_provider`, `truncated`, `leaked_markup`, and for a stream what `read_stream` raises.
+    Raises ModelError: `provider_error` for a rejected request, `content_filtered` for a refusal by the model,
+    `empty_response`, `malformed_by_provider`, `truncated`, `leaked_markup`, and the errors of `read_stream`.
     """
     body = accepted(status, headers, body, now)
     if is_stream(body):
@@ -144,8 +144,8 @@ def read_body(status: int, headers: Mapping[str, str], body: bytes, now: datetim
 
 
 def read_stream(sse: bytes, headers: Mapping[str, str] = NO_HEADERS) -> ModelAnswer:
-    """The answer in a whole stream of server-sent events. Raises ModelError as `read_body` does, and
-    `stream_incomplete` for a stream that ends before the answer does."""
+    """Parse a complete stream of server-sent events. Raises ModelError as `read_body` does, and `stream_incomplete` for
+    a stream that ends too early."""
     request_id = request_id_of(headers)
     sse = accepted(200, headers, sse)
     if sse.lstrip().startswith(b"{"):
@@ -202,8 +202,8 @@ def _texts(blocks: Sequence[JsonObject]) -> list[str]:
 
 
 def _opaque(blocks: Sequence[JsonObject], found: Calls) -> JsonObject | None:
-    """All blocks, word for word and in their order, where some are the provider's own: thoughts are signed, and are
-    refused in any other place. Not where our calls are others than the blocks', because results would not fit."""
+    """All blocks verbatim and in order if some belong to the provider: thinking blocks are signed and position
+    dependent. None if the parsed calls differ from the blocks, because results would not match."""
     if all(block.get("type") in _OURS for block in blocks):
         return None
     uses = [block.get("id") for block in blocks if block.get("type") == "tool_use"]
@@ -213,7 +213,7 @@ def _opaque(blocks: Sequence[JsonObject], found: Calls) -> JsonObject | None:
 
 
 def _sendable(block: JsonObject) -> JsonObject:
-    """`block` with its input as an object: a stream brings it as text."""
+    """`block` with its input as an object; streams deliver text."""
     if block.get("type") != "tool_use" or not isinstance(block.get("input"), str):
         return block
     try:
@@ -228,7 +228,7 @@ def _is_empty_text(block: JsonObject) -> bool:
 
 
 def _usage(value: JsonValue) -> Usage:
-    """All tokens that were read count as the prompt's, from the provider's cache or not."""
+    """Token counts; the prompt's include tokens read from and written to the provider's cache."""
     if not isinstance(value, dict):
         return Usage()
     cached = tokens(value.get("cache_read_input_tokens"))

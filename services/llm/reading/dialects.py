@@ -1,4 +1,4 @@
-"""Calls that a model wrote into its text, in the dialect that its profile names."""
+"""Parsing of calls in a model's text, in the dialect of its profile."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ _OBJECT = r"\s*(?P<arguments>\{.*?\})\s*"
 
 @dataclass(frozen=True, slots=True)
 class Notation:
-    """One way to write calls."""
+    """Notation of calls."""
 
     begins: re.Pattern[str]
-    """Finds the first call."""
+    """Matches the start of the first call."""
     call: re.Pattern[str]
-    """One call. Groups: `json`, a call or a list of calls; or `python`, calls in a list; or `name` with `arguments`, an
-    object, or with `tags`, parameters that `parameter` finds."""
+    """Matches a call. Groups: `json`, a call or a list of calls; or `python`, a list of calls; or `name` with either
+    `arguments`, an object, or `tags`, parameters for `parameter`."""
     between: re.Pattern[str] = re.compile(r"\s*")
-    """What may stand before, between and after calls."""
+    """Matches separators before, between and after calls."""
     parameter: re.Pattern[str] | None = None
-    """One parameter: groups `key`, `value`, and perhaps `is_text`, which is `true` or `false`."""
+    """Matches a parameter: groups `key`, `value`, and optionally `is_text`, `true` or `false`."""
 
 
 def _notation(begins: str, call: str, between: str = r"\s*", parameter: str | None = None) -> Notation:
@@ -46,7 +46,7 @@ def _notation(begins: str, call: str, between: str = r"\s*", parameter: str | No
 
 
 def _json_between(opening: str, closing: str) -> Notation:
-    """JSON after a marker; the closing one may be missing at the end of the text."""
+    """JSON after a marker; the closing marker is optional at the end of the text."""
     ends = rf"(?:{closing}|\Z)" if closing else r"(?=\s*(?:" + opening + r"|\Z))"
     return _notation(opening, rf"{opening}\s*(?P<json>[\[{{].*?[\]}}])\s*(?:;\s*)?{ends}")
 
@@ -130,7 +130,7 @@ DIALECTS: Mapping[str, tuple[Notation, ...]] = MappingProxyType(
         "phi": (_json_between(r"<\|tool_call\|>", r"<\|/tool_call\|>"), _json_between(r"functools(?=\[)", "")),
     }
 )
-"""By family: the notations that its models are trained to write."""
+"""Notations that each family's models are trained on."""
 
 
 _MOST_CALLS = 64
@@ -138,15 +138,13 @@ _NOT_READ = object()
 
 
 def dialect_of(family: str) -> str | None:
-    """The dialect of a family of models, by its own name or by a model's: `qwen`, `qwen3-coder`. None for a family that
-    has none here."""
+    """Dialect of a model family or model name, such as `qwen` or `qwen3-coder`. None for an unknown family."""
     name = family.strip().lower()
     return next((dialect for dialect in DIALECTS if name.startswith(dialect)), None)
 
 
 def reader_for(dialect: str | None, offer: Offer | None) -> ReadText:
-    """How the text of an answer to a request with `offer` is read. Without a dialect, or with nothing on offer, no call
-    is read out of text."""
+    """Parser of answer texts for a request with `offer`. Without a dialect or functions it parses no calls."""
     if dialect is None or offer is None or not offer.functions:
         return visible_text
     notations, schemas = DIALECTS[dialect], _schemas(offer)
@@ -168,13 +166,13 @@ def reader_for(dialect: str | None, offer: Offer | None) -> ReadText:
 
 
 def _schemas(offer: Offer) -> dict[str, JsonObject]:
-    """The schemas of functions, by every name that they go by."""
+    """Schemas of functions by original and offered name."""
     schemas = {function.original: function.parameters for function in offer.functions}
     return {**schemas, **{function.name: function.parameters for function in offer.functions}}
 
 
 def _entries(text: str, notation: Notation, schemas: dict[str, JsonObject]) -> list[JsonValue]:
-    """The calls that `text` consists of, as entries of `tool_calls`; none when anything in it is not understood."""
+    """Parse `text` as calls only, as entries of `tool_calls`; empty if any part is not understood."""
     entries: list[JsonValue] = []
     place = _after(notation.between, text, 0)
     while place < len(text):
@@ -218,7 +216,7 @@ def _of_json(source: str) -> list[JsonValue]:
 
 
 def _of_tags(source: str, notation: Notation, schema: JsonObject) -> JsonObject | None:
-    """Parameters in tags; None when one is given twice, or when something else stands between them."""
+    """Parse tagged parameters; None for a duplicate or for other text between them."""
     assert notation.parameter is not None
     properties = schema.get("properties") or {}
     arguments: JsonObject = {}
@@ -238,14 +236,14 @@ def _of_tags(source: str, notation: Notation, schema: JsonObject) -> JsonObject 
 
 
 def _stated(schema: JsonObject | None, is_text: str | None) -> JsonObject:
-    """The schema of a value; one that is said to be no text is JSON, whatever else is known of it."""
+    """Schema of a value; a value marked as not text is parsed as JSON types."""
     if is_text == "false":
         return {"type": ["integer", "number", "boolean", "null", "object", "array"]}
     return schema or {}
 
 
 def _of_python(source: str) -> list[JsonValue]:
-    """Calls as Python writes them, one or a list, all arguments by name; nothing is evaluated."""
+    """Parse Python calls with keyword arguments only, one or a list, without evaluating them."""
     try:
         tree = ast.parse(source.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):

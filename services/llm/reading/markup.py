@@ -1,8 +1,7 @@
-"""What a model writes into its text that is not meant for people: reasoning, special tokens, calls in a dialect.
+"""Removal of markup in a model's text that is not for people: reasoning, special tokens and leaked calls.
 
-A server that knows its model turns these into fields; one that does not leaves them into `content`. Calls found in
-text are not run, since anybody whose words the model repeats could write them, unless the model's profile names the
-notation that it calls in (`dialects`).
+Servers with support for a model return these as fields; others leave them in `content`. Leaked calls are not run, since
+any text that the model repeats could contain them, unless the model's profile names their notation (`dialects`).
 """
 
 from __future__ import annotations
@@ -69,8 +68,7 @@ _CALL_KEYS = frozenset({"id", "type", "name", "arguments", "parameters"})
 
 
 class Visible(NamedTuple):
-    """The part of a model's text that people may see, whether a call or a special token had leaked into it, and the
-    calls that were read out of it."""
+    """Visible part of a model's text, whether a call or special token leaked into it, and the calls parsed from it."""
 
     text: str
     leaked: bool
@@ -78,11 +76,11 @@ class Visible(NamedTuple):
 
 
 ReadText = Callable[[str, str], Visible]
-"""Reads the text of an answer; the second argument is the seed of ids that calls are given."""
+"""Parses the text of an answer; the second argument is the seed for call ids."""
 
 
 def visible_text(content: str, seed: str = "") -> Visible:
-    """`content` without reasoning and without anything from the first leaked token or call on. No call is read."""
+    """`content` without reasoning, cut at the first leaked token or call. Parses no calls."""
     if not has_signs(content):
         return Visible(content, leaked=False)
     text = spoken(content)
@@ -95,12 +93,12 @@ def visible_text(content: str, seed: str = "") -> Visible:
 
 
 def has_signs(content: str) -> bool:
-    """Whether there may be anything in `content` that people should not see."""
+    """Whether `content` may contain markup."""
     return _SIGN.search(content) is not None
 
 
 def spoken(content: str) -> str:
-    """`content` without the model's reasoning and the tokens that end its turn."""
+    """`content` without reasoning and end-of-turn tokens."""
     return _without_turn_ends(_without_reasoning(content))
 
 
@@ -112,7 +110,7 @@ def _without_reasoning(content: str) -> str:
         if closing is None:
             break
         text = head.partition(closing)[2].lstrip()
-    # The template of the chat may have opened the block itself, so that only its end is in the answer.
+    # The chat template may contain the opening tag, so that the answer has only the closing one.
     _, closed, after = text.rpartition("</think>")
     if closed:
         text = after.lstrip()
@@ -132,7 +130,7 @@ def _without_turn_ends(content: str) -> str:
 
 
 def _is_nothing_but_calls(text: str) -> bool:
-    """Whether the whole text is a call, as JSON or in Python's notation, fenced or not. JSON within a sentence stays a
+    """Whether the whole text is a call, as JSON or in Python notation, fenced or not. JSON within a sentence is a
     quotation."""
     fenced = _FENCED.fullmatch(text)
     text = fenced["code"] if fenced else text
@@ -149,7 +147,7 @@ def _is_nothing_but_calls(text: str) -> bool:
 
 
 def is_call(value: JsonValue) -> bool:
-    """Whether `value` has the form of a call, or of a message's list of calls, and holds nothing else."""
+    """Whether `value` is a call, or a message's list of calls, without other keys."""
     if not isinstance(value, dict):
         return False
     if value.keys() == {"tool_calls"} or value.keys() == {"function_call"}:

@@ -1,4 +1,4 @@
-"""Reader of OpenAI chat-completions answers: bytes to ModelAnswer or ModelError."""
+"""Parser of OpenAI chat completions responses: bytes to ModelAnswer or ModelError."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from services.llm.reading.tool_calls import Calls, read_calls
 from services.refs import ErrorCode, JsonObject, JsonValue
 
 _FIELDS = frozenset({"role", "content", "tool_calls", "refusal", "annotations"})
-"""What a message may have here: anything else may have to be sent back, or may be a call in another place."""
+"""Message fields of the fast path: others may need to be echoed or contain calls."""
 _CALL_FIELDS = frozenset({"id", "type", "index", "function"})
 _FUNCTION_FIELDS = frozenset({"name", "arguments"})
 
 
 def usual_answer(data: JsonObject, request_id: str) -> ModelAnswer | None:
-    """The answer in a completion that is only words, or only calls with flat arguments, and where nothing has to be put
-    right or left out; None for every other."""
+    """Fast path for a completion with only text, or only calls with flat arguments, that needs no correction; otherwise
+    None."""
     choices = data.get("choices")
     if "error" in data or data.get("object") == "error" or type(choices) is not list or len(choices) != 1:
         return None
@@ -62,7 +62,7 @@ def usual_answer(data: JsonObject, request_id: str) -> ModelAnswer | None:
 
 
 def usage(value: JsonValue) -> Usage:
-    """The tokens that a completion counts."""
+    """Token counts of a completion."""
     if not isinstance(value, dict):
         return Usage()
     details = value.get("prompt_tokens_details")
@@ -90,7 +90,7 @@ def _call(entry: JsonValue) -> ToolCall | None:
     if type(function) is not dict or function.keys() != _FUNCTION_FIELDS or type(call_id) is not str:
         return None
     name, raw = function["name"], function["arguments"]
-    # Every wrapper around a name has a dot or a token of the model's own format.
+    # Wrapped names contain a dot or a special token.
     if type(name) is not str or not name.isidentifier() or not call_id or call_id != call_id.strip():
         return None
     if type(raw) is not str or len(raw) > MAX_ARGUMENT_CHARACTERS or "\\" in raw or not raw.startswith("{"):
@@ -109,10 +109,10 @@ _DETAIL_TEXTS = ("text", "summary", "data")
 
 
 def collect_stream(sse: bytes, request_id: str = "") -> JsonObject:
-    """The completion whose chunks are in `sse`.
+    """Assemble the completion from the chunks in `sse`.
 
-    Raises ModelError: `provider_error` for an error within the stream, `malformed_by_provider` for events that are no
-    JSON, `empty_response` for no bytes at all, `stream_incomplete` for an end without a finish reason or `[DONE]`.
+    Raises ModelError: `provider_error` for an error event, `malformed_by_provider` for events that are not JSON,
+    `empty_response` for an empty body, `stream_incomplete` without a finish reason or `[DONE]`.
     """
     answer = _Collected()
     events = list(read_events(sse))
@@ -143,7 +143,7 @@ def _error_in(chunk: JsonValue) -> JsonValue:
 
 @dataclass(slots=True)
 class _Collected:
-    """The answer so far."""
+    """Completion under construction."""
 
     head: JsonObject = field(default_factory=dict)
     finish: str = ""
@@ -155,7 +155,7 @@ class _Collected:
     legacy: list[_Call] = field(default_factory=list)
 
     def take(self, chunk: JsonObject) -> None:
-        """Add one chunk. Choices beyond the first are other answers, which nobody asked for."""
+        """Apply one chunk. Further choices are ignored, since only one is requested."""
         for name in ("id", "model", "usage"):
             if chunk.get(name):
                 self.head[name] = chunk[name]
@@ -187,7 +187,7 @@ class _Collected:
             _take_call(self.legacy, {"function": delta["function_call"]})
 
     def _take_detail(self, detail: JsonValue) -> None:
-        """Add a piece of structured reasoning to the piece it continues, as the provider numbers them."""
+        """Append structured reasoning, or merge it into the last entry with the same index and type."""
         if not isinstance(detail, dict):
             return
         last = self.details[-1] if self.details else {}
@@ -201,7 +201,7 @@ class _Collected:
                 last[name] = value
 
     def as_completion(self) -> JsonObject:
-        """What the server would have sent without streaming."""
+        """The completion as sent without streaming."""
         message: JsonObject = {name: "".join(parts) for name, parts in self.texts.items()}
         message.update(self.fields)
         if self.details:
@@ -212,7 +212,7 @@ class _Collected:
 
 @dataclass(slots=True)
 class _Call:
-    """One tool call so far."""
+    """Tool call under construction."""
 
     index: int | None
     id: str = ""
@@ -221,7 +221,7 @@ class _Call:
     extras: JsonObject = field(default_factory=dict)
 
     def is_whole(self) -> bool:
-        """Whether the arguments are a complete object, so that another `{` begins another call."""
+        """Whether the arguments are a complete object, so that another `{` starts a new call."""
         last = next((part for part in reversed(self.arguments) if part.strip()), "")
         if not last.rstrip().endswith("}"):
             return False
@@ -259,7 +259,7 @@ def _take_call(calls: list[_Call], entry: JsonValue) -> None:
     if call is None:
         call = _Call(index)
         calls.append(call)
-    # Servers repeat the id and the name with every piece: they are set, never added to.
+    # Servers may repeat the id and name in every piece: set them, never append.
     call.id = call.id or call_id
     call.name = name or call.name
     if text:
@@ -268,14 +268,14 @@ def _take_call(calls: list[_Call], entry: JsonValue) -> None:
 
 
 def _continued(calls: list[_Call], index: int | None, call_id: str, name: str, text: str) -> _Call | None:
-    """The call that a piece goes on with; None when it begins another one."""
+    """The call that a piece continues; None if it starts a new one."""
     if call_id:
         for call in reversed(calls):
             if call.id == call_id and (index is None or call.index in {index, None}):
                 return call
     last = next((call for call in reversed(calls) if index is None or call.index in {index, None}), None)
     if last is None or not name:
-        # Without a name it can be no call of its own, even under a new id: some servers make one for each piece.
+        # A piece without a name always continues a call: some servers generate a new id for each piece.
         return last
     if call_id and last.id:
         return None
@@ -302,7 +302,7 @@ REASONING_FIELDS = (
     "thought_signature",
     "extra_content",
 )
-"""Fields of a message that belong to the provider: kept to be sent back, never shown."""
+"""Fields to return to the provider; never shown."""
 _REASONING_FIELDS = frozenset(REASONING_FIELDS)
 
 _OBJECT_ARGUMENTS = re.compile(rb'"arguments"\s*:\s*\{')
@@ -315,11 +315,11 @@ def read_body(
     now: datetime | None = None,
     read_text: ReadText = visible_text,
 ) -> ModelAnswer:
-    """The answer in an HTTP response. Names in `headers` are lower case. `now` dates a `Retry-After` that is a date.
-    `read_text` says what of the text people may see, and which calls it holds.
+    """Parse an HTTP response. Names in `headers` are lower case. `now` resolves a date in `Retry-After`. `read_text`
+    extracts the visible text and calls from the content.
 
     Raises ModelError: `provider_error` or `content_filtered` for a refusal, `empty_response`, `malformed_by_provider`
-    for what is no answer, `truncated`, `leaked_markup`, and for a stream what `read_stream` raises.
+    for an invalid response, `truncated`, `leaked_markup`, and the errors of `read_stream`.
     """
     body = accepted(status, headers, body, now)
     if is_stream(body):
@@ -328,8 +328,8 @@ def read_body(
 
 
 def read_stream(sse: bytes, headers: Mapping[str, str] = NO_HEADERS, read_text: ReadText = visible_text) -> ModelAnswer:
-    """The answer in a whole stream of server-sent events. Raises ModelError as `read_body` does, and
-    `stream_incomplete` for a stream that ends before the answer does."""
+    """Parse a complete stream of server-sent events. Raises ModelError as `read_body` does, and `stream_incomplete` for
+    a stream that ends too early."""
     request_id = request_id_of(headers)
     sse = accepted(200, headers, sse)
     if sse.lstrip().startswith(b"{"):
@@ -339,7 +339,7 @@ def read_stream(sse: bytes, headers: Mapping[str, str] = NO_HEADERS, read_text: 
 
 def _read_whole(body: bytes, request_id: str, read_text: ReadText) -> ModelAnswer:
     data = parse(body, request_id)
-    # A dialect may have calls where nothing else shows it.
+    # No fast path with a dialect: plain text may contain calls.
     usual = usual_answer(data, request_id) if read_text is visible_text else None
     return usual or _read_completion(exact(body, data, _OBJECT_ARGUMENTS, request_id), request_id, read_text)
 
@@ -386,7 +386,7 @@ def _read_message(
     calls, text, leaked = found.calls, "", False
     if content:
         visible = read_text(content, request_id)
-        # Where a server gives calls as fields, what looks like calls in the text is not asked for.
+        # Leaked calls in the text do not matter if the server returned calls as fields.
         text, leaked, calls = visible.text, visible.leaked and not calls, calls or visible.calls
     refuse_finish(finish, bool(calls or found.unreadable), bool(text.strip()), request_id)
     if leaked:
@@ -399,7 +399,7 @@ def _read_message(
 
 
 def _words(message: JsonObject) -> tuple[str, str]:
-    """The text and the refusal of a message; both may come as a list of parts."""
+    """Text and refusal of a message, each from a string or a list of parts."""
     content = message.get("content")
     refusal = message.get("refusal")
     refusals = [refusal] if isinstance(refusal, str) else []

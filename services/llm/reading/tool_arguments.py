@@ -1,4 +1,4 @@
-"""Arguments of tool calls, decoded losslessly or not at all, from JSON or from text between tags."""
+"""Lossless decoding of tool call arguments, from JSON or from text between tags."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ MAX_OBJECTS_IN_A_ROW = 64
 _SPACE = " \t\r\n"
 _FLAT_TYPES = frozenset({str, int, bool, type(None)})
 _CONTROL_ESCAPE = re.compile(r"(?<!\\)(?:\\\\)*\\(?:[bf]|u00(?:0[0-8bcefBCEF]|1[0-9a-fA-F]|7[fF]))")
-"""An escape that stands for a control character other than tab and line breaks: nearly always a Windows path whose
-backslashes were not doubled."""
+"""Escape of a control character other than tab and line breaks: nearly always a Windows path with single
+backslashes."""
 
 
 class Reading(NamedTuple):
-    """The arguments of one call: `arguments` or a `fault`, never both."""
+    """Arguments of a call: either `arguments` or a `fault`."""
 
     raw: str
     arguments: JsonObject | None
@@ -30,9 +30,9 @@ class Reading(NamedTuple):
 
 
 def read_arguments(value: JsonValue) -> tuple[Reading, ...]:
-    """What `value`, the `arguments` of one tool call, means: one reading, or one for each of several objects in a row.
+    """Decode `value`, the `arguments` of a tool call: one reading, or several for concatenated objects.
 
-    A fault is `invalid_json`, `not_an_object`, or `truncated` when the text is the beginning of valid JSON.
+    A fault is `invalid_json`, `not_an_object`, or `truncated` for a valid but incomplete beginning.
     """
     if value is None:
         return (Reading("", {}),)
@@ -48,13 +48,13 @@ def read_arguments(value: JsonValue) -> tuple[Reading, ...]:
 
 
 def loads_unique(text: str) -> JsonValue:
-    """`text` as JSON values that lose nothing. Raises ValueError where a key is given twice or a number does not fit
-    into 64 bits, and RecursionError when it is nested too deep."""
+    """Decode JSON without loss. Raises ValueError for duplicate keys and integers beyond 64 bits, and RecursionError
+    for excessive nesting."""
     return _EXACT.decode(text)
 
 
 def same_arguments(one: JsonObject | None, other: JsonObject | None) -> bool:
-    """Whether both are the same JSON: `1`, `1.0` and `true` are three values, and order of keys does not count."""
+    """Whether both are the same JSON, regardless of key order; `1`, `1.0` and `true` differ."""
     return one is other or _canonical(one) == _canonical(other)
 
 
@@ -91,7 +91,7 @@ def _read_twice_encoded(raw: str, inner: str) -> Reading:
 
 
 def _read_broken(raw: str, text: str, position: int) -> tuple[Reading, ...]:
-    """`text` is no JSON document, and reading stopped at `position`: perhaps because another object begins there."""
+    """Decode concatenated objects. Parsing `text` stopped at `position`, possibly the start of another object."""
     pieces: list[str] = []
     while position < len(text) and text[position] == "{" and text.startswith("{"):
         pieces.append(text[:position].rstrip(_SPACE))
@@ -109,7 +109,7 @@ def _read_broken(raw: str, text: str, position: int) -> tuple[Reading, ...]:
 
 
 def _read_pieces(raw: str, pieces: list[str]) -> tuple[Reading, ...]:
-    """One reading for each different object. If one is at fault, all are: half of what was meant is not run."""
+    """One reading per distinct object; a single fault rejects all, because a part of the calls must not run."""
     readings: dict[bytes, Reading] = {}
     for piece in pieces:
         try:
@@ -120,13 +120,13 @@ def _read_pieces(raw: str, pieces: list[str]) -> tuple[Reading, ...]:
         if reading.fault is not None:
             return (Reading(raw, None, reading.fault),)
         readings.setdefault(_canonical(reading.arguments), reading)
-    # Some servers open a call with `{}` and send the real object after it.
+    # Some servers start a call with `{}` and send the real object afterwards.
     meant = [reading for reading in readings.values() if reading.arguments]
     return tuple(meant or readings.values())
 
 
 def _checked(raw: str, text: str, value: JsonObject) -> Reading:
-    """`value`, which orjson read from `text`, unless reading it lost something."""
+    """`value`, decoded from `text`, unless decoding lost information."""
     if "\\" in text and _CONTROL_ESCAPE.search(text):
         return Reading(raw, None, ErrorCode.INVALID_JSON)
     if is_surely_exact(text, value):
@@ -139,8 +139,8 @@ def _checked(raw: str, text: str, value: JsonObject) -> Reading:
 
 
 def is_surely_exact(text: str, value: JsonObject) -> bool:
-    """True for the usual small object. Each key needs a colon, so as many colons as keys leave no room for a second
-    value of a key; a whole number that does not fit was read as a float, so an object without floats has none."""
+    """Fast path for small objects. As many colons as keys rule out duplicate keys, and orjson reads oversized integers
+    as floats, so an object without floats has none."""
     return text.count(":") == len(value) and _FLAT_TYPES.issuperset(map(type, value.values()))
 
 
@@ -176,16 +176,16 @@ _LONGEST_LITERAL = 64 * 1024
 
 
 def exact_json(text: str) -> JsonValue:
-    """`text` as JSON that loses nothing. Raises ValueError or RecursionError."""
+    """Decode JSON without loss. Raises ValueError or RecursionError."""
     value = orjson.loads(text)
     loads_unique(text)
     return value
 
 
 def typed(text: str, schema: JsonObject, *, python: bool = False) -> JsonValue:
-    """`text` in the first type of `schema` that it can be read as; else unchanged, for the check of the arguments to
-    complain about. Where a text is allowed, it stays one. `python`: lists and objects may be Python's literals, which
-    some models are trained to write."""
+    """Convert `text` to the first matching type of `schema`; unchanged if a string is allowed or nothing matches, so
+    that validation reports it. `python` also accepts Python literals for lists and objects, which some models are
+    trained to write."""
     types = _types(schema)
     if "string" in types or not types:
         return text
@@ -205,7 +205,7 @@ def typed(text: str, schema: JsonObject, *, python: bool = False) -> JsonValue:
 
 
 def _types(schema: JsonObject) -> set[str]:
-    """The types that a schema allows; empty when it does not say."""
+    """Types that a schema allows; empty if unspecified."""
     named = schema.get("type")
     if isinstance(named, str):
         return {named}
@@ -229,12 +229,12 @@ def _structure(text: str, *, python: bool) -> JsonValue:
 
 
 def python_literal(source: str, otherwise: JsonValue) -> JsonValue:
-    """The JSON that a literal of Python's stands for, nothing evaluated; `otherwise` for anything else."""
+    """JSON value of a Python literal, without evaluation; `otherwise` for any other text."""
     if len(source) > _LONGEST_LITERAL:
         return otherwise
     try:
         value = ast.literal_eval(source.strip())
-        # Tuples, sets, bytes and keys that are no text are not JSON.
+        # Tuples, sets, bytes and non-string keys are not JSON.
         return value if orjson.loads(orjson.dumps(value)) == value and not isinstance(value, tuple) else otherwise
     except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
         return otherwise

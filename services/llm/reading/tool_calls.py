@@ -1,4 +1,4 @@
-"""The calls in a chat-completions message, whatever shape the server gives them."""
+"""Calls of a chat completions message in all known formats."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ _WRAPPERS = ("functions.", "default_api.", "tools.")
 _PARALLEL = "multi_tool_use.parallel"
 _NUMBERED = re.compile(r"functions\.(?P<name>.+):\d{1,4}")
 _ARGUMENTS = ("arguments", "parameters", "input")
-"""Where a call has its arguments; the later ones are other protocols' words for it that some gateways let through."""
+"""Keys for arguments; the later ones are from other protocols and passed on by some gateways."""
 _EXTRAS = ("extra_content", "thought_signature", "provider_specific_fields")
-"""Fields of a call that a provider wants back with it."""
+"""Fields of a call that a provider requires back."""
 
 
 class Calls(NamedTuple):
-    """The calls of one message."""
+    """Calls of a message."""
 
     calls: tuple[ToolCall, ...]
     unreadable: int
-    """Entries that are no call at all: null, no object, or without a function's name."""
+    """Number of entries that are not calls: null, not an object, or without a function name."""
     extras: dict[str, JsonObject]
-    """By the id of the call: fields to be sent back word for word."""
+    """Fields to return verbatim, by call id."""
 
 
 class _Entry(NamedTuple):
-    """One entry of the wire, split into what every server sends in its own place."""
+    """Normalized entry of the wire format."""
 
     id: str
     name: str
@@ -41,7 +41,7 @@ class _Entry(NamedTuple):
 
 
 def read_calls(message: JsonObject, seed: str) -> Calls:
-    """The calls of `message`: of `tool_calls`, else of the older `function_call`. Missing ids are made from `seed`."""
+    """Parse the calls of `message` from `tool_calls`, else `function_call`. Missing ids are derived from `seed`."""
     entries = [_read_entry(raw) for raw in _raw_entries(message)]
     named = [entry for entry in entries if entry is not None]
     calls: list[ToolCall] = []
@@ -56,8 +56,8 @@ def read_calls(message: JsonObject, seed: str) -> Calls:
 
 
 def plain_name(name: str) -> str:
-    """`name` without the wrappers that some models put around it; what is left is looked up as it is."""
-    # A token of the model's own format can only follow the name, never be part of it.
+    """`name` without the wrappers that some models add."""
+    # A special token ends the name.
     name = name.split("<|", 1)[0].strip()
     numbered = _NUMBERED.fullmatch(name)
     if numbered:
@@ -92,7 +92,7 @@ def _read_entry(raw: JsonValue) -> _Entry | None:
 
 
 def _calls_of(entry: _Entry) -> Iterable[ToolCall]:
-    """The calls that one entry stands for: more than one when the server or the model put several into it."""
+    """Calls of an entry: several if the server or the model combined them."""
     name = plain_name(entry.name)
     readings = read_arguments(entry.arguments)
     if name == _PARALLEL and len(readings) == 1:
@@ -106,12 +106,12 @@ def _calls_of(entry: _Entry) -> Iterable[ToolCall]:
 
 
 def _unwrapped(arguments: JsonObject | None) -> list[_Entry]:
-    """The calls inside the wrapper for parallel calls; empty when it is not that."""
+    """Calls inside the wrapper for parallel calls; empty if it is invalid."""
     uses = arguments.get("tool_uses") if arguments else None
     entries: list[_Entry] = []
     for use in uses if isinstance(uses, list) else ():
         name = use.get("recipient_name") if isinstance(use, dict) else None
-        # A wrapper within a wrapper is nobody's call; it is left to be looked up, and not found.
+        # A nested wrapper is invalid; it is not resolved, so its look-up fails.
         if not isinstance(name, str) or plain_name(name) == _PARALLEL:
             return []
         entries.append(_Entry("", name, use.get("parameters"), {}))
@@ -125,7 +125,7 @@ def _numbered(call_id: str, calls: list[ToolCall]) -> list[ToolCall]:
 
 
 def _add(calls: list[ToolCall], call: ToolCall, seed: str) -> None:
-    """Append `call` under an id of its own, unless it repeats one that came under the same id."""
+    """Append `call` with a unique id, unless it duplicates a call with the same id."""
     for other in calls if call.id else ():
         if other.id == call.id:
             if _is_same(other, call):
@@ -144,7 +144,7 @@ def _is_same(one: ToolCall, other: ToolCall) -> bool:
 
 
 def made_id(seed: str, place: int, call: ToolCall) -> str:
-    """The same id for the same answer, so that reading a stored answer again changes nothing. Nine letters and digits,
-    which is what the strictest provider takes back."""
+    """Deterministic call id, so that parsing a stored answer again changes nothing. Nine letters and digits, as the
+    strictest provider requires."""
     words = f"{seed}\0{place}\0{call.name}\0{call.raw}"
     return hashlib.blake2s(words.encode("utf-8", "replace")).hexdigest()[:9]

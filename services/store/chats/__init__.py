@@ -1,4 +1,4 @@
 """Tables of chats' data.
 
-Tables and statements of what chats keep. Used by services and the bot.
+Tables and statements of the data stored per chat. Used by services and the bot.
 """

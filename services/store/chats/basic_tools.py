@@ -1,4 +1,4 @@
-"""The tools that were compiled from BASIC scripts, by bot and name."""
+"""Tools compiled from BASIC scripts, by bot and name."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ BASIC_TOOLS = table(
     "basic_tools",
     text("bot", primary_key=True),
     text("tool_name", primary_key=True),
-    text("source"),  # the key of the settings under which its file was found
+    text("source"),  # settings key of the source that has its file
     text("path"),  # of the file in its storage
     text("etag"),
-    text("content_hash"),  # of the file's text, the profile and the compiler together; empty: to be compiled anew
-    text("script"),  # the text that serves
-    text("definition"),  # JSON of the tool's definition; empty where the file never was a tool
-    text("program"),  # JSON: what is known of its code without reading it
-    text("findings"),  # JSON: what was said of the file when it was compiled last
+    text("content_hash"),  # of the file's text, the profile and the compiler together; empty: to be recompiled
+    text("script"),  # the text in use
+    text("definition"),  # JSON of the tool's definition; empty if the file was never a valid tool
+    text("program"),  # JSON of facts about its code, so that it need not be parsed
+    text("findings"),  # JSON of the findings of the last compilation
     integer("is_active"),
     integer("compiled_ms"),
 )
@@ -34,7 +34,7 @@ _KEEP = Statement(
     _INSERT.on_conflict_do_update(
         index_elements=["bot", "tool_name"],
         set_={one.name: _INSERT.excluded[one.name] for one in BASIC_TOOLS.columns if not one.primary_key},
-        # Of two files that would be the same tool, the one that came first is it.
+        # If two files define the same tool, the first one has precedence.
         where=or_(
             _TOOLS.is_active == 0,
             and_(_TOOLS.source == _INSERT.excluded.source, _TOOLS.path == _INSERT.excluded.path),
@@ -84,7 +84,7 @@ def keep(
     is_active: int,
     compiled_ms: int,
 ) -> Write:
-    """The tool as it was compiled. Touches no row where another file is that tool."""
+    """Store a compiled tool. Touches no row if another file defines that tool."""
     return _KEEP.write(
         bot=bot,
         tool_name=tool_name,
@@ -102,17 +102,17 @@ def keep(
 
 
 def seen(source: str, path: str, etag: str, findings: str) -> Write:
-    """The file is another one now, and the tools of it that serve are the same."""
+    """Record a changed file whose active tools have not changed."""
     return _SEEN.write(of_source=source, of_path=path, new_etag=etag, new_findings=findings)
 
 
 def deactivate(bot: str, tool_name: str, source: str) -> Write:
-    """The tool is there no more; its row stays. Touches no row where it is another file's by now."""
+    """Deactivate a tool; its row stays. Touches no row if it belongs to another source by now."""
     return _DEACTIVATE.write(of_bot=bot, of_tool=tool_name, of_source=source)
 
 
 def outdate(bot: str | None = None, tool_name: str | None = None) -> Write:
-    """The tool, all of the bot, or all there are: to be compiled anew, whether their files have changed or not."""
+    """Mark the tool, all tools of the bot, or all tools for recompilation, whether or not their files have changed."""
     if bot is None:
         return _OUTDATE_ALL.write()
     if tool_name is None:
@@ -121,12 +121,12 @@ def outdate(bot: str | None = None, tool_name: str | None = None) -> Write:
 
 
 def everything() -> Query:
-    """All columns but the script of all rows, file after file."""
+    """All columns except the script of all rows, ordered by file."""
     return _ALL.query()
 
 
 def outdated() -> Query:
-    """`source` and `path` of the files that are to be compiled anew."""
+    """`source` and `path` of the files to be recompiled."""
     return _OUTDATED_ONES.query()
 
 

@@ -1,4 +1,4 @@
-"""What scripts want models to know in a chat, and which chats have had their beginning."""
+"""Notes that scripts add to the models' prompts in a chat, and the chats whose start script has run."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def put(
     set_by: str,
     at_ms: int,
 ) -> Write:
-    """The models of the bot are told `words` in the chat, in the place of what they were told under that name."""
+    """Set the note `name` for the bot's models in the chat, replacing an earlier one."""
     return _PUT.write(
         chat=chat,
         bot=bot,
@@ -92,25 +92,25 @@ def put(
 
 
 def remove(chat: str, bot: str, name: str) -> Write:
-    """The models of the bot are no longer told what stands under that name."""
+    """Delete the note `name` of the bot in the chat."""
     return _REMOVE.write(chat=chat, bot=bot, name=name)
 
 
 def everything() -> Query:
-    """What models are told in every chat: `chat`, `bot`, `name`, `words` and so on, the oldest first."""
+    """All notes of all chats: `chat`, `bot`, `name`, `words` and so on, oldest first."""
     return _ALL.query()
 
 
 def begin(chat: str, bot: str, at_ms: int) -> Write:
-    """The chat has had its beginning with that bot. Nothing where it had before."""
+    """Record that the chat's start script has run for that bot. Touches no row if it is recorded already."""
     return _BEGIN.write(chat=chat, bot=bot, at_ms=at_ms)
 
 
 def forget_begun(chat: str, bot: str) -> Write:
-    """The chat has had no beginning with that bot."""
+    """Delete the record that the chat's start script has run for that bot."""
     return _FORGET_BEGUN.write(chat=chat, bot=bot)
 
 
 def begun() -> Query:
-    """Every chat that has had its beginning: `chat`, `bot`."""
+    """All chats whose start script has run: `chat`, `bot`."""
     return _BEGUN.query()

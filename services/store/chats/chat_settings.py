@@ -1,4 +1,4 @@
-"""What chats have set for themselves: settings, standing approvals and functions in use."""
+"""Settings, permanent approvals and active functions of chats."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ _ALL = Statement("chat_settings.all", select(CHAT_SETTINGS.c.chat, CHAT_SETTINGS
 
 
 def put(chat: str, name: str, value: str, set_by: str, at_ms: int) -> Write:
-    """The chat sets `name` for itself."""
+    """Set the chat's own value of `name`."""
     return _SET.write(chat=chat, name=name, value=value, set_by=set_by, at_ms=at_ms)
 
 
 def clear(chat: str, name: str) -> Write:
-    """The chat goes back to what YAML says."""
+    """Delete the chat's own value, so that the YAML value applies."""
     return _CLEAR.write(chat=chat, name=name)
 
 
 def everything() -> Query:
-    """Every chat's own settings: `chat`, `name`, `value`."""
+    """All chats' own settings: `chat`, `name`, `value`."""
     return _ALL.query()
 
 
@@ -92,7 +92,7 @@ def give(
     given_by_name: str,
     given_ms: int,
 ) -> Write:
-    """Allow for always. Nothing where it is allowed already."""
+    """Add a permanent approval. Touches no row if an equal one is active."""
     return _GIVE.write(
         id=id,
         chat=chat,
@@ -108,17 +108,17 @@ def give(
 
 
 def revoke(chat: str, digest: str, by: str, now_ms: int) -> Write:
-    """Allow it no longer."""
+    """Revoke a permanent approval."""
     return _REVOKE.write(in_chat=chat, with_digest=digest, by=by, now_ms=now_ms)
 
 
 def holding() -> Query:
-    """All that holds, in every chat."""
+    """All active permanent approvals of all chats."""
     return _HOLDING.query()
 
 
 def of_chat(chat: str) -> Query:
-    """What holds in one chat, oldest first."""
+    """Active permanent approvals of one chat, oldest first."""
     return _OF_CHAT.query(chat=chat)
 
 
@@ -149,15 +149,15 @@ _ACTIVATIONS_ALL = Statement(
 
 
 def activate(chat: str, name: str, given_by: str, at_ms: int) -> Write:
-    """`name` is at hand in the chat. Nothing where it is already."""
+    """Activate `name` in the chat. Touches no row if it is active already."""
     return _ACTIVATE.write(chat=chat, name=name, given_by=given_by, at_ms=at_ms)
 
 
 def deactivate(chat: str, name: str) -> Write:
-    """`name` is put away again."""
+    """Deactivate `name` in the chat."""
     return _DEACTIVATE.write(chat=chat, name=name)
 
 
 def all_activations() -> Query:
-    """What is at hand in every chat: `chat`, `name`, the oldest of a chat first."""
+    """All activations: `chat`, `name`, oldest first within a chat."""
     return _ACTIVATIONS_ALL.query()

@@ -1,4 +1,4 @@
-"""What was said in each chat, by members and by the bot: addressed or not, as far back as the settings keep it."""
+"""Messages of members and of the bot in each chat, addressed or not, as long as the settings keep them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from services.store.schema import TEXT, delete_batch, integer, table, text
 from services.store.turns.inbox import INBOX
 
 OUTSIDE = "outside"
-"""The sender of what the bot said that may hold words of others: of the web, of files, of other members."""
+"""Sender of bot messages that may contain text from others: the web, files, or other members."""
 HISTORY = table(
     "history",
     integer("id", primary_key=True),
@@ -74,14 +74,14 @@ _SAID_BY_BOT = ("id", "chat", "sender", "sender_name", "text", "at_ms", "asked_b
 
 
 def _heard(name: str, values: Mapping[str, ColumnElement[Any]], *more: str) -> Statement:
-    # Who said it where stands in the inbox. For a duplicate there is no row of this id, so nothing is written.
+    # Chat and sender are read from the inbox. A duplicate has no row with this id, so nothing is written.
     taken = select(*values.values()).where(INBOX.c.id == _BINDS["id"])
     return Statement(name, insert(HISTORY).from_select(list(values), taken), takes=("text", "at_ms", *more, "id"))
 
 
-# What is null is left out: to bind it costs the driver more than a text does.
+# Null columns are left out: binding null costs the driver more than binding text.
 _HEARD = _heard("history.heard", {**_OF_MEMBER, "reply_to_name": _NOTHING, "thread": INBOX.c.native_id})
-# Only a reply is looked up: among the latest first, and without an index, which every message would pay for.
+# Only replies need this look-up; it scans from the newest row, because an index would slow down every message.
 _REPLIED = _heard(
     "history.replied",
     {
@@ -98,7 +98,7 @@ _SAID_TO = Statement(
     insert(HISTORY).values({**_OF_BOT, "reply_to": _BINDS["reply_to"]}),
     takes=(*_SAID_BY_BOT, "reply_to"),
 )
-# Who is shown what: all of the chat, what one member said and was answered, or one chain of replies.
+# The scope of a look-up: the whole chat, one member's conversation with the bot, or one chain of replies.
 _IN_SCOPE = or_(
     bindparam("scope", type_=TEXT) == literal_column("'chat'"),
     and_(bindparam("scope", type_=TEXT) == literal_column("'member'"), HISTORY.c.asked_by == bindparam("part")),
@@ -119,7 +119,7 @@ _RECENT_OF_CHAT = (
     select(*_SHOWN)
     .where(
         HISTORY.c.chat == bindparam("chat"),
-        # The bot's answers to what was said before have later ids.
+        # The bot's answers to earlier messages have later ids.
         or_(HISTORY.c.id < bindparam("before"), HISTORY.c.from_bot == literal_column("1")),
         HISTORY.c.change != literal_column("'deleted'"),
     )
@@ -155,7 +155,7 @@ _PERIOD = Statement(
         HISTORY.c.at_ms < bindparam("until_ms"),
         HISTORY.c.id < func.coalesce(_ASKED_AT, _NEWEST),
         HISTORY.c.change != literal_column("'deleted'"),
-        # A command is said to the bot, not to the others.
+        # Commands are addressed to the bot, not to the members.
         func.substr(HISTORY.c.text, literal_column("1"), literal_column("1")).not_in(
             [literal_column("''"), literal_column("'/'")]
         ),
@@ -164,7 +164,7 @@ _PERIOD = Statement(
     .limit(bindparam("count")),
 )
 _THREAD = Statement("history.thread", select(HISTORY.c.thread).where(HISTORY.c.id == bindparam("row_id")))
-# Found among what is kept of the chat: changes are too rare for an index that every message would pay for.
+# Scans the chat's rows: changes are too rare to justify an index that would slow down every message.
 _EDIT = Statement(
     "history.edit",
     update(HISTORY)
@@ -176,7 +176,7 @@ _SENT = Statement(
     update(HISTORY).where(HISTORY.c.id == bindparam("row_id")).values(native_id=bindparam("new_native_id")),
     takes=("new_native_id", "row_id"),
 )
-# By time, so that a run that is repeated after a crash forgets nothing that was said meanwhile.
+# By time, so that a run that is repeated after a crash deletes no newer messages.
 _UP_TO = (HISTORY.c.chat == bindparam("chat"), HISTORY.c.at_ms <= bindparam("until_ms"))
 _FORGET = Statement("history.forget", delete(HISTORY).where(*_UP_TO))
 _COUNT = Statement("history.count", select(func.count().label("count")).select_from(HISTORY).where(*_UP_TO))
@@ -202,8 +202,8 @@ def heard(
     reply_to: str | None,
     reply_to_name: str,
 ) -> Write:
-    """A member's message, in the unit that accepts it. `id` is its row's in the inbox, which says who said it where:
-    where that was not written since the message was known, neither is this."""
+    """Add a member's message, in the unit that accepts it. `id` is that of its inbox row, which has chat and sender;
+    without that row (a duplicate) nothing is written."""
     if reply_to is None:
         return _HEARD.write_row((said, at_ms, id))
     return _REPLIED.write_row((said, at_ms, reply_to, reply_to_name, id))
@@ -221,60 +221,60 @@ def said(
     answers: int,
     outside: bool = False,
 ) -> Write:
-    """A message of the bot's own, in the unit that puts it into the outbox: the answer to the row `answers`, which
-    `asked_by` said. `outside`: it may hold words of others."""
+    """Add a message of the bot, in the unit that adds it to the outbox. `answers`: row of the answered message, which
+    was sent by `asked_by`. `outside`: it may contain text from others."""
     said_by_bot = (id, chat, OUTSIDE if outside else "", sender_name, text, at_ms, asked_by, answers)
     return _SAID.write_row(said_by_bot) if reply_to is None else _SAID_TO.write_row((*said_by_bot, reply_to))
 
 
 def edited(chat: str, native_id: str, text: str) -> Write:
-    """A member changed what they said."""
+    """Record that a member edited a message."""
     return _EDIT.write(in_chat=chat, with_id=native_id, new_text=text, new_change="edited")
 
 
 def deleted(chat: str, native_id: str) -> Write:
-    """A member took back what they said: the text is forgotten."""
+    """Record that a member deleted a message; its text is erased."""
     return _EDIT.write(in_chat=chat, with_id=native_id, new_text="", new_change="deleted")
 
 
 def sent(id: int, native_id: str) -> Write:
-    """The network's own id of a message that the bot sent."""
+    """Set the network's id of a message that the bot sent."""
     return _SENT.write_row((native_id, id))
 
 
 def recent(chat: str, before: int, count: int) -> Query:
-    """The last `count` messages of `chat` before the row `before`, newest first; and what the bot said since."""
+    """The last `count` messages of `chat` before the row `before`, newest first, and the bot's messages since."""
     return _RECENT.query(chat=chat, before=before, count=count)
 
 
 def recent_in(chat: str, scope: str, part: str, before: int, count: int) -> Query:
-    """`recent`, of what `scope` leaves: `member` and whose conversation, or `thread` and which one."""
+    """`recent`, limited to `scope`: `member` or `thread`, with `part` naming which one."""
     return _RECENT_IN.query(chat=chat, scope=scope, part=part, before=before, count=count)
 
 
 def between(chat: str, scope: str, part: str, after: int, before: int, count: int) -> Query:
-    """The rows of `chat` between two ids, oldest first, those that were taken back as well, with `change`."""
+    """The rows of `chat` between two ids, oldest first, with `change`; deleted messages are included."""
     return _BETWEEN.query(chat=chat, scope=scope, part=part, after=after, before=before, count=count)
 
 
 def period(chat: str, since_ms: int, until_ms: int, before_native_id: str, count: int) -> Query:
-    """The last `count` messages of `chat` from `since_ms` until before `until_ms` that are no commands and that nobody
-    took back, newest first; only those before the message with that id of the network, where it is there."""
+    """The last `count` messages of `chat` in that period (`until_ms` excluded), newest first, without commands and
+    deleted ones; only those before the message `before_native_id`, if it is stored."""
     return _PERIOD.query(chat=chat, since_ms=since_ms, until_ms=until_ms, native_id=before_native_id, count=count)
 
 
 def count_until(chat: str, until_ms: int) -> Query:
-    """How many messages of `chat` are kept that were sent until then, that instant included: `count`."""
+    """Number of stored messages of `chat` that were sent by `until_ms` (included), as `count`."""
     return _COUNT.query(chat=chat, until_ms=until_ms)
 
 
 def forget_until(chat: str, until_ms: int) -> Write:
-    """Forget what `count_until` counts."""
+    """Delete the messages that `count_until` counts."""
     return _FORGET.write(chat=chat, until_ms=until_ms)
 
 
 def thread(id: int) -> Query:
-    """The `thread` of a row: the native id of the message that its chain of replies began with."""
+    """The `thread` of a row: the native id of the first message of its chain of replies."""
     return _THREAD.query(row_id=id)
 
 
@@ -284,5 +284,5 @@ def prune(chat: str, keep: int) -> Write:
 
 
 def forget_old(before_id: int) -> Write:
-    """Delete a batch of the messages of all chats before that id."""
+    """Delete a batch of the messages of all chats with ids below `before_id`."""
     return _FORGET_OLD.write(before_id=before_id)

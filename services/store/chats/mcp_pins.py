@@ -1,4 +1,4 @@
-"""What each server of tools said of a tool when it was accepted, and what it says now."""
+"""Tool definitions of MCP servers: the accepted one of each tool, and the latest one."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ MCP_PINS = table(
     "mcp_pins",
     text("server", primary_key=True),
     text("tool", primary_key=True),
-    text("accepted", nullable=True),  # digest of the definition that may be used; None while there is none
-    text("digest"),  # of the definition that the server gave last; empty when it has the tool no more
-    text("definition"),  # JSON, read by services/mcp/tools.py: that one, and the accepted one while it is another
+    text("accepted", nullable=True),  # digest of the definition that may be used; None if none is accepted
+    text("digest"),  # of the server's latest definition; empty if the server has removed the tool
+    text("definition"),  # JSON, read by services/mcp/tools.py: the latest definition, and the accepted one if different
     integer("seen_ms"),
     integer("accepted_ms", nullable=True),
 )
@@ -46,8 +46,8 @@ _ALL = Statement("mcp_pins.all", select(MCP_PINS).order_by(MCP_PINS.c.server, MC
 
 
 def seen(*, server: str, tool: str, digest: str, definition: str, now_ms: int, accepted: bool) -> Write:
-    """The server offers `tool` with this definition; without a digest it no longer does. `accepted`: it is accepted
-    where the tool was never seen before; what was accepted earlier stays as it is."""
+    """Store the server's latest definition of `tool`; an empty digest means that it was removed. `accepted`: accept it
+    if the tool is new; earlier acceptances do not change."""
     return _SEEN.write(
         server=server,
         tool=tool,
@@ -60,17 +60,17 @@ def seen(*, server: str, tool: str, digest: str, definition: str, now_ms: int, a
 
 
 def accept(server: str, tool: str, digest: str, now_ms: int) -> Write:
-    """The definition with that digest may be used. Touches no row where the server has changed it again."""
+    """Accept the definition with that digest. Touches no row if the server has changed it again."""
     return _ACCEPT.write(of_server=server, of_tool=tool, with_digest=digest, now_ms=now_ms)
 
 
 def forget(server: str, tool: str) -> Write:
-    """Know nothing of the tool."""
+    """Delete the tool's row."""
     return _FORGET.write(server=server, tool=tool)
 
 
 def copied(row: Row) -> Write:
-    """The same row, as `everything` gives it, in a database that has none of the tool."""
+    """Copy a row of `everything` to a database that has none for that tool."""
     return _COPIED.write(**row)
 
 

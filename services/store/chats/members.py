@@ -1,4 +1,4 @@
-"""What members have set for themselves, and owners of the bot on the chat page."""
+"""Members' own settings, and the bot's owners on the chat page."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ _ONE = Statement("members.one", select(MEMBERS).where(MEMBERS.c.member == bindpa
 
 
 def set_zone(member: str, timezone: str, now_ms: int) -> Write:
-    """The zone that the member lives in."""
+    """Set the member's time zone."""
     return _SET_ZONE.write(member=member, timezone=timezone, changed_ms=now_ms)
 
 
 def clear(member: str) -> Write:
-    """Forget what the member has set."""
+    """Delete the member's settings."""
     return _CLEAR.write(of_member=member)
 
 
 def one(member: str) -> Query:
-    """What the member has set: `timezone`; nothing when nothing is."""
+    """The member's settings: `timezone`; no row if there are none."""
     return _ONE.query(member=member)
 
 
@@ -65,12 +65,12 @@ _ALL = Statement("page_owners.all", select(OWNERS.c.member))
 
 
 def new_link(token_hash: str, now_ms: int) -> list[Write]:
-    """A link that can be used once; all earlier links that nobody used are void."""
+    """Add a single-use link; earlier unused links become invalid."""
     return [_FORGET_UNUSED.write(), _ADD_LINK.write(token_hash=token_hash, made_ms=now_ms)]
 
 
 def use_link(token_hash: str, member: str, now_ms: int) -> list[Write]:
-    """Make `member` owner by a link. The unit ends in Conflict when the link is unknown or used."""
+    """Make `member` an owner by a link. The unit ends in Conflict if the link is unknown or used."""
     return [
         _USE_LINK.write_expecting(1, hash_of_token=token_hash, member=member),
         _ADD_OWNER.write(member=member, since_ms=now_ms),
@@ -78,11 +78,11 @@ def use_link(token_hash: str, member: str, now_ms: int) -> list[Write]:
 
 
 def owners() -> Query:
-    """Every owner."""
+    """All owners."""
     return _ALL.query()
 
 
 def owner_of(row: Row) -> str:
-    """The member id that a row of `owners` holds."""
+    """The member id in a row of `owners`."""
     member: str = row["member"]
     return member

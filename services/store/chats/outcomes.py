@@ -1,4 +1,4 @@
-"""Outcomes of messages for those who explain them, and dead letters."""
+"""Outcomes of messages, for explanations, and dead letters."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _OF_TIMERS = select(
     INBOX.c.detail,
     TIMERS.c.title.label("text"),
 ).select_from(_TIMER)
-# What went well is there to be read, and people who ask why mean what is not.
+# Without successful runs, which can be seen in the chat.
 _LAST_TIMERS = Statement(
     "outcomes.last_timers",
     _OF_TIMERS.where(
@@ -66,7 +66,7 @@ _TIMER_IN_CHAT = Statement(
     ),
 )
 _EVENTS = _ROWS.join(HISTORY, HISTORY.c.id == INBOX.c.id, isouter=True)
-# The keys of a message and of its changes stand together in the index: they begin alike.
+# The keys of a message and of its changes have a common prefix, so they are adjacent in the index.
 _OF_NATIVE = Statement(
     "outcomes.of_native",
     _EVENTS.where(
@@ -82,48 +82,47 @@ _IN_CHAT = Statement(
 
 
 def last(chat: str, but_native_id: str, count: int) -> Query:
-    """`count` messages that everybody in `chat` has seen, newest first, without the one of that id. Each with its
-    `text`, empty where it was taken back."""
+    """The last `count` messages visible to everybody in `chat`, newest first, except `but_native_id`. Each with its
+    `text`, empty if it was deleted."""
     return _LAST.query(chat=chat, but=but_native_id, count=count)
 
 
 def of_native(chat: str, native_id: str) -> Query:
-    """The message of `chat` with the network's id `native_id`, and its changes, oldest first; `text` is null for what
-    is no part of the history."""
+    """The message of `chat` with the network's id `native_id`, and its changes, oldest first; `text` is null if it is
+    not in the history."""
     first = f"{native_id}\n{chat}"
     return _OF_NATIVE.query(first_key=first, after_keys=f"{first}\x0b", chat=chat, native_id=native_id)
 
 
 def in_chat(chat: str, id: int) -> Query:
-    """The event of that id, if it came from `chat`."""
+    """The event with that id, if it came from `chat`."""
     return _IN_CHAT.query(chat=chat, row_id=id)
 
 
 def last_timers(chat: str, count: int) -> Query:
-    """`count` runs by the clock, for everybody in `chat`, that ended otherwise than they should, newest first; `text`
-    is what the timer is called."""
+    """The last `count` failed timer runs visible to everybody in `chat`, newest first; `text` is the timer's title."""
     return _LAST_TIMERS.query(chat=chat, count=count)
 
 
 def timer_in_chat(chat: str, id: int) -> Query:
-    """The run by the clock of that id, however it ended, if it was in `chat`; `private_to` is the key of the only
-    member whom it may be shown, null for everybody."""
+    """The timer run with that id, with any outcome, if it was in `chat`; `private_to` is the key of the only member who
+    may see it, null for everybody."""
     return _TIMER_IN_CHAT.query(chat=chat, row_id=id)
 
 
 COUNTER = "dead_letters"
-"""In `changes`: raised by a command that retries or drops some."""
+"""Counter in `changes`, increased by a command that retries or drops dead letters."""
 
 
 class DeadKind(StrEnum):
-    """Which table a dead letter stands in."""
+    """The table that a dead letter is in."""
 
     TURN = "turn"
     MESSAGE = "message"
     TIMER = "timer"
 
 
-# What did fire has a row in the outbox, which stands for it.
+# An occurrence that was dispatched has a row in the outbox, which is listed instead.
 _IS_DEAD_MOMENT = and_(OCCURRENCES.c.state == literal_column("'undeliverable'"), OCCURRENCES.c.turn_id.is_(None))
 _KEPT_TIMER = and_(TIMERS.c.id == OCCURRENCES.c.timer_id, TIMERS.c.state != literal_column("'removed'"))
 _NONE: ColumnElement[int] = literal_column("0")
@@ -181,14 +180,14 @@ _RETRY_MOMENT = Statement(
         _THIS,
         _IS_DEAD_MOMENT,
         exists().where(_KEPT_TIMER),
-        # A timer has at most one moment that is due beside those of its rule.
+        # A timer has at most one snoozed occurrence that is due.
         ~exists().where(
             _SNOOZED.c.timer_id == OCCURRENCES.c.timer_id,
             _SNOOZED.c.snoozed == literal_column("1"),
             _SNOOZED.c.state == literal_column("'due'"),
         ),
     )
-    # Its old name is that of the event which was refused, and no event is taken in twice.
+    # The old wall time names a rejected event, and no event key is accepted twice.
     .values(state="due", snoozed=1, over_ms=None, problem="", wall=bindparam("new_wall", type_=TEXT)),
 )
 _REVIVE = Statement(
@@ -203,25 +202,25 @@ _DROP_MOMENT = Statement(
 
 
 def everything() -> Query:
-    """All of them, oldest first: `kind`, `id`, `chat`, `name` (who wrote or owns it), `at_ms` (when it was given up),
-    `why`, `body` (JSON), `text` (null: the message is no part of the history), `timer_id`."""
+    """All dead letters, oldest first: `kind`, `id`, `chat`, `name` (its author or owner), `at_ms` (when it was given
+    up), `why`, `body` (JSON), `text` (null: not in the history), `timer_id`."""
     return _LIST.query()
 
 
 def of_id(id: int) -> Query:
-    """The one of that id, with the same columns."""
+    """The dead letter with that id, with the same columns."""
     return _OF_ID.query(row_id=id)
 
 
 def counts() -> Query:
-    """How many there are of each `kind`, as `count`."""
+    """Number of dead letters by `kind`, as `count`."""
     return _COUNTS.query()
 
 
 def retry(row: Row, instant: str) -> list[Write]:
-    """Try `row` again; a daemon that runs takes it up when COUNTER has risen. `instant`: the present, as
-    `services.times.recurrence.instant_text` writes it, which becomes the name of a timer's moment. The first write
-    touches no row where it was retried or dropped meanwhile, or cannot be due now."""
+    """Retry `row`; a running daemon claims it when COUNTER has increased. `instant`: the present, written by
+    `services.times.recurrence.instant_text`; the new wall time of an occurrence. The first write touches no row if it
+    was retried or dropped meanwhile, or cannot be due now."""
     match DeadKind(row["kind"]):
         case DeadKind.TURN:
             return [inbox.retry(row["id"])]
@@ -233,7 +232,7 @@ def retry(row: Row, instant: str) -> list[Write]:
 
 
 def drop(row: Row) -> Write:
-    """Never try `row` again. Touches no row where it was retried or dropped meanwhile."""
+    """Drop `row` for good. Touches no row if it was retried or dropped meanwhile."""
     match DeadKind(row["kind"]):
         case DeadKind.TURN:
             return inbox.drop_body(row["id"])

@@ -1,4 +1,4 @@
-"""Polls and their votes. A chat's polls are numbered from 1; a member has one vote in each."""
+"""Polls and their votes. Polls are numbered from 1 in each chat; a member has one vote per poll."""
 
 from __future__ import annotations
 
@@ -107,16 +107,16 @@ class Poll:
     question: str
     options: tuple[str, ...]
     author: str
-    """The key of the member who asked."""
+    """Key of the member who created it."""
     author_name: str
     call_key: str
-    """The call that made it."""
+    """Key of the call that created it."""
     closed_by: str | None
-    """The call that closed it; None while it is open."""
+    """Key of the call that closed it; None while it is open."""
 
     @property
     def is_open(self) -> bool:
-        """Whether votes count."""
+        """Whether it accepts votes."""
         return self.closed_by is None
 
 
@@ -131,8 +131,8 @@ def create(
     at_ms: int,
     most_open: int,
 ) -> Write:
-    """A new poll under the chat's next number. Touches no row when the call made it before, when `most_open` are open
-    already, or when another poll took the number in this very moment."""
+    """Add a poll with the chat's next number. Touches no row if the call has added it before, if `most_open` are open,
+    or if a concurrent poll took the number."""
     return CREATE.write(
         chat=chat,
         call_key=call_key,
@@ -146,17 +146,17 @@ def create(
 
 
 def vote(chat: str, poll: int, *, member: str, choice: int, at_ms: int) -> Write:
-    """The member's one vote, in place of an earlier one. Touches no row when the poll is closed."""
+    """Set the member's vote, replacing an earlier one. Touches no row if the poll is closed."""
     return VOTE.write(chat=chat, poll=poll, member=member, choice=choice, voted_ms=at_ms)
 
 
 def close(chat: str, poll: int, *, call_key: str, at_ms: int) -> Write:
-    """Take no more votes."""
+    """Close a poll."""
     return CLOSE.write(chat=chat, poll=poll, closing_key=call_key, at_ms=at_ms)
 
 
 def forget(chat: str, before_ms: int) -> Sequence[Write]:
-    """Delete the polls that were closed before that instant, with their votes."""
+    """Delete the polls that were closed before that time, with their votes."""
     return [FORGET_VOTES.write(chat=chat, before_ms=before_ms), FORGET.write(chat=chat, before_ms=before_ms)]
 
 
@@ -166,12 +166,12 @@ def everything(chat: str) -> Query:
 
 
 def tally(chat: str, poll: int) -> Query:
-    """How many votes each choice has; choices without votes are left out."""
+    """Number of votes by choice; choices without votes are left out."""
     return TALLY.query(chat=chat, poll=poll)
 
 
 def poll(row: Row) -> Poll:
-    """The poll in a row of `everything`."""
+    """The Poll in a row of `everything`."""
     return Poll(
         number=row["number"],
         question=row["question"],

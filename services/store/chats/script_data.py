@@ -1,4 +1,4 @@
-"""Values and table rows of scripts."""
+"""Stored values and table rows of scripts."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ PAGE_ROWS = 500
 SCRIPT_ROWS = table(
     "script_rows",
     text("bot", primary_key=True),
-    text("chat", primary_key=True),  # empty for what all chats of the bot have in common
+    text("chat", primary_key=True),  # empty for data shared by all chats of the bot
     text("table_name", primary_key=True),  # in lower case
     text("row_id", primary_key=True),
-    integer("number"),  # rises in the order in which the rows came
+    integer("number"),  # increases in the order of insertion
     integer("size"),  # bytes of `fields`
     text("fields"),  # JSON object
     integer("changed_ms"),
@@ -50,8 +50,8 @@ _CHANGE = Statement(
         changed_ms=bindparam("at_ms", type_=INTEGER),
     ),
 )
-# Stands at the end of a unit, so that one look at the table is enough for all its rows. That there were rows before is
-# asked first: the tables are counted for a new one alone.
+# The last statement of a unit, so that one scan of the table covers all its rows. Tables are counted only if the table
+# had no rows before.
 _ROWS_BEFORE = exists().where(*_OF_PLACE, SCRIPT_ROWS.c.number < bindparam("first", type_=INTEGER))
 _WITHIN = Statement(
     "script_rows.within",
@@ -90,14 +90,14 @@ class TablePlace:
 
     bot: str
     chat: str
-    """The key of the chat; empty for a table that all chats of the bot have in common."""
+    """Key of the chat; empty for a table shared by all chats of the bot."""
     table_name: str
     """In lower case."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeptRow:
-    """A row as it lies there."""
+    """A stored row."""
 
     row_id: str
     number: int
@@ -106,20 +106,20 @@ class KeptRow:
 
 
 def add(place: TablePlace, row_id: str, *, number: int, fields: str, size: int, at_ms: int) -> Write:
-    """A new row. Conflict where the table has one of that id."""
+    """Add a row. Conflict if the table has a row with that id."""
     return _ADD.write_expecting(
         1, **_named(place), row_id=row_id, number=number, fields=fields, size=size, changed_ms=at_ms
     )
 
 
 def change(place: TablePlace, row_id: str, *, old: str, new: str, size: int, at_ms: int) -> Write:
-    """Other fields for a row. Conflict where it is not as it was."""
+    """Replace a row's fields. Conflict if they are no longer `old`."""
     return _CHANGE.write_expecting(1, **_named(place), row=row_id, old=old, new=new, bytes=size, at_ms=at_ms)
 
 
 def within(place: TablePlace, row_id: str, *, first: int, most_rows: int, most_bytes: int, most_tables: int) -> Write:
-    """Changes nothing, and undoes its unit (Conflict) where the table or the number of tables is too large by now.
-    `row_id`: of a row that the unit has written. `first`: the number of the first row that it has added."""
+    """Check the limits without a change: the unit is undone (Conflict) if the table or the number of tables is too
+    large. `row_id`: a row written by the unit. `first`: number of the first row it has added."""
     return _WITHIN.write_expecting(
         1,
         **_named(place),
@@ -132,32 +132,32 @@ def within(place: TablePlace, row_id: str, *, first: int, most_rows: int, most_b
 
 
 def drop_rows(place: TablePlace, row_id: str, *, old: str) -> Write:
-    """Delete a row. Touches none where it is gone or not as it was."""
+    """Delete a row. Touches none if it does not exist or its fields are no longer `old`."""
     return _DROP.write(**_named(place), row=row_id, old=old)
 
 
 def clear(place: TablePlace) -> Write:
-    """Delete every row of a table."""
+    """Delete all rows of a table."""
     return _CLEAR.write(**_named(place))
 
 
 def one(place: TablePlace, row_id: str) -> Query:
-    """The row of that id."""
+    """The row with that id."""
     return _ONE.query(**_named(place), row=row_id)
 
 
 def page(place: TablePlace, after: int) -> Query:
-    """At most `PAGE_ROWS` rows behind the one of that number, in the order in which they came."""
+    """At most `PAGE_ROWS` rows after that number, in order of insertion."""
     return _PAGE.query(**_named(place), after=after)
 
 
 def filling(place: TablePlace) -> Query:
-    """How many `rows` and `bytes` the table has, and how many `tables` there are beside it, itself counted."""
+    """The table's number of `rows` and `bytes`, and the number of `tables` including this one."""
     return _FILLING.query(**_named(place))
 
 
 def kept_row(row: Row) -> KeptRow:
-    """The row in a row of `one` and `page`."""
+    """The KeptRow in a row of `one` or `page`."""
     return KeptRow(row["row_id"], row["number"], row["fields"])
 
 
@@ -167,12 +167,12 @@ def _named(place: TablePlace) -> dict[str, str]:
 
 SCRIPT_MEMORY = table(
     "script_memory",
-    text("bot", primary_key=True),  # empty for what belongs to a member whatever the bot
-    text("owner", primary_key=True),  # empty for the bot's own, else whose and where
+    text("bot", primary_key=True),  # empty for a member's values that all bots share
+    text("owner", primary_key=True),  # empty for the bot's own values, else member or chat
     text("name", primary_key=True),
     text("value"),  # JSON
     integer("size"),  # bytes of `value`
-    integer("from_outside"),  # 1 where the words of others went into it
+    integer("from_outside"),  # 1 if text from others went into it
     integer("changed_ms"),
     integer("expires_ms", nullable=True),
     Index("script_memory_expiry", "expires_ms"),
@@ -226,8 +226,7 @@ def put(
     most_names: int,
     most_bytes: int,
 ) -> Write:
-    """Remember `value` (JSON of `size` bytes). Touches no row where the owner would then have more than so many names
-    or bytes."""
+    """Store `value` (JSON of `size` bytes). Touches no row if the owner would exceed the number of names or bytes."""
     return _PUT.write(
         bot=bot,
         owner=owner,
@@ -243,22 +242,22 @@ def put(
 
 
 def get(bot: str, owner: str, name: str, now_ms: int) -> Query:
-    """The `value` and whether it is `from_outside`; no row where there is none, or none any more."""
+    """`value` and `from_outside`; no row if there is none or it has expired."""
     return _GET.query(bot=bot, owner=owner, name=name, now_ms=now_ms)
 
 
 def drop_value(bot: str, owner: str, name: str) -> Write:
-    """Forget one value."""
+    """Delete one value."""
     return _DROP_VALUE.write(bot=bot, owner=owner, name=name)
 
 
 def forget_of(bot: str, owner: str, now_ms: int) -> Write:
-    """Drop what has been remembered long enough, of one owner."""
+    """Delete one owner's expired values."""
     return _FORGET_OF.write(bot=bot, owner=owner, now_ms=now_ms)
 
 
 def forget(now_ms: int) -> Write:
-    """Drop what has been remembered long enough, of everybody."""
+    """Delete a batch of all expired values."""
     return _FORGET.write(now_ms=now_ms)
 
 
@@ -277,10 +276,10 @@ _MEMORIES = Statement(
 
 
 def rows() -> Query:
-    """Every row of every table of every bot: `table_name`, `row_id` and `fields`, in JSON."""
+    """All rows of all tables of all bots: `table_name`, `row_id` and `fields` (JSON)."""
     return _ROWS.query()
 
 
 def memories() -> Query:
-    """Everything remembered: `owner`, `name` and `value`, in JSON."""
+    """All stored values: `owner`, `name` and `value` (JSON)."""
     return _MEMORIES.query()

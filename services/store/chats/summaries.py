@@ -1,4 +1,4 @@
-"""Summaries: what was said in a chat before the messages that a model is shown word by word."""
+"""Summaries of the part of a chat that is older than the messages shown to a model."""
 
 from __future__ import annotations
 
@@ -33,8 +33,7 @@ _CHANGED = (
 )
 _CHANGED_ROWS = _CHANGED.scalar_subquery()
 _CHANGED_COUNT = Statement("summaries.changed", _CHANGED)
-# Only where nothing that it was made of has changed or was forgotten meanwhile: what was taken back must not live on in
-# a summary.
+# Only if none of its messages was changed or deleted meanwhile: a deleted message must not survive in a summary.
 _IS_KEPT = exists().where(HISTORY.c.chat == bindparam("chat"), HISTORY.c.id == bindparam("until_id"))
 _INSERT = insert(SUMMARIES).from_select(
     ["chat", "part", "text", "until_id", "at_ms"],
@@ -54,7 +53,7 @@ _ROW_OF = (
     .where(HISTORY.c.chat == bindparam("chat"), HISTORY.c.native_id == bindparam("native_id"))
     .scalar_subquery()
 )
-# A row that is pruned may be in any of them.
+# If the row was pruned, the message may be in any of them.
 _FORGET = Statement(
     "summaries.forget",
     delete(SUMMARIES).where(
@@ -66,33 +65,33 @@ _FORGET_OLD = Statement("summaries.forget_old", delete_batch(SUMMARIES, SUMMARIE
 
 
 def get(chat: str, part: str) -> Query:
-    """The summary of a part of `chat`: `text`, and `until_id`, the last row of history that is in it. `part`: empty for
-    the whole chat, else whose conversation or which thread."""
+    """The summary of a part of `chat`: `text`, and `until_id`, the last history row it covers. `part`: empty for the
+    whole chat, else the member or thread."""
     return _GET.query(chat=chat, part=part)
 
 
 def put(chat: str, part: str, text: str, *, after: int, until_id: int, changed: int, at_ms: int) -> Write:
-    """A new summary, made of the one that ended at `after` (0: none) and the rows up to `until_id`, of which `changed`
-    had been edited or deleted. Touches no row when that is not so any more, or when the last of them is forgotten."""
+    """Store a summary made of the one that ended at `after` (0: none) and the rows up to `until_id`; `changed` of these
+    rows had been edited or deleted. Touches no row if that has changed since, or if the last row was deleted."""
     return _PUT.write(chat=chat, part=part, text=text, after=after, until_id=until_id, changed=changed, at_ms=at_ms)
 
 
 def changed(chat: str, after: int, until_id: int) -> Query:
-    """How many rows of `chat` after the one and up to the other were edited or deleted: `count`."""
+    """Number of rows of `chat` with after < id <= until_id that were edited or deleted, as `count`."""
     return _CHANGED_COUNT.query(chat=chat, after=after, until_id=until_id)
 
 
 def forget(chat: str, native_id: str) -> Write:
-    """Drop the summaries of `chat` that may hold the message with the network's id `native_id`: all of them when its
-    row is no longer kept."""
+    """Delete the summaries of `chat` that may contain the message `native_id`: all of them if its row no longer
+    exists."""
     return _FORGET.write(chat=chat, native_id=native_id)
 
 
 def forget_chat(chat: str) -> Write:
-    """Drop every summary of `chat`."""
+    """Delete all summaries of `chat`."""
     return _FORGET_CHAT.write(chat=chat)
 
 
 def forget_old(before_ms: int) -> Write:
-    """Drop the summaries that were made before then."""
+    """Delete a batch of the summaries made before that time."""
     return _FORGET_OLD.write(before_ms=before_ms)

@@ -1,4 +1,4 @@
-"""To-do lists, one a chat. Numbers are given once and stay; what is done or removed is forgotten some time later."""
+"""To-do lists, one per chat. Numbers are not reused; done and removed entries are deleted some time later."""
 
 from __future__ import annotations
 
@@ -86,16 +86,16 @@ class Todo:
 
     number: int
     text: str
-    """Empty once removed."""
+    """Empty if removed."""
     priority: int
     """0 low, 1 normal, 2 high."""
     author: str
-    """The key of the member who added it."""
+    """Key of the member who added it."""
     author_name: str
     call_key: str
-    """The call that added it."""
+    """Key of the call that added it."""
     ended_by: str | None
-    """The call that finished or removed it."""
+    """Key of the call that finished or removed it."""
     is_done: bool
     is_removed: bool
 
@@ -103,8 +103,8 @@ class Todo:
 def add(
     chat: str, *, call_key: str, author: str, author_name: str, text: str, priority: int, at_ms: int, most_open: int
 ) -> Write:
-    """A new entry under the chat's next number. Touches no row when the call added it before, when `most_open` are
-    open already, or when another addition took the number in this very moment."""
+    """Add an entry with the chat's next number. Touches no row if the call has added it before, if `most_open` are
+    open, or if a concurrent addition took the number."""
     return ADD.write(
         chat=chat,
         call_key=call_key,
@@ -123,32 +123,32 @@ def finish(chat: str, number: int, *, call_key: str, at_ms: int) -> Write:
 
 
 def reopen(chat: str, number: int, *, most_open: int) -> Write:
-    """Make a done entry an open one. Touches no row when `most_open` are open already."""
+    """Open a done entry again. Touches no row if `most_open` are open."""
     return REOPEN.write(chat=chat, number=number, most_open=most_open)
 
 
 def reword(chat: str, number: int, text: str) -> Write:
-    """Give an entry another text."""
+    """Change an entry's text."""
     return REWORD.write(chat=chat, number=number, words=text)
 
 
 def remove(chat: str, number: int, *, call_key: str, at_ms: int) -> Write:
-    """Erase an entry's text; its number stays taken until it is forgotten."""
+    """Erase an entry's text; its number stays reserved until the row is deleted."""
     return REMOVE.write(chat=chat, number=number, ended_key=call_key, at_ms=at_ms)
 
 
 def forget(chat: str, before_ms: int) -> Write:
-    """Delete what was done or removed before that instant."""
+    """Delete entries that were done or removed before that time."""
     return FORGET.write(chat=chat, before_ms=before_ms)
 
 
 def everything(chat: str) -> Query:
-    """All rows of the chat, removed ones too, by number."""
+    """All rows of the chat, including removed ones, by number."""
     return ALL.query(chat=chat)
 
 
 def todo(row: Row) -> Todo:
-    """The entry in a row of `everything`."""
+    """The Todo in a row of `everything`."""
     return Todo(
         number=row["number"],
         text=row["text"],

@@ -13,7 +13,7 @@ from services.store.migrations.transaction import VERSIONS, transaction
 
 
 def main(arguments: list[str]) -> int:
-    """The exit status: 0 written, 1 nothing has changed, 2 usage."""
+    """Return the exit status: 0 written, 1 no changes, 2 wrong usage."""
     if len(arguments) != 1:
         sys.stderr.write(f"{__doc__}\n")
         return 2

@@ -1,4 +1,4 @@
-"""What is asked of alembic. Importing this module costs a second: only who has something to migrate does."""
+"""Alembic commands. Importing this module takes a second, so it is imported only if there is something to migrate."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def migrate(connection: Connection, versions: Path) -> None:
 
 
 def write_revision(connection: Connection, message: str, tables: MetaData, versions: Path) -> Path | None:
-    """Write the migration that takes the database, which has to be at the last one, to `tables`. Returns its file; None
-    when there is no difference."""
+    """Write the migration from the database, which has to be at the latest revision, to `tables`. Returns its file;
+    None if there is no difference."""
 
     def drop_if_empty(_context: object, _revision: object, scripts: list[MigrationScript]) -> None:
         scripts[:] = [script for script in scripts if script.upgrade_ops and not script.upgrade_ops.is_empty()]

@@ -1,6 +1,6 @@
-"""What alembic runs for every command: the caller's connection, in the caller's transaction.
+"""Alembic environment: uses the caller's connection and transaction.
 
-So a migration is done as a whole or not at all, however it ends: SQLite can undo changes of the schema too.
+So a migration is applied completely or not at all; SQLite can roll back schema changes, too.
 """
 
 from __future__ import annotations
@@ -11,6 +11,6 @@ _given = context.config.attributes
 context.configure(
     connection=_given["connection"],
     target_metadata=_given.get("tables"),
-    render_as_batch=True,  # SQLite changes a column only by copying its table
+    render_as_batch=True,  # SQLite can alter a column only by copying the table
 )
 context.run_migrations()

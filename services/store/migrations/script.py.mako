@@ -12,10 +12,10 @@ depends_on = ${repr(depends_on)}
 
 
 def upgrade() -> None:
-    """Runs in the transaction of the whole upgrade: do not commit here."""
+    """Runs in the transaction of the whole upgrade; must not commit."""
     ${upgrades if upgrades else "pass"}
 
 
 def downgrade() -> None:
-    """The way back is the copy that was made before the upgrade."""
+    """Not supported: restore the backup made before the upgrade."""
     raise NotImplementedError

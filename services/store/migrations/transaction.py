@@ -1,4 +1,4 @@
-"""The one transaction that a change of the schema is made in."""
+"""Schema changes in one transaction."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from sqlalchemy.pool import NullPool
 from services.store.port import StoreError
 
 VERSIONS = Path(__file__).parent / "versions"
-"""The folder of the migrations."""
+"""Folder of the migrations."""
 
 
 @contextmanager
 def transaction(path: Path) -> Iterator[Connection]:
-    """One transaction on the database `path`, schema changes included: left to itself, the driver would commit before
-    each of them."""
+    """One transaction on the database `path`, including schema changes; by default the driver commits before each of
+    them."""
     engine = create_engine("sqlite://", creator=lambda: sqlite3.connect(path, isolation_level=None), poolclass=NullPool)
     event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN IMMEDIATE"))
     with engine.begin() as connection:
@@ -33,7 +33,7 @@ class DatabaseTooNew(StoreError):
 
 
 class Upgraded(NamedTuple):
-    """What an upgrade did. `before` is None for a new database, and so is `backup`."""
+    """Result of an upgrade. For a new database `before` and `backup` are None."""
 
     before: str | None
     after: str
@@ -41,17 +41,17 @@ class Upgraded(NamedTuple):
 
 
 class Revisions(NamedTuple):
-    """The migrations that the code has: all their ids, and the last one (None when there are none)."""
+    """Ids of all known migrations, and the latest one (None if there are none)."""
 
     known: frozenset[str]
     head: str | None
 
 
 def read_revisions(versions: Path) -> Revisions:
-    """The migrations in the folder `versions`, read from their source without running it.
+    """The migrations in the folder `versions`, parsed without running them.
 
     Raises:
-        StoreError: they do not form one line.
+        StoreError: they are not a linear sequence.
     """
     parents: dict[str, str | None] = {}
     for file in sorted(versions.glob("*.py")):
@@ -70,7 +70,7 @@ def read_revisions(versions: Path) -> Revisions:
 
 
 def create(connection: Connection, tables: MetaData, head: str) -> None:
-    """Make an empty database of `tables` at once, at the version `head`. Raises SQLAlchemyError."""
+    """Create the tables in an empty database, with the version `head`. Raises SQLAlchemyError."""
     tables.create_all(connection)
     connection.execute(
         text(
@@ -88,8 +88,8 @@ def migrate(connection: Connection, versions: Path) -> None:
 
 
 def _constants(file: Path) -> dict[str, str | None]:
-    """The module's own `name = "text"` and `name = None`, which stand above its functions. Every start reads them, so
-    the rest is not."""
+    """The module's assignments `name = "text"` and `name = None` above its functions. The rest is not parsed, because
+    every start reads these files."""
     found: dict[str, str | None] = {}
     above, _, _ = file.read_bytes().partition(b"\ndef ")
     for node in ast.parse(above, str(file)).body:

@@ -1,4 +1,4 @@
-"""Connections to a PostgreSQL server, and what its errors mean to the store."""
+"""Connections to a PostgreSQL server, and the mapping of its errors to the store's."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from psycopg.types.string import StrDumper
 from services.store.port import BadUnit, StoreBroken, StoreError, StoreFull
 from services.store.sqlite.lock import StoreInUse
 
-_LOCK_CLASS = 0x526F6C6C  # "Roll": tells this lock from those that others take in the same database
+_LOCK_CLASS = 0x526F6C6C  # "Roll": distinguishes this lock from other programs' locks in the same database
 _UNLESS_GIVEN: dict[str, str] = {
     "connect_timeout": "10",
-    "target_session_attrs": "read-write",  # of several hosts the one that takes writes
+    "target_session_attrs": "read-write",  # of several hosts, use the one that accepts writes
     "keepalives_idle": "15",
     "keepalives_interval": "5",
     "keepalives_count": "3",
     "tcp_user_timeout": "30000",  # milliseconds
 }
-# What a server is told of a session. A process that is held up in the midst of a transaction, or whose machine is gone,
-# must not hold its locks for ever; how long a statement takes is our business, whatever is set for others.
+# Session settings. A process that hangs in a transaction, or whose machine has failed, must not hold its locks for
+# ever; statements have no timeout, whatever the server's defaults are.
 _SESSION = (
     "SET tcp_keepalives_idle = 15",
     "SET tcp_keepalives_interval = 5",
@@ -42,41 +42,41 @@ _HOLDER = (
     "AND l.objid = (hashtext(%s)::bigint & 4294967295)::oid "
     "AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())"
 )
-# The server has no room, or its disk failed: the statement was undone, and may succeed later.
+# The server is out of space or memory, or its disk failed: the statement was rolled back and may succeed later.
 _NO_ROOM = ("53100", "53200", "58030")
 _DAMAGED = ("XX001", "XX002")
-# Another transaction stood in the way, the server stops or takes no writes any more: all may be well in a moment.
+# Temporary: a conflict with another transaction, or the server is shutting down or became read-only.
 _PASSES = ("40001", "40P01", "55P03", "57014", "57P", "08", "53300", "25006", "25P03")
 
 
 class _TextDumper(StrDumper):
-    """Every text but NUL has a place on the server. SQLite keeps that too, so nobody above the store has to know of it:
-    it becomes the sign for what cannot be shown, in what is written and in what is looked for."""
+    """Replaces NUL, the only character that PostgreSQL text cannot hold, by U+FFFD in writes and queries. SQLite stores
+    it, so that code above the store need not care."""
 
     def dump(self, obj: str) -> Buffer | None:
         return obj.replace("\0", "\ufffd").encode()
 
 
 class _BoolDumper(IntDumper):
-    """True is 1, as on SQLite."""
+    """Sends True as 1, as on SQLite."""
 
     def dump(self, obj: Any) -> Any:
         return super().dump(int(obj))
 
 
 class _Refused(Dumper):
-    """The store holds integers and text: a number with a fraction would be rounded in silence."""
+    """Rejects values other than integers and text: a float would be rounded silently."""
 
     def dump(self, obj: Any) -> Any:
         raise psycopg.DataError(f"{type(obj).__name__} is no integer, text or bytes")
 
 
 def address_of(url: str) -> str:
-    """The connection string of `url`, with what the store wants where it is silent. Raises StoreError."""
+    """The connection string of `url`, completed by the store's defaults. Raises StoreError."""
     try:
         given = conninfo_to_dict(url)
     except psycopg.ProgrammingError:
-        # The driver's own words may hold parts of the address, and with them the password.
+        # The driver's message may contain parts of the URL, including the password.
         raise StoreError(
             "store.url is no address of a PostgreSQL database, like postgresql://user:password@host:5432/name"
         ) from None
@@ -86,17 +86,17 @@ def address_of(url: str) -> str:
 
 
 def place_of(url: str) -> str:
-    """Where the database is, without user and password, for people."""
+    """Database name and host without user and password, for messages."""
     given = conninfo_to_dict(url)
     host, name = given.get("host") or "this machine", given.get("dbname") or given.get("user") or "postgres"
     return f"the database {name} on {host}"
 
 
 def connect_writer(address: str) -> psycopg.Connection[Any]:
-    """A connection whose commits survive a crash of the server, in autocommit mode.
+    """A connection in autocommit mode whose commits survive a crash of the server.
 
     Raises:
-        psycopg.Error: the server cannot be reached, or does not let us in.
+        psycopg.Error: the server cannot be reached or rejects the login.
     """
     connection = psycopg.connect(address, autocommit=True, prepare_threshold=1)
     try:
@@ -104,7 +104,7 @@ def connect_writer(address: str) -> psycopg.Connection[Any]:
         adapt(connection.adapters)
         for setting in _SESSION:
             connection.execute(setting)
-        # What is stronger, a copy on other machines for one, is the operator's to choose.
+        # A stronger level, for example with replicas, remains the operator's choice.
         connection.execute(
             "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
         )
@@ -115,7 +115,7 @@ def connect_writer(address: str) -> psycopg.Connection[Any]:
 
 
 async def connect_reader(address: str) -> psycopg.AsyncConnection[dict[str, Any]]:
-    """A connection that cannot write. Raises psycopg.Error."""
+    """A read-only connection. Raises psycopg.Error."""
     connection = await psycopg.AsyncConnection.connect(
         address, autocommit=True, prepare_threshold=1, row_factory=psycopg.rows.dict_row
     )
@@ -130,7 +130,7 @@ async def connect_reader(address: str) -> psycopg.AsyncConnection[dict[str, Any]
 
 
 def adapt(adapters: AdaptersMap) -> None:
-    """Let values mean the same as on SQLite."""
+    """Register dumpers that store values as on SQLite."""
     adapters.register_dumper(str, _TextDumper)
     adapters.register_dumper(bool, _BoolDumper)
     for other in (float, "decimal.Decimal", list, tuple, dict, "datetime.datetime", "datetime.date", "uuid.UUID"):
@@ -138,18 +138,18 @@ def adapt(adapters: AdaptersMap) -> None:
 
 
 def hang_up(connection: psycopg.AsyncConnection[Any]) -> None:
-    """End what `connection` waits for, at once, with psycopg.OperationalError. To cancel it would take the driver up to
-    ten seconds where the server is silent; to close it would leave the loop waiting for a socket that is gone."""
-    # A TLS session, too, ends when its socket does.
+    """Shut down the socket, so that a waiting call fails at once with psycopg.OperationalError. Cancelling takes the
+    driver up to ten seconds if the server is silent; closing leaves the loop waiting for a closed socket."""
+    # A TLS session ends with its socket, too.
     with suppress(psycopg.Error, OSError), socket.socket(fileno=os.dup(connection.pgconn.socket)) as same:
         same.shutdown(socket.SHUT_RDWR)
 
 
 def take_lock(connection: psycopg.Connection[Any], url: str) -> None:
-    """The right to write the database, as long as `connection` lives: two writers would hand out the same ids.
+    """Take the advisory lock on writing, held as long as `connection` lives: two writers would generate equal ids.
 
     Raises:
-        StoreInUse: another process, or another store of this one, has it.
+        StoreInUse: another process, or another store of this one, holds it.
     """
     (schema,) = connection.execute("SELECT coalesce(current_schema(), '')").fetchone() or ("",)
     (taken,) = connection.execute(
@@ -162,8 +162,8 @@ def take_lock(connection: psycopg.Connection[Any], url: str) -> None:
 
 
 def refusal(name: str, error: Exception) -> StoreError:
-    """What the store raises for an `error` of the driver in the statement `name`. The server's own words stay out of
-    it: they may quote values."""
+    """The StoreError for a driver's `error` in the statement `name`, without the server's message, which may quote
+    values."""
     if _begins(error, _NO_ROOM):
         return StoreFull(f"{name}: {_words(error)}")
     if _begins(error, _DAMAGED):
@@ -172,12 +172,12 @@ def refusal(name: str, error: Exception) -> StoreError:
 
 
 def passes(error: psycopg.Error) -> bool:
-    """Whether doing the whole transaction again may help."""
+    """Whether repeating the whole transaction may help."""
     return _begins(error, _PASSES)
 
 
 def is_from_server(error: Exception) -> bool:
-    """Whether the server has refused something; else a value was refused before it was sent."""
+    """Whether the error came from the server; otherwise the value was rejected before it was sent."""
     return isinstance(error, psycopg.OperationalError) or getattr(error, "sqlstate", None) is not None
 
 

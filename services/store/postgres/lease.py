@@ -19,13 +19,13 @@ from services.store.turns.leases import Held, Unreachable
 
 _LEAST_SECONDS, _MOST_SECONDS = 0.5, 10.0
 _SHARE = 6
-"""Which part of the lease one question may take. It is renewed every third: after two questions that are never answered
-there is time for another one, where the lease is not shorter than three seconds."""
+"""Divisor of the lease that limits one request. The lease is renewed every third, so after two unanswered requests
+there is time for another if the lease lasts at least three seconds."""
 _LOCKED = "55P03"
 _log = structlog.get_logger("lease")
-# Who began a transaction with the guard of `services/store/turns/leases.py` longer ago than the lease lasts, and has
-# yet to say how it goes on. One that the server is busy with, or that waits for a lock, is left alone. Sessions of
-# other roles show nothing of this.
+# Sessions that began a transaction with the guard of `services/store/turns/leases.py` longer ago than the lease lasts
+# and are idle in it. Sessions that are busy or wait for a lock are not included; neither are those of other roles,
+# which the view hides.
 _CUT_OFF = Statement(
     "leases.cut_off",
     text(
@@ -44,11 +44,11 @@ class _Answer(NamedTuple):
 
 
 class PostgresLease:
-    """The one row, as one process asks for it. A connection that was lost is made anew with the next question."""
+    """The leadership lease as seen by one process. A lost connection is replaced with the next request."""
 
     def __init__(self, url: str, holder: str, seconds: float, prepare: Callable[[], object]) -> None:
-        """`holder` names this process and no other; the lease lasts `seconds`. `prepare` makes the tables where there
-        are none; it is called in a thread. Raises StoreError when `url` is no address."""
+        """`holder` identifies this process; the lease lasts `seconds`. `prepare` creates missing tables and is called
+        in a thread. Raises StoreError if `url` is invalid."""
         self._address = address_of(url)
         self._place = place_of(url)
         self._holder = holder
@@ -60,13 +60,13 @@ class PostgresLease:
         self._asking = asyncio.Lock()
 
     async def take(self) -> int | Held:
-        """Lead; returns the token of this leadership. Or who leads. Raises StoreError."""
+        """Take the lease. Returns its token, or the present holder. Raises StoreError."""
         try:
             held = await self._held()
         except _NoLeases:
             await asyncio.to_thread(self._prepare)
             held = None
-        # The row is looked at before it is asked for: that would lock it for a moment, also where it is not to be had.
+        # Read before trying to take the lease, because that locks the row even if it fails.
         if held is not None and held.left_ms > 0 and held.holder != self._holder:
             return held
         try:
@@ -80,26 +80,26 @@ class PostgresLease:
         return await self._held() or Held("", 0)
 
     async def renew(self, token: int) -> bool:
-        """Lead on; False when another one has taken over. Raises StoreError."""
+        """Renew the lease; False if another process has taken over. Raises StoreError."""
         return (await self._asked(leases.renew(token, self._lease_ms))).touched == 1
 
     async def release(self) -> None:
-        """Lead no more, if this one leads. Raises StoreError."""
+        """Release the lease if this process holds it. Raises StoreError."""
         await self._asked(leases.release(self._holder))
 
     def guard(self, token: int) -> Write:
-        """What each transaction of this leadership has to begin with."""
+        """The statement that each transaction of this leadership has to begin with."""
         return leases.guard(token)
 
     async def close(self) -> None:
-        """Let go of the connection; the lease stays."""
+        """Close the connection; the lease stays."""
         connection, self._connection = self._connection, None
         if connection is not None:
             await connection.close()
 
     async def _cut_off(self) -> None:
-        """End the sessions that were held up in the midst of a transaction that has the row. The server ends what is
-        idle, see `connect_as_leader`, but a client that has sent only part of what it sends together counts as busy."""
+        """Terminate sessions that hang in a transaction that has locked the row. The server terminates idle ones, see
+        `connect_as_leader`, but a client that has sent only part of a pipeline counts as busy."""
         try:
             answer = await self._asked(_CUT_OFF.query(lease_ms=self._lease_ms))
         except Unreachable as problem:
@@ -128,8 +128,8 @@ class PostgresLease:
             raise Unreachable(f"{self._place} does not say in time who leads") from error
 
     async def _answered(self, question: Write | Query) -> _Answer:
-        """The answer of the server. Raises psycopg.Error, and TimeoutError as soon as the patience has come to its end,
-        however silent the server is: the driver would go on waiting when it is cancelled."""
+        """The server's answer. Raises psycopg.Error, and TimeoutError exactly after the timeout: cancelling the
+        driver's call would wait for a silent server."""
         answering = asyncio.create_task(self._answer(question))
         try:
             await asyncio.wait([answering], timeout=self._patience_seconds)
@@ -169,17 +169,16 @@ class PostgresLease:
 
 
 class _NoLeases(StoreError):
-    """The database has no such table yet: it is new."""
+    """The table is missing: the database is new."""
 
 
 class _Locked(Unreachable):
-    """Another transaction has the row."""
+    """Another transaction has locked the row."""
 
 
 def connect_as_leader(address: str, seconds: float) -> psycopg.Connection[Any]:
-    """The writer's connection of who leads with a lease of `seconds`. A process that is held up in the midst of a
-    transaction has the row of the lease locked: the server ends its session when the lease would have run out, or
-    nobody else could take over. Raises psycopg.Error."""
+    """The writer's connection of a leader with a lease of `seconds`. The server terminates its session if it is idle in
+    a transaction for that long: the locked lease row would prevent a take-over. Raises psycopg.Error."""
     connection = connect_writer(address)
     try:
         connection.execute(
@@ -192,19 +191,19 @@ def connect_as_leader(address: str, seconds: float) -> psycopg.Connection[Any]:
 
 
 class DatabaseState(NamedTuple):
-    """What the server says."""
+    """State of the database as reported by the server."""
 
     place: str
-    """Where it is, without user and password."""
+    """Database and host, without user and password."""
     server_version: str
     schema_version: str | None
-    """None where there are no tables of ours yet."""
+    """None if the program's tables do not exist."""
     leader: Held | None
-    """Who leads now."""
+    """The present leader."""
 
 
 def state_of(url: str) -> DatabaseState:
-    """How the database at `url` stands. Raises ReaderError when it cannot be reached."""
+    """The state of the database at `url`. Raises ReaderError if it cannot be reached."""
     side = PostgresSide.open(url, writes=False)
     try:
         (server,) = side.rows("SELECT current_setting('server_version') AS version", ())

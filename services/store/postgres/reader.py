@@ -1,4 +1,4 @@
-"""Reads from PostgreSQL, and access next to a running daemon."""
+"""Reads from PostgreSQL, and database access while a daemon is running."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _POLICY = RetryPolicy(attempts=100, first_wait_seconds=0.2, longest_wait_seconds
 
 
 class PostgresReader:
-    """Up to four connections, made when they are wanted."""
+    """Pool of at most four connections, opened on demand."""
 
     def __init__(self, connect: Callable[[], Awaitable[_Connection]], clock: Clock, *, patience_seconds: float) -> None:
         """`connect` may raise psycopg.Error."""
@@ -36,8 +36,8 @@ class PostgresReader:
         self._closed = False
 
     async def rows(self, sql: str, values: tuple[Any, ...]) -> list[Row]:
-        """The rows of a query; asked again while the database cannot be reached, for as long as the patience lasts.
-        Raises psycopg.Error, and errors of values that cannot be sent."""
+        """The rows of a query, retried for `patience_seconds` while the database cannot be reached. Raises
+        psycopg.Error, and errors of values that cannot be sent."""
 
         async def attempt() -> list[Row]:
             return await self._read(sql, values)
@@ -47,7 +47,7 @@ class PostgresReader:
             return await self._retry.run(attempt, on=psycopg.Error, judge=_judge, deadline=deadline)
 
     async def close(self) -> None:
-        """Close what is free; what is being read is closed when it has been read."""
+        """Close the free connections; busy ones are closed after their query."""
         self._closed = True
         while self._free:
             await self._free.pop().close()
@@ -71,7 +71,7 @@ class PostgresReader:
 
 
 def _judge(error: psycopg.Error) -> RetryDecision:
-    """Without a code the connection itself failed."""
+    """Retry temporary errors and, as an OperationalError without a code means, connection failures."""
     return RetryDecision(passes(error) or (isinstance(error, psycopg.OperationalError) and error.sqlstate is None))
 
 
@@ -79,7 +79,7 @@ _Row = dict[str, Any]
 
 
 class PostgresSide:
-    """A connection to the server."""
+    """A SideConnection to a PostgreSQL server."""
 
     dialect: DialectName = "postgresql"
 
@@ -88,7 +88,7 @@ class PostgresSide:
 
     @classmethod
     def open(cls, url: str, *, writes: bool) -> PostgresSide:
-        """A connection to the database at `url`; it writes only where `writes` says so. Raises ReaderError."""
+        """Connect to the database at `url`, read-only unless `writes`. Raises ReaderError."""
         try:
             connection = psycopg.connect(address_of(url), autocommit=True, row_factory=dict_row)
         except StoreError as error:

@@ -36,12 +36,12 @@ _Cursor = psycopg.Cursor[Any]
 
 
 class _NotNow(Exception):
-    """Nothing of a transaction was done, and it may be done later."""
+    """The transaction was rolled back and may be retried later."""
 
 
 class PostgresCommitter:
-    """Executes groups of units on one connection, which it makes anew when it was lost. `guard` stands first in every
-    transaction, and has to touch one row. Belongs to one thread at a time."""
+    """Executes groups of units on one connection, and reconnects when it is lost. `guard` is the first statement of
+    every transaction and has to touch one row. Used by one thread at a time."""
 
     def __init__(
         self,
@@ -56,14 +56,13 @@ class PostgresCommitter:
         self._cursors: list[_Cursor] = []
         self._log = structlog.get_logger("store")
         self.commits = 0
-        """Transactions committed so far."""
+        """Number of transactions committed so far."""
         self.broken: StoreBroken | None = None
-        """Why nothing is taken any more."""
+        """Why no more units are accepted."""
 
     def run(self, units: Sequence[Unit]) -> Sequence[Unit]:
-        """Set the outcome of every unit. A unit that fails is undone and leaves no trace in the others: those before it
-        are done again without it, those after it are tried next. Returns the units, in their order, of which nothing
-        was done because the database cannot be reached now."""
+        """Set the outcome of every unit. If a unit fails, those before it are executed again without it, then those
+        after it. Returns the units, in order, that were not executed because the database cannot be reached now."""
         todo = [units]
         while todo:
             part = todo.pop()
@@ -79,7 +78,7 @@ class PostgresCommitter:
         return ()
 
     def finish(self) -> None:
-        """Give the lock back at once; else the server would, a moment after the connection is closed."""
+        """Release the lock at once; otherwise the server does so some time after the connection is closed."""
         try:
             if self._connection is not None and self.broken is None:
                 self._connection.execute("SELECT pg_advisory_unlock_all()")
@@ -87,13 +86,13 @@ class PostgresCommitter:
             self._log.warning("store_unlock_failed", problem=str(error))
 
     def close(self) -> None:
-        """Close the connection, whatever state it is in."""
+        """Close the connection, whatever its state."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
 
     def _transaction(self, units: Sequence[Unit]) -> int | None:
-        """The position of the unit that failed, all being undone; None when every unit has its outcome. Raises
+        """Position of the failed unit, with everything rolled back; None if every unit has its outcome. Raises
         _NotNow."""
         if self.broken is None:
             connection = self._connected()
@@ -117,20 +116,20 @@ class PostgresCommitter:
             try:
                 self._connection = self._connect()
             except (psycopg.Error, StoreInUse) as error:
-                # In use: most likely by our own lost session, which the server has not noticed yet.
+                # Probably locked by this process's lost session, which the server has not noticed yet.
                 raise _NotNow(str(error)) from error
             self._cursors.clear()
             self._log.info("store_connected_again")
         return self._connection
 
     def _lost(self, error: Exception | None) -> _NotNow:
-        """Nothing was committed: what the server had of the transaction is gone with the connection."""
+        """Close the lost connection; the server rolls back its transaction."""
         self.close()
         return _NotNow(f"the connection to the database was lost: {error or 'closed'}")
 
     def _executed(self, connection: psycopg.Connection[Any], units: Sequence[Unit]) -> list[list[int]]:
-        """What each statement of each unit has touched, in a transaction that is open now. Raises _UnitFailed, _NotNow
-        and StoreBroken."""
+        """Row counts of each unit's statements, in a transaction that stays open. Raises _UnitFailed, _NotNow and
+        StoreBroken."""
         try:
             sent = self._send(connection, units)
         except psycopg.Error as lost:
@@ -148,8 +147,8 @@ class PostgresCommitter:
         return [sent.counts(position, unit) for position, unit in enumerate(units)]
 
     def _send(self, connection: psycopg.Connection[Any], units: Sequence[Unit]) -> _Sent:
-        """Send everything at once and wait for all answers: a group costs one way there and back, however many
-        statements it has."""
+        """Send all statements in a pipeline and wait for all answers: a group takes one round trip, whatever its
+        size."""
         cursors = self._cursors_of(connection)
         opening: list[_Cursor] = []
         by_unit: list[list[_Cursor]] = []
@@ -177,14 +176,14 @@ class PostgresCommitter:
         return _Sent(opening, by_unit, ours, servers)
 
     def _cursors_of(self, connection: psycopg.Connection[Any]) -> Iterator[_Cursor]:
-        """A cursor for each statement: that is where its answer comes. They are used again for the next group."""
+        """A cursor for each statement, which receives its answer; reused for the next group."""
         yield from self._cursors
         while True:
             self._cursors.append(connection.cursor())
             yield self._cursors[-1]
 
     def _commit(self, connection: psycopg.Connection[Any], units: Sequence[Unit], counts: list[list[int]]) -> None:
-        """Raises _NotNow where the server says that it has undone everything."""
+        """Raises _NotNow if the server reports a rollback that may be retried."""
         try:
             ended = connection.execute("COMMIT").statusmessage
         except psycopg.Error as error:
@@ -194,7 +193,7 @@ class PostgresCommitter:
                 )
                 self._give_all(units, self.broken)
                 return
-            # An error that comes as an answer says that nothing was committed.
+            # An error response means that nothing was committed.
             if passes(error):
                 raise _NotNow(f"commit: {type(error).__name__} ({error.sqlstate})") from error
             outcome = refusal("commit", error)
@@ -211,7 +210,7 @@ class PostgresCommitter:
             unit.outcome = count
 
     def _undo(self, connection: psycopg.Connection[Any]) -> None:
-        """Raises _NotNow."""
+        """Roll back. Raises _NotNow."""
         try:
             if connection.info.transaction_status != TransactionStatus.IDLE:
                 connection.execute("ROLLBACK")
@@ -235,22 +234,22 @@ class PostgresCommitter:
 
 
 class _Sent(NamedTuple):
-    """What was sent, and the answers where there are any."""
+    """Cursors of the statements that were sent, and errors."""
 
     opening: Sequence[_Cursor]
     by_unit: Sequence[Sequence[_Cursor]]
     ours: Exception | None
-    """Why a value of the last unit was refused before it was sent."""
+    """Error of a value in the last unit that was rejected before it was sent."""
     servers: psycopg.Error | None
-    """The first error that the server answered, or that the connection had."""
+    """First error from the server or the connection."""
 
     def counts(self, position: int, unit: Unit) -> list[int]:
-        """The rows that each step of that unit has touched. Raises _UnitFailed."""
+        """Row counts of that unit's steps. Raises _UnitFailed."""
         cursors = self.by_unit[position] if position < len(self.by_unit) else ()
         counts = []
         for (statement, _, expect), cursor in zip(unit.steps, cursors, strict=False):
             if not _is_done(cursor):
-                # The statements behind the one that failed have no answer either, but they are not asked for it.
+                # Later statements have no answer either, but the loop ends at the first.
                 raise _UnitFailed(position, statement.name, self.servers or psycopg.OperationalError("no answer"))
             if expect is not None and cursor.rowcount != expect:
                 conflict = Conflict(f"{statement.name}: touched {cursor.rowcount} rows, expected {expect}")
@@ -263,7 +262,7 @@ class _Sent(NamedTuple):
 
 
 class _UnitFailed(Exception):
-    """The unit at `position` was refused at its statement `name`."""
+    """The unit at `position` failed in its statement `name`."""
 
     def __init__(self, position: int, name: str, error: Exception) -> None:
         super().__init__(position, name)
@@ -285,7 +284,7 @@ Connect = Callable[[str], psycopg.Connection[Any]]
 
 
 class PostgresStore:
-    """A Store in one database of a server. Made by `open`; belongs to the loop it was opened in."""
+    """Store in one database of a server. Created by `open`; bound to the loop that opened it."""
 
     def __init__(self, units: UnitQueue, reader: PostgresReader) -> None:
         self._units = units
@@ -302,18 +301,17 @@ class PostgresStore:
         guard: Write | None = None,
         connect: Connect = connect_writer,
     ) -> PostgresStore:
-        """The store in the database at `url`, `postgresql://user:password@host:5432/name`, which has to be there.
+        """Open the store in the existing database at `url`, `postgresql://user:password@host:5432/name`.
 
-        `prepare` brings the schema up to date; it is called with `url`, in a thread.
-        `on_broken` is called in the loop, once, when the store broke and the process has to end.
-        `guard` is executed first in every transaction and has to touch exactly one row: the right to write, where
-        several processes may get it. When it touches none, the group and all after it fail with StoreFenced. Without
-        it the store holds a lock of the database, and there is one store at a time.
-        `connect` opens the writer's connection.
+        `prepare` upgrades the schema; it is called with `url`, in a thread. `on_broken` is called once, in the loop,
+        when the store breaks and the process has to end. `guard` is the first statement of every transaction and has to
+        touch exactly one row: the right to write, if several processes compete for it. If it touches none, this group
+        and all later ones fail with StoreFenced. Without it the store takes a lock in the database, which allows one
+        store at a time. `connect` opens the writer's connection.
 
         Raises:
             StoreInUse: another process has the database.
-            StoreError: the address is none, or the database cannot be reached, is not in UTF-8 or does not let us in.
+            StoreError: the URL is invalid, or the database cannot be reached, is not in UTF-8 or rejects the login.
         """
         address = address_of(url)
 
@@ -351,39 +349,39 @@ class PostgresStore:
 
     @property
     def groups(self) -> int:
-        """Transactions committed so far; the fewer for the same units, the better they shared."""
+        """Number of transactions committed so far; fewer for the same units means larger groups."""
         return self._units.groups
 
     @property
     def post_errors(self) -> int:
-        """Posted units that failed so far."""
+        """Number of posted units that failed so far."""
         return self._units.post_errors
 
     @property
     def broken(self) -> StoreBroken | None:
-        """Why the process has to end; None while all is well."""
+        """Why the process has to end; None if all is well."""
         return self._units.broken
 
     def health(self) -> StoreHealth:
-        """The state at this moment. See Store."""
+        """The current state. See Store."""
         return StoreHealth(self._units.problem)
 
     async def check(self) -> None:
-        """Nothing: the server looks after its files, and units that cannot reach it are retried."""
+        """Does nothing: the server maintains its files, and units are retried while it cannot be reached."""
 
     def commit(self, writes: Sequence[Write]) -> asyncio.Future[list[int]]:
-        """All of `writes` or nothing, durable when it returns; the row counts. See Store."""
+        """Queue all of `writes` as a unit; the future has the row counts. See Store."""
         return self._units.commit(writes)
 
     def post(self, writes: Sequence[Write]) -> None:
-        """The same, lazily and with nobody waiting. See Store."""
+        """Queue a unit without a waiter, to be flushed later. See Store."""
         self._units.post(writes)
 
     async def read(self, query: Query) -> list[Row]:
-        """The rows of `query` as committed.
+        """The committed rows of `query`.
 
         Raises:
-            BadUnit: the database refused the query.
+            BadUnit: the database rejected the query.
             StoreClosed: the store was closed.
             StoreError: the database could not be reached for a minute.
         """
@@ -395,14 +393,14 @@ class PostgresStore:
             raise refusal(statement.name, error) from error
 
     async def close(self) -> None:
-        """Refuse new units, finish the rest and close; the database is free when it returns."""
+        """Reject new units, finish the queued ones and close; the database is released when it returns."""
         self._units.close()
         await self._units.ended()
         await self._reader.close()
 
 
 async def _connected(connect: Callable[[], psycopg.Connection[Any]], url: str, clock: Clock) -> psycopg.Connection[Any]:
-    """The first connection. A server that starts together with this process gets a moment. Raises StoreError."""
+    """The first connection, retried for some seconds in case the server is starting up. Raises StoreError."""
     log = structlog.get_logger("store")
 
     def judge(error: psycopg.OperationalError) -> RetryDecision:

@@ -1,6 +1,6 @@
-"""Brings a PostgreSQL database to the schema of this version of the program, before anything else uses it.
+"""Upgrade of a PostgreSQL database to this version's schema, before anything else uses it.
 
-There is no copy beforehand: whoever runs a server has a way to make copies of it.
+It makes no backup: that is left to the server's operator.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ _VERSION = "SELECT version_num FROM alembic_version"
 
 
 def upgrade(url: str, *, tables: MetaData | None = None, versions: Path = VERSIONS) -> Upgraded | None:
-    """Apply the migrations in `versions` that the database at `url` lacks, all in one transaction. An empty database is
-    made of `tables` at once where they are given, else by all migrations. Whoever does the same at once is waited for.
+    """Apply the migrations in `versions` that the database at `url` lacks, in one transaction. An empty database is
+    created from `tables` if given, else by all migrations. Waits for a concurrent upgrade.
 
-    Returns what was done; None when the database was up to date.
+    Returns what was done; None if the database was up to date.
 
     Raises:
-        DatabaseTooNew: it has a version that the code does not know.
-        StoreError: a migration failed, or it is no database of ours; it is as it was. Or it cannot be reached.
+        DatabaseTooNew: its version is unknown to this code.
+        StoreError: nothing was changed; a migration failed, it is not this program's, or it cannot be reached.
     """
     revisions, address = read_revisions(versions), address_of(url)
     try:
@@ -49,7 +49,7 @@ def upgrade(url: str, *, tables: MetaData | None = None, versions: Path = VERSIO
             if _to_do(_names(looking), looking, revisions, url) is None:
                 return None
         with _transaction(address) as (connection, driver):
-            # Only now does nobody else change it: look again.
+            # Check again now that the lock is held.
             to_do = _to_do(_names(driver), driver, revisions, url)
             if to_do is None:
                 return None
@@ -69,7 +69,7 @@ def _names(connection: psycopg.Connection[Any]) -> set[str]:
 
 
 def _to_do(names: set[str], connection: psycopg.Connection[Any], revisions: Revisions, url: str) -> Upgraded | None:
-    """What an upgrade would do; None when there is nothing to do. Raises StoreError."""
+    """The necessary upgrade; None if there is nothing to do. Raises StoreError."""
     row = connection.execute(_VERSION).fetchone() if "alembic_version" in names else None
     version: str | None = row[0] if row else None
     if version is None and names - {"alembic_version"}:
@@ -89,7 +89,7 @@ def _to_do(names: set[str], connection: psycopg.Connection[Any], revisions: Revi
 
 @contextmanager
 def _transaction(address: str) -> Iterator[tuple[Connection, psycopg.Connection[Any]]]:
-    """One transaction, schema changes included, while nobody else upgrades; by SQLAlchemy, and by the driver."""
+    """One transaction under the upgrade lock, including schema changes, as a SQLAlchemy and a driver connection."""
     engine = create_engine("postgresql+psycopg://", creator=lambda: psycopg.connect(address), poolclass=NullPool)
     engine.dialect.type_compiler_instance = _ByCodePoint(engine.dialect)
     with engine.begin() as connection:
@@ -100,8 +100,8 @@ def _transaction(address: str) -> Iterator[tuple[Connection, psycopg.Connection[
 
 
 class _ByCodePoint(PGTypeCompiler):
-    """Every text column is compared by code point, as SQLite does, whatever the locale of the database: ranges of keys
-    and the order of names would be others than they are meant to be."""
+    """Collates text columns by code point, as SQLite does, whatever the database's locale; key ranges and the order of
+    names depend on it."""
 
     def visit_TEXT(self, type_: Any, **options: Any) -> str:  # noqa: N802  # the name is SQLAlchemy's
         return 'TEXT COLLATE "C"'

@@ -1,4 +1,4 @@
-"""Room on the file system of a SQLite database, and a reserve of it with which a full one recovers."""
+"""Free space on a SQLite database's file system, and a reserve file that allows recovery from a full disk."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ PAGE_BYTES = 4096
 _MOST_LOG_PAGES = 8000
 _LEAST_LOG_PAGES = 64
 _SHARE = 16
-"""The write-ahead log and the reserve may each take this part of what is free."""
+"""Divisor: the write-ahead log and the reserve may each take this part of the free space."""
 _MOST_RESERVE_BYTES = 4 << 20
 _LEAST_BYTES = 128 << 10
-"""Less than this is a full disk: recovery needs an index of the log, and pages that only the log has yet."""
+"""Below this the disk counts as full: recovery needs space for the log's index and for pages not yet copied."""
 
 
 class Disk:
-    """The file system that holds `database`. The reserve is a file beside the database; deleting it makes room for a
-    checkpoint when there is none. Every method takes some microseconds, except `keep_reserve` when it writes."""
+    """The file system of `database`. The reserve is a file next to the database; deleting it makes space for a
+    checkpoint on a full disk. Every method takes some microseconds, except `keep_reserve` when it writes."""
 
     def __init__(self, database: Path) -> None:
         self._folder = database.absolute().parent
@@ -26,15 +26,15 @@ class Disk:
         self._reserve = reserve_file(database)
 
     def free_bytes(self) -> int | None:
-        """What this process may still write; None where the file system does not say."""
+        """Bytes that this process can still write; None if the file system does not report it."""
         state = os.statvfs(self._folder)
         if not state.f_blocks:
             return None
-        # Some of it may be for root alone.
+        # Some blocks may be reserved for root.
         return state.f_frsize * (state.f_bfree if os.geteuid() == 0 else state.f_bavail)
 
     def problem(self) -> str | None:
-        """Why nothing can be written there, without paths; None when nothing speaks against it."""
+        """Why nothing can be written there, without paths; None if no reason is known."""
         try:
             if os.statvfs(self._folder).f_flag & os.ST_RDONLY:
                 return "the file system of the database is read-only"
@@ -46,8 +46,8 @@ class Disk:
         return None
 
     def log_pages(self) -> int:
-        """The size of the write-ahead log at which it is copied into the database: a long one saves copies, and must
-        not fill the disk."""
+        """Size of the write-ahead log, in pages, that triggers a checkpoint: a long log needs fewer checkpoints, but
+        must not fill the disk."""
         free = self.free_bytes()
         if free is None:
             return _MOST_LOG_PAGES
@@ -55,12 +55,12 @@ class Disk:
         return max(_LEAST_LOG_PAGES, min(_MOST_LOG_PAGES, pages))
 
     def log_leaves_room(self) -> bool:
-        """Whether the log can be copied into the database even when the database lacks every page of it."""
+        """Whether the log can be checkpointed even if all its pages are new to the database."""
         free = self.free_bytes()
         return free is None or _size(self._log) <= free + _size(self._reserve)
 
     def keep_reserve(self) -> bool:
-        """Make the reserve as large as the disk allows; False when there is no room for a useful one."""
+        """Make the reserve as large as the disk allows; False if there is no space for a useful one."""
         size = _size(self._reserve)
         try:
             free = self.free_bytes()
@@ -75,18 +75,18 @@ class Disk:
         return size >= _LEAST_BYTES
 
     def release_reserve(self) -> None:
-        """Give the room of the reserve back. Does nothing when there is none, or when it cannot be deleted."""
+        """Delete the reserve. Does nothing if there is none or it cannot be deleted."""
         with suppress(OSError):
             self._reserve.unlink()
 
 
 def reserve_file(database: Path) -> Path:
-    """The file beside `database` that keeps room for it."""
+    """The path of the reserve file of `database`."""
     return database.with_name(f"{database.name}.reserve")
 
 
 def _allocate(path: Path, size: int) -> None:
-    """Raises OSError; then the file is gone."""
+    """Allocate `size` bytes. Raises OSError; then the file is deleted."""
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         os.posix_fallocate(file, 0, size)

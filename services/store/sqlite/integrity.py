@@ -1,4 +1,4 @@
-"""Damage of a SQLite database, found by SQLite's own checks."""
+"""Integrity checks of a SQLite database."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from services.store.sqlite.writer import primary_code, refusal
 _FULL_SECONDS = 0.25
 _QUICK_SECONDS = 1.5
 _SMALL_BYTES = 2 << 20
-"""Checked whole within some 20 ms."""
+"""A full check of this size takes some 20 ms."""
 _OF_THE_DISK = frozenset(
     {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_BUSY}
 )
 
 
 class IntegrityCheck:
-    """One check of the whole file `path` on a connection of its own, which writes neither the database nor its log."""
+    """One check of the file `path` on a separate connection, which writes neither the database nor its log."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -32,8 +32,8 @@ class IntegrityCheck:
         self._is_stopped = False
 
     def fault(self, *, full: bool, seconds: float = math.inf) -> str | None:
-        """The first fault; None when the file is sound. `full` compares indexes with their tables too, which takes
-        four times as long (about 10 s instead of 2 s for 1 GB).
+        """The first fault; None if the file is sound. `full` also compares indexes with their tables, which takes four
+        times as long (about 10 s instead of 2 s for 1 GB).
 
         Raises:
             TimeoutError: it took longer than `seconds`, or was stopped.
@@ -43,7 +43,7 @@ class IntegrityCheck:
         try:
             with self._connected() as connection, _interrupted_after(seconds, connection):
                 connection.text_factory = lambda text: text.decode("utf-8", "replace")
-                # A page whose cells are out of place is found when it is loaded.
+                # Checks a page's cells when it is loaded.
                 connection.execute("PRAGMA cell_size_check = ON")
                 (finding,) = connection.execute(f"PRAGMA {pragma}(1)").fetchone()
         except sqlite3.Error as error:
@@ -58,7 +58,7 @@ class IntegrityCheck:
         return None if finding == "ok" else " ".join(str(finding).split())
 
     def stop(self) -> None:
-        """End it, from another thread."""
+        """Stop the check, from another thread."""
         with self._changing:
             self._is_stopped = True
             if self._connection is not None:
@@ -81,7 +81,7 @@ class IntegrityCheck:
 
 def refuse_damaged(path: Path) -> bool:
     """Check the database `path` for at most 1.75 s before it is used. Returns whether that was the full check, which
-    takes longer beyond some 50 MB. A file that does not exist is sound.
+    takes longer above some 50 MB. A missing file is sound.
 
     Raises:
         StoreDamaged: it is damaged; nothing was changed.
@@ -95,7 +95,7 @@ def refuse_damaged(path: Path) -> bool:
         return True
     log = path.with_name(f"{path.name}-wal")
     size = path.stat().st_size + (log.stat().st_size if log.exists() else 0)
-    # A small database needs no timer, which is a thread.
+    # A small database needs no timer, which would start a thread.
     limit = _FULL_SECONDS if size > _SMALL_BYTES else math.inf
     for full, seconds in ((True, limit), (False, _QUICK_SECONDS)):
         try:

@@ -1,4 +1,4 @@
-"""One process at a time on a SQLite database: two writers would starve each other."""
+"""Lock that gives one process access to a SQLite database: two writers would starve each other."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from services.store.port import StoreError
 
 
 class StoreInUse(StoreError):
-    """Another process, or another store of this one, has the database; the message names the holder's process id."""
+    """Another process, or another store of this one, has the database; the message has the holder's process id."""
 
 
 class StoreLock:
-    """The right to write a database, held until `release` or the end of the process, even by kill -9.
+    """Exclusive right to write a database, until `release` or the end of the process, even by kill -9.
 
-    The lock is on a file beside the database. That file stays: removing it would let two processes hold two files.
+    The lock is on a file next to the database. It is never deleted: otherwise two processes could lock two files.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -25,10 +25,10 @@ class StoreLock:
 
     @classmethod
     def take(cls, database: Path) -> StoreLock:
-        """The lock of `database`, whose folder has to exist.
+        """Lock `database`, whose folder has to exist.
 
         Raises:
-            StoreInUse: somebody holds it.
+            StoreInUse: it is locked.
             StoreError: the lock file cannot be written.
         """
         path = lock_file(database)
@@ -42,19 +42,19 @@ class StoreLock:
             holder = os.read(descriptor, 32).decode("ascii", "replace").strip() or "unknown"
             os.close(descriptor)
             raise StoreInUse(f"{database} is in use by process {holder}; stop it first (its lock is {path})") from None
-        # On a full disk the number is missing; the lock holds all the same.
+        # On a full disk the number is missing; the lock is still valid.
         with suppress(OSError):
             os.ftruncate(descriptor, 0)
             os.write(descriptor, f"{os.getpid()}\n".encode("ascii"))
         return cls(descriptor)
 
     def release(self) -> None:
-        """Give the database free; a second call does nothing."""
+        """Release the lock; a second call does nothing."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
 
 
 def lock_file(database: Path) -> Path:
-    """The file beside `database` that the lock is on."""
+    """The path of the lock file of `database`."""
     return database.with_name(f"{database.name}.lock")

@@ -37,7 +37,7 @@ _CHECK_AGAIN_SECONDS = 24 * 3600.0
 
 
 class SqliteStore:
-    """A Store in one file, for one process. Made by `open`; belongs to the loop it was opened in."""
+    """Store in one file, for one process. Created by `open`; bound to the loop that opened it."""
 
     def __init__(
         self,
@@ -75,19 +75,17 @@ class SqliteStore:
         on_broken: Callable[[StoreBroken], None] | None = None,
         connect: Callable[[Path], sqlite3.Connection] = connect_writer,
     ) -> SqliteStore:
-        """The store in the file `path`, which is created where it is missing.
+        """Open the store in the file `path`, which is created if missing.
 
-        `prepare` brings the schema up to date; it is called with `path` when this process alone has the database.
-        `on_broken` is called in the loop, once, when the store broke and the process has to end.
-        `connect` opens the writer's connection.
-
-        It is checked for damage first, within two seconds; what takes longer is checked by the first `check`.
+        `prepare` upgrades the schema; it is called with `path` while this process has the lock. `on_broken` is called
+        once, in the loop, when the store breaks and the process has to end. `connect` opens the writer's connection.
+        The file is checked for damage first, within two seconds; a longer check is left to the first `check`.
 
         Raises:
             StoreInUse: another process has the database.
-            StoreDamaged: the file is no SQLite database, or is damaged.
+            StoreDamaged: the file is not a SQLite database, or is damaged.
             StoreFull: it cannot be written.
-            StoreError: its folder is missing or no place for a database.
+            StoreError: its folder is missing or unsuitable.
         """
         lock, disk = StoreLock.take(path), Disk(path)
         is_full = disk.problem() is not None
@@ -109,39 +107,39 @@ class SqliteStore:
 
     @property
     def groups(self) -> int:
-        """Transactions committed so far; the fewer for the same units, the better they shared."""
+        """Number of transactions committed so far; fewer for the same units means larger groups."""
         return self._units.groups
 
     @property
     def post_errors(self) -> int:
-        """Posted units that failed so far."""
+        """Number of posted units that failed so far."""
         return self._units.post_errors
 
     @property
     def broken(self) -> StoreBroken | None:
-        """Why the process has to end; None while all is well."""
+        """Why the process has to end; None if all is well."""
         return self._units.broken
 
     def commit(self, writes: Sequence[Write]) -> asyncio.Future[list[int]]:
-        """All of `writes` or nothing, durable when it returns; the row counts. See Store."""
+        """Queue all of `writes` as a unit; the future has the row counts. See Store."""
         return self._units.commit(writes)
 
     def post(self, writes: Sequence[Write]) -> None:
-        """The same, lazily and with nobody waiting. See Store."""
+        """Queue a unit without a waiter, to be flushed later. See Store."""
         self._units.post(writes)
 
     async def read(self, query: Query) -> list[Row]:
-        """The rows of `query` as committed. It runs in the loop, where a query by index takes some 20 µs.
+        """The committed rows of `query`. Runs in the loop, where an indexed query takes some 20 µs.
 
         Raises:
-            BadUnit: the database refused the query.
+            BadUnit: the database rejected the query.
             StoreDamaged: the file is damaged; the store is broken from now on.
             StoreClosed: the store was closed.
         """
         statement, values = query
         compiled = self._units.read(statement)
         try:
-            # All rows at once: an open read keeps the write-ahead log from being emptied.
+            # Fetch all rows at once: an open read prevents checkpoints.
             cursor = self._reader.execute(compiled.sql, compiled.bind(values))
             rows = cursor.fetchall()
         except (sqlite3.Error, ValueError, OverflowError) as error:
@@ -155,11 +153,11 @@ class SqliteStore:
         return [dict(zip(columns, row, strict=False)) for row in rows]
 
     def health(self) -> StoreHealth:
-        """The state at this moment, of the disk too. See Store."""
+        """The current state, including the disk. See Store."""
         return StoreHealth(self._units.problem or self._committer.problem or self._disk.problem(), self._checked_ms)
 
     async def check(self) -> None:
-        """Retry what failed, adapt to the disk, and look for damage once a day. See Store."""
+        """Retry failed steps, adapt to the free disk space, and check for damage once a day. See Store."""
         if self._units.broken is not None or self._units.is_closed:
             return
         self._committer.needs_care = True
@@ -170,7 +168,7 @@ class SqliteStore:
             self._checking = asyncio.create_task(self._look_for_damage(), name="store-integrity")
 
     async def _look_for_damage(self) -> None:
-        """The full check, in a thread; breaks the store where it finds something."""
+        """Run the full check in a thread; a fault breaks the store."""
         self._integrity = IntegrityCheck(self._path)
         began = self._clock.monotonic()
         try:
@@ -189,14 +187,14 @@ class SqliteStore:
         self._log.info("store_checked", seconds=round(self._clock.monotonic() - began, 1))
 
     async def close(self) -> None:
-        """Refuse new units, finish the rest, checkpoint and close; the file is free when it returns."""
+        """Reject new units, finish the queued ones, checkpoint and close; the file is released when it returns."""
         if self._integrity is not None:
             self._integrity.stop()
         if self._checking is not None:
             await asyncio.wait([self._checking])
         if not self._units.is_closed:
-            # Before the writer closes: the last connection empties the write-ahead log, and this one may not write.
-            # A damaged file is left as it is.
+            # Before the writer closes: the last connection checkpoints the log, and the reader may not write. A damaged
+            # file is left as it is.
             if not isinstance(self._units.broken, StoreDamaged):
                 self._reader.close()
             self._units.close()
@@ -207,10 +205,10 @@ class SqliteStore:
 def _connect(
     path: Path, prepare: Callable[[Path], object] | None, connect: Callable[[Path], sqlite3.Connection]
 ) -> tuple[sqlite3.Connection, sqlite3.Connection]:
-    """The writer's and the reader's connection."""
+    """The connections of the writer and the reader."""
     path.touch(mode=0o600)
     for file in (path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")):
-        with suppress(PermissionError):  # it belongs to somebody else who lets us write
+        with suppress(PermissionError):  # the file has another owner, and is writable nevertheless
             make_private(file)
     if prepare is not None:
         prepare(path)
@@ -229,7 +227,7 @@ def _connect(
 
 
 def _connect_reader(path: Path) -> sqlite3.Connection:
-    # It runs in the loop, so it must not wait for a lock; with a write-ahead log it does not need to.
+    # Reads run in the loop, so they must not wait for a lock; with a write-ahead log they need none.
     uri = f"{path.absolute().as_uri()}?mode=ro"
     return sqlite3.connect(uri, uri=True, isolation_level=None, timeout=0.1, cached_statements=512)
 
@@ -238,14 +236,14 @@ _WAIT_SECONDS = 10.0
 
 
 def checkpoint(path: Path) -> None:
-    """Copy what the write-ahead log holds into the database `path`, as far as nobody has to wait. Raises
+    """Copy the write-ahead log of the database `path` into it, as far as possible without waiting. Raises
     sqlite3.Error."""
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
 
 class SqliteSide:
-    """A connection to the file."""
+    """A SideConnection to a SQLite file."""
 
     dialect: DialectName = "sqlite"
 
@@ -254,8 +252,7 @@ class SqliteSide:
 
     @classmethod
     def open(cls, path: Path, *, writes: bool) -> SqliteSide:
-        """A connection to the database `path`, which has to be there; it writes only where `writes` says so. Raises
-        ReaderError."""
+        """Connect to the existing database `path`, read-only unless `writes`. Raises ReaderError."""
         if not path.exists():
             raise ReaderError(f"there is no database {path}; start the daemon once, or name its settings with --config")
         mode = "rw" if writes else "ro"

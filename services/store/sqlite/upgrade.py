@@ -1,4 +1,4 @@
-"""Upgrade of a SQLite database to this version's schema, with a verified backup before it."""
+"""Upgrade of a SQLite database to this version's schema, with a verified backup first."""
 
 from __future__ import annotations
 
@@ -30,37 +30,37 @@ from services.store.sqlite.integrity import IntegrityCheck
 from services.store.sqlite.writer import refusal
 
 KEYS = "keys"
-"""The folder beside the database whose files belong to it."""
+"""Name of the folder next to the database for its key files."""
 Progress = Callable[[float], None]
-"""Is told the share that is done, from 0 to 1, some times a second; in the thread that does the work."""
+"""Callback with the progress from 0 to 1, called a few times a second in the working thread."""
 _TIME = "%Y%m%dT%H%M%SZ"
 _FILES = "backup_files"
 _STEPS_TO_PROGRESS = 20_000
 _PAGES_TO_PROGRESS = 1000
 _LEFT_SECONDS = 3600.0
-"""A partial file that nobody has written for so long was left by a process that was killed."""
+"""A partial file that was not written for this long belongs to a process that was killed."""
 
 
 class Restored(NamedTuple):
-    """What a restore did."""
+    """Result of a restore."""
 
     replaced: Path | None
-    """Where the database from before is; None where there was none."""
+    """Path of the previous database; None if there was none."""
     keys: tuple[str, ...]
-    """The key files that were in the backup."""
+    """Names of the key files in the backup."""
 
 
 def back_up(
     path: Path, folder: Path, *, label: str, clock: Clock, keep: int | None, progress: Progress | None = None
 ) -> Path:
-    """Copy the database `path` with its keys into `folder` as `<name>-<UTC time>-<label>.db`, without free pages. Its
-    newest `keep` backups stay; None keeps all. The database may be in use meanwhile. Returns the backup.
+    """Copy the database `path` and its keys into `folder` as `<name>-<UTC time>-<label>.db`, without free pages. The
+    newest `keep` backups are kept; None keeps all. The database may be in use. Returns the backup.
 
-    Killed half way it leaves a `.partial` file, which is deleted by a later backup.
+    If killed, it leaves a `.partial` file, which a later backup deletes.
 
     Raises:
         StoreDamaged: the database is damaged; no older backup was deleted.
-        StoreFull: there is no room for the backup.
+        StoreFull: there is no space for the backup.
         StoreError: `folder` cannot be written.
     """
     backup = folder / f"{path.stem}-{clock.now():{_TIME}}-{label}.db"
@@ -85,17 +85,17 @@ def back_up(
 
 
 def backups_in(path: Path, folder: Path) -> list[Path]:
-    """The backups of the database `path` in `folder`, the newest first."""
+    """The backups of the database `path` in `folder`, newest first."""
     return sorted((one for one in folder.glob(f"{path.stem}-*.db") if taken_at(one) is not None), reverse=True)
 
 
 def newest_good(path: Path, folder: Path) -> Path | None:
-    """The newest backup of the database `path` in `folder` that is not damaged."""
+    """The newest undamaged backup of the database `path` in `folder`."""
     return next((backup for backup in backups_in(path, folder) if damage(backup) is None), None)
 
 
 def taken_at(backup: Path) -> datetime | None:
-    """When a backup was begun, by its name; None for a file that has not the name of one."""
+    """Start time of a backup, from its name; None for other files."""
     try:
         return datetime.strptime(backup.stem.split("-")[1], _TIME).replace(tzinfo=UTC)
     except (ValueError, IndexError):
@@ -103,13 +103,12 @@ def taken_at(backup: Path) -> datetime | None:
 
 
 def restore(backup: Path, path: Path, *, clock: Clock, progress: Progress | None = None) -> Restored:
-    """Put `backup` in the place of the database `path`, and its keys into the folder beside it. What was there is kept
-    under names with `-replaced-` and the time. Call it with the lock of `path`, for a backup that `damage` finds sound.
-
-    Killed at any point it leaves the database from before or the restored one, and can be run again.
+    """Replace the database `path` by `backup`, and copy its keys into the folder next to it. The replaced files are
+    kept under names with `-replaced-` and the time. The caller holds the lock of `path` and has checked `backup` with
+    `damage`. If killed at any point, it leaves the previous or the restored database, and can be repeated.
 
     Raises:
-        StoreFull: there is no room for a copy of `backup`; nothing was changed.
+        StoreFull: there is no space for a copy of `backup`; nothing was changed.
         StoreError: the folder of `path` cannot be written, or the copy is damaged.
     """
     fresh = path.with_name(f"{path.name}.restoring")
@@ -129,7 +128,7 @@ def restore(backup: Path, path: Path, *, clock: Clock, progress: Progress | None
 
 
 def damage(path: Path) -> str | None:
-    """The first fault that a quick check finds in the file `path` (a second for 500 MB); None when it is sound."""
+    """The first fault found by a quick check of the file `path` (a second for 500 MB); None if it is sound."""
     try:
         return IntegrityCheck(path).fault(full=False)
     except StoreError as error:
@@ -141,7 +140,7 @@ def schema_version(path: Path) -> tuple[str | None, bool]:
     if not path.exists():
         return None, True
     try:
-        # Who only reads leaves the log alone, should it turn out to be that of another database.
+        # A read-only connection leaves the log alone, in case it belongs to another database.
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
             tables = {name for (name,) in database.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
             if "alembic_version" not in tables:
@@ -154,7 +153,7 @@ def schema_version(path: Path) -> tuple[str | None, bool]:
 
 @contextmanager
 def _errors_of_files(doing: str) -> Iterator[None]:
-    """Raise what the file system refuses as StoreError."""
+    """Convert OSError to StoreError."""
     try:
         yield
     except OSError as error:
@@ -176,7 +175,7 @@ def _copy(source: Path, target: Path, progress: Progress | None) -> None:
                 database.set_progress_handler(
                     lambda: told(min(target.stat().st_size / max(expected, 1), 1.0)), _STEPS_TO_PROGRESS
                 )
-            # One snapshot of the database, while others write. A copy page by page would begin anew with each of them.
+            # A snapshot, while others write. `Connection.backup` would restart after each of their writes.
             database.execute("VACUUM INTO ?", (str(target),))
     except sqlite3.Error as error:
         problem = refusal(f"copying {source}", error)
@@ -201,7 +200,7 @@ def _bytes_used(database: sqlite3.Connection) -> int:
 
 
 def _require_room(source: Path, folder: Path, size: int) -> None:
-    """Raise StoreFull where a backup of `size` would leave the database on the same disk less room than that."""
+    """Raise StoreFull unless the disk has space for a backup of `size`, and as much again if the database is on it."""
     is_same_disk = source.stat().st_dev == folder.stat().st_dev
     free, needed = shutil.disk_usage(folder).free, size * (2 if is_same_disk else 1)
     if free < needed:
@@ -209,7 +208,7 @@ def _require_room(source: Path, folder: Path, size: int) -> None:
 
 
 def _copy_back(backup: Path, target: Path, progress: Progress | None) -> Mapping[str, bytes]:
-    """Copy `backup` without its keys; returns these by their names."""
+    """Copy `backup` without its keys; returns the keys' contents by file name."""
 
     def told(_status: int, left: int, pages: int) -> None:
         if progress is not None:
@@ -218,7 +217,7 @@ def _copy_back(backup: Path, target: Path, progress: Progress | None) -> Mapping
     try:
         with closing(sqlite3.connect(backup)) as source, closing(sqlite3.connect(target)) as copy:
             source.backup(copy, pages=_PAGES_TO_PROGRESS, progress=told)
-            copy.execute("PRAGMA journal_mode = DELETE")  # a single file, without a log beside it
+            copy.execute("PRAGMA journal_mode = DELETE")  # a single file, without a log
             keys: dict[str, bytes] = {}
             if copy.execute("SELECT 1 FROM sqlite_schema WHERE name = ?", (_FILES,)).fetchone():
                 keys = dict(copy.execute(f"SELECT name, content FROM {_FILES}"))  # noqa: S608 - a constant
@@ -246,11 +245,10 @@ def _put_key(file: Path, content: bytes, clock: Clock) -> None:
 
 
 def _set_aside(path: Path, clock: Clock) -> Path | None:
-    """Give the database of now another name too, and remove its log, which would be taken for that of the next one."""
+    """Add a second name to the current database, and remove its log, which would be applied to the restored one."""
     replaced = path.with_name(f"{path.stem}-replaced-{clock.now():{_TIME}}{path.suffix}")
     if path.exists():
-        # What the log holds belongs into the database: without it the file alone would be older. A damaged one keeps
-        # its log.
+        # Checkpoint first: without the log's pages the file alone would be older. A damaged database keeps its log.
         with suppress(sqlite3.Error), closing(sqlite3.connect(path)) as database:
             database.execute("PRAGMA journal_mode = DELETE").fetchone()
     is_there = path.exists()
@@ -267,7 +265,7 @@ def _link(file: Path, other_name: Path) -> None:
     try:
         os.link(file, other_name)
     except OSError:
-        # A file system without links.
+        # The file system has no hard links.
         shutil.copy2(file, other_name)
 
 
@@ -288,16 +286,16 @@ def upgrade(
     tables: MetaData | None = None,
     versions: Path = VERSIONS,
 ) -> Upgraded | None:
-    """Apply the migrations in `versions` that the database `path` lacks, all in one transaction, after a copy of it was
-    put into `backups` (of which the newest `keep` stay). A missing or empty file becomes a new database: made of
-    `tables` at once where they are given, else by all migrations.
+    """Apply the migrations in `versions` that the database `path` lacks, in one transaction, after a backup into
+    `backups`, where the newest `keep` are kept. A missing or empty file becomes a new database, created from `tables`
+    if given, else by all migrations.
 
-    Returns what was done; None when the database was up to date. Killed at any point, it leaves the old schema or the
-    new one, and can be run again. Call it when this process alone has the database.
+    Returns what was done; None if the database was up to date. If killed at any point, it leaves the old or the new
+    schema, and can be repeated. The caller holds the lock of `path`.
 
     Raises:
-        DatabaseTooNew: it has a version that the code does not know.
-        StoreError: a migration failed, or the file is damaged, full or no database of ours; it is as it was.
+        DatabaseTooNew: its version is unknown to this code.
+        StoreError: nothing was changed; a migration failed, or the file is damaged, full or not of this program.
     """
     revisions = read_revisions(versions)
     version, empty = schema_version(path)

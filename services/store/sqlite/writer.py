@@ -1,4 +1,4 @@
-"""What writes to SQLite: takes lists of units, and makes one transaction of each list."""
+"""Writer of SQLite: executes lists of units, with one transaction for each list."""
 
 from __future__ import annotations
 
@@ -12,13 +12,12 @@ from services.store.port import BadUnit, Conflict, StoreBroken, StoreDamaged, St
 from services.store.sqlite.disk import PAGE_BYTES, Disk
 from services.store.statements import Unit
 
-# The disk has no room, is read-only or failed: the statement was undone, and may succeed later.
+# The disk is full, read-only or failed: the statement was rolled back and may succeed later.
 _NO_ROOM = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN})
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
-# At COMMIT these two say that the frame which makes the transaction valid is not in the log: it is written last, and
-# was not written whole.
+# At COMMIT these mean that the frame which makes the transaction valid, the last one, is not completely in the log.
 _NOT_COMMITTED = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE})
-# The second one: the index of the log, a file in shared memory, could not grow.
+# The second code: the log's index, a file in shared memory, could not grow.
 _FULL = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE})
 _BUSY_MILLISECONDS = 5000
 _BUSY_CHECKPOINT_MILLISECONDS = 250
@@ -26,7 +25,7 @@ _COMMITS_TO_CARE = 64
 
 
 def connect_writer(path: Path) -> sqlite3.Connection:
-    """A connection whose commits survive a loss of power, in autocommit mode. Creates the file."""
+    """A connection in autocommit mode whose commits survive a power failure. Creates the file."""
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=512)
     for pragma in (
         f"busy_timeout = {_BUSY_MILLISECONDS}",
@@ -39,7 +38,7 @@ def connect_writer(path: Path) -> sqlite3.Connection:
 
 
 def refusal(name: str, error: Exception) -> StoreError:
-    """What the store raises for an `error` of the driver in the statement `name`."""
+    """The StoreError for a driver's `error` in the statement `name`."""
     code = primary_code(error)
     if code in _NO_ROOM:
         return StoreFull(f"{name}: {error}")
@@ -49,13 +48,13 @@ def refusal(name: str, error: Exception) -> StoreError:
 
 
 def primary_code(error: Exception) -> int:
-    """SQLite's result code without its details; 0 for an error that is not SQLite's own."""
+    """SQLite's primary result code; 0 for other errors."""
     code: int = getattr(error, "sqlite_errorcode", 0)
     return code & 0xFF
 
 
 class GroupCommitter:
-    """Executes groups of units on one connection. Belongs to one thread at a time."""
+    """Executes groups of units on one connection. Used by one thread at a time."""
 
     def __init__(self, connection: sqlite3.Connection, disk: Disk) -> None:
         self._connection = connection
@@ -63,21 +62,21 @@ class GroupCommitter:
         self._log_pages = 0
         self._can_make_room = True
         self._obstacle = ""
-        """Why nothing is written before `make_room` has succeeded; empty: nothing is in the way."""
+        """Why nothing is written until `make_room` succeeds; empty if nothing prevents it."""
         self._cursor = connection.cursor()
         self._log = structlog.get_logger("store")
         self.commits = 0
-        """Transactions committed so far."""
+        """Number of transactions committed so far."""
         self.broken: StoreBroken | None = None
-        """Why nothing is taken any more."""
+        """Why no more units are accepted."""
         self.problem: str | None = None
-        """Why the last transaction could not be written; None when it was."""
+        """Why the last transaction could not be written; None if it was."""
         self.needs_care = True
-        """Whether the next group begins with `_care`; set by `check` of the store, from the loop."""
+        """Whether the next group begins with `_care`; set in the loop by the store's `check`."""
 
     def run(self, units: Sequence[Unit]) -> Sequence[Unit]:
-        """Set the outcome of every unit. A unit that fails is undone and leaves no trace in the others: those before it
-        are done again without it, those after it are tried next. Nothing is ever left."""
+        """Set the outcome of every unit. If a unit fails, those before it are executed again without it, then those
+        after it. Returns no units."""
         if self.needs_care or not self.commits % _COMMITS_TO_CARE:
             self._care()
         self._can_make_room = True
@@ -87,7 +86,7 @@ class GroupCommitter:
             if not part:
                 continue
             if self._obstacle:
-                # What is free now is for recovery alone.
+                # The remaining space is reserved for recovery.
                 self._cannot_write(self._obstacle)
                 self._give_all(part, StoreFull(str(self.problem)))
                 continue
@@ -97,27 +96,26 @@ class GroupCommitter:
         return ()
 
     def finish(self) -> None:
-        """Empty the write-ahead log into the database, for a shorter start and a single file."""
+        """Checkpoint and truncate the write-ahead log, for a faster start and a single file."""
         if self.broken is not None:
             return
         try:
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         except sqlite3.Error as error:
-            # All is in the log already; the next start reads it from there.
+            # The log has everything; the next start reads it from there.
             self._log.warning("store_checkpoint_failed", error=str(error))
 
     def close(self) -> None:
-        """Close the connection, whatever state it is in."""
+        """Close the connection, whatever its state."""
         self._connection.close()
 
     def _care(self) -> None:
-        """Adapt to the room on the disk."""
+        """Adapt to the free disk space."""
         self.needs_care = False
         try:
             pages = self._disk.log_pages()
             if pages != self._log_pages:
-                # The same pages are written again and again: the more commits lie between two copies of them, the fewer
-                # copies.
+                # The same pages are written repeatedly: more commits between checkpoints mean fewer copies.
                 self._connection.execute(f"PRAGMA wal_autocheckpoint = {pages}")
                 self._connection.execute(f"PRAGMA journal_size_limit = {pages * PAGE_BYTES}")
                 if pages < self._log_pages // 2:
@@ -133,8 +131,8 @@ class GroupCommitter:
             self._log.warning("store_care_failed", error=str(error))
 
     def make_room(self) -> str:
-        """Release the reserve, copy the log into the database, which empties it, and make the reserve again. Returns
-        why that could not be done; empty when it was. Until then `run` refuses everything."""
+        """Release the reserve, checkpoint and truncate the log, and allocate the reserve again. Returns the error;
+        empty if it succeeded. Until then `run` rejects everything."""
         self.needs_care = True
         self._disk.release_reserve()
         self._obstacle = self._checkpoint()
@@ -143,7 +141,7 @@ class GroupCommitter:
         return self._obstacle
 
     def _checkpoint(self) -> str:
-        """Copy the log into the database, and make it empty. Returns why that could not be done; empty when it was."""
+        """Checkpoint and truncate the log. Returns the error; empty if it succeeded."""
         self._connection.execute(f"PRAGMA busy_timeout = {_BUSY_CHECKPOINT_MILLISECONDS}")
         try:
             (busy, _, _) = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
@@ -155,7 +153,7 @@ class GroupCommitter:
             self._connection.execute(f"PRAGMA busy_timeout = {_BUSY_MILLISECONDS}")
 
     def _transaction(self, units: Sequence[Unit]) -> int | None:
-        """The position of the unit that failed, all being undone; None when every unit has its outcome."""
+        """Position of the failed unit, with everything rolled back; None if every unit has its outcome."""
         if self.broken is not None:
             self._give_all(units, self.broken)
             return None
@@ -166,7 +164,7 @@ class GroupCommitter:
                 unit.outcome = self._execute(unit)
                 done += 1
         except (Conflict, sqlite3.Error, ValueError, OverflowError) as error:
-            # A lone surrogate is a ValueError, an integer over 64 bits an OverflowError.
+            # A lone surrogate raises ValueError, an integer over 64 bits OverflowError.
             self._undo()
             return self._transaction(units) if self._was_no_room(error) else self._refuse(units, done, error)
         try:
@@ -180,14 +178,14 @@ class GroupCommitter:
         return None
 
     def _was_no_room(self, error: Exception) -> bool:
-        """Whether `error` came of a full disk, on which there is room now."""
+        """Whether `error` was caused by a full disk that has space again now."""
         if getattr(error, "sqlite_errorcode", 0) not in _FULL or not self._can_make_room:
             return False
         self._can_make_room = False
         return not self.make_room()
 
     def _begin(self) -> None:
-        """Only here can another process's lock be met. The whole group waits for it, however long it takes."""
+        """Begin a transaction. Only here can another process hold the lock; the group waits for it without a limit."""
         while True:
             try:
                 self._connection.execute("BEGIN IMMEDIATE")
@@ -198,7 +196,7 @@ class GroupCommitter:
             else:
                 break
         if self.problem is not None:
-            # A write even where the units have none: it shows whether the problem is gone.
+            # Write even if the units do not: this shows whether the problem is gone.
             self._connection.execute("PRAGMA user_version = 0")
 
     def _execute(self, unit: Unit) -> list[int]:
@@ -207,11 +205,12 @@ class GroupCommitter:
         for statement, values, expect in unit.steps:
             execute(statement.sql, values)
             if cursor.description is not None:
-                # The count of RETURNING is known, and COMMIT possible, only when its rows are fetched.
+                # RETURNING has its row count, and allows COMMIT, only after its rows are fetched.
                 cursor.fetchall()
             count = cursor.rowcount
             if count < 0:
-                # The driver counts only what begins with INSERT, UPDATE, DELETE or REPLACE; `WITH … UPDATE` does not.
+                # The driver counts only statements that begin with INSERT, UPDATE, DELETE or REPLACE, not `WITH …
+                # UPDATE`.
                 (count,) = cursor.execute("SELECT changes()").fetchone()
             if expect is not None and count != expect:
                 raise Conflict(f"{statement.name}: touched {count} rows, expected {expect}")

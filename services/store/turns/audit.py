@@ -1,4 +1,4 @@
-"""Audit rows, change counters that other processes watch, and small facts that survive a restart."""
+"""Audit rows, change counters that other processes watch, and small values that survive a restart."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ _FORGET = Statement(
 
 
 def note(*, id: int, at_ms: int, actor: str, chat: str, action: str, detail: str) -> Write:
-    """One act; rows are never changed."""
+    """Add an audit row; rows are never changed."""
     return _NOTE.write(id=id, at_ms=at_ms, actor=actor, chat=chat, action=action, detail=detail)
 
 
 def last(count: int) -> Query:
-    """The newest `count` acts, newest first."""
+    """The newest `count` audit rows, newest first."""
     return _LAST.query(count=count)
 
 
 def forget(before_id: int, before_ms: int) -> Write:
-    """Drop what was done before that instant, of the rows before that id."""
+    """Delete a batch of rows before that time and with lower ids than `before_id`."""
     return _FORGET.write(before_id=before_id, before_ms=before_ms)
 
 
@@ -55,12 +55,12 @@ _GET = Statement("cursors.get", select(CURSORS.c.value).where(CURSORS.c.name == 
 
 
 def advance(name: str, value: str, at_ms: int) -> Write:
-    """Remember `value` under `name`; belongs into the unit that accepts what was read."""
+    """Store `value` under `name`, in the unit that accepts the data that was read."""
     return _SET.write(name=name, value=value, at_ms=at_ms)
 
 
 def get(name: str) -> Query:
-    """The `value` under `name`."""
+    """The `value` stored under `name`."""
     return _GET.query(name=name)
 
 
@@ -77,7 +77,7 @@ _ALL = Statement("changes.all", select(CHANGES.c.name, CHANGES.c.count))
 
 
 def touch(name: str) -> Write:
-    """Say that what `name` stands for has changed; belongs into the unit that changes it."""
+    """Increase the change counter `name`, in the unit that makes the change."""
     return _RAISE.write(name=name)
 
 

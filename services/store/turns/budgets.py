@@ -1,5 +1,5 @@
-"""Budgets: what each holder has used of each kind on each day. The limit stands in the statement that takes, so that
-two turns at once cannot take the same rest."""
+"""Budgets: amounts used by holder, kind and day. The statement that takes an amount checks the limit, so two concurrent
+turns cannot take the same remainder."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BUDGETS = table(
     Index("budgets_by_day", "day"),
 )
 TOLD = "told "
-"""How holders begin that stand for "this was said already"."""
+"""Prefix of holders that mark a notice as already sent."""
 _KEY = ("holder", "kind", "day")
 _AMOUNT = bindparam("amount", type_=INTEGER)
 _MOST = bindparam("most", type_=INTEGER)
@@ -54,25 +54,25 @@ _FORGET = Statement("budgets.forget", delete_batch(BUDGETS, BUDGETS.c.day < bind
 
 
 def take(holder: str, kind: str, day: str, amount: int, most: int) -> Write:
-    """Take `amount`; the unit conflicts when more than `most` would be used. `day` is an ISO date."""
+    """Take `amount`; the unit conflicts if more than `most` would be used. `day` is an ISO date."""
     return _TAKE.write_expecting(1, holder=holder, kind=kind, day=day, amount=amount, most=most)
 
 
 def tell(holder: str, kind: str, day: str) -> Write:
-    """Note that the `holder`, whose name begins with TOLD, was told; nothing when that is noted already."""
+    """Mark the notice of `holder`, which begins with `TOLD`, as sent. Touches no row if it is marked already."""
     return _TAKE.write(holder=holder, kind=kind, day=day, amount=1, most=1)
 
 
 def settle(holder: str, kind: str, day: str, change: int) -> Write:
-    """Correct what was taken by `change`, to what was used in truth; never below 0, but maybe above the limit."""
+    """Adjust a taken amount by `change` to the amount really used; never below 0, but it may exceed the limit."""
     return _SETTLE.write(of_holder=holder, of_kind=kind, of_day=day, change=change)
 
 
 def used(holder: str, day: str) -> Query:
-    """What the holder has used on that day: `kind`, `used`."""
+    """The holder's use on that day: `kind`, `used`."""
     return _USED.query(of_holder=holder, of_day=day)
 
 
 def forget(before_day: str) -> Write:
-    """Drop the days before that ISO date."""
+    """Delete a batch of the days before that ISO date."""
     return _FORGET.write(before_day=before_day)

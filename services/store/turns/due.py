@@ -1,4 +1,4 @@
-"""What is due: occurrences beside their timers, for who fires them."""
+"""Due occurrences joined with their timers, for the dispatcher."""
 
 from __future__ import annotations
 
@@ -95,35 +95,35 @@ _TO_COME = Statement(
 
 
 def claim(id: int, *, revision: int, wall: str, due_ms: int, now_ms: int, turn_id: int) -> Write:
-    """What was due is said by that turn, as the moment `wall`. The unit is undone when somebody else claimed it, when
-    the timer was changed since it was read as `revision`, or when it has had that moment."""
+    """Record that the turn `turn_id` handles the occurrence, with that wall time. The unit is undone if it was claimed
+    before, if the timer is no longer at `revision`, or if it has another occurrence with that wall time."""
     return _CLAIM.write_expecting(
         1, row_id=id, known_revision=revision, new_wall=wall, new_due_ms=due_ms, now_ms=now_ms, of_turn=turn_id
     )
 
 
 def page(now_ms: int, after: tuple[int, int], most: int) -> Query:
-    """At most so many of what is due by then, soonest first, after that place (`due_ms`, `id`): `id`, `due_ms`, and the
-    timer's `chat` and `kind`."""
+    """At most `most` occurrences due by `now_ms`, soonest first, after the position (`due_ms`, `id`): `id`, `due_ms`,
+    and the timer's `chat` and `kind`."""
     return _PAGE.query(now_ms=now_ms, after_ms=after[0], after_id=after[1], most=most)
 
 
 def row(id: int) -> Query:
-    """What is due, with all that its timer says: `occurrence_id`, `wall`, `due_ms`, `snoozed`, and the timer's columns.
-    Nothing when it is over or was taken back."""
+    """A due occurrence with its timer: `occurrence_id`, `wall`, `due_ms`, `snoozed`, and the timer's columns. No row if
+    it is over or was removed."""
     return _ROW.query(row_id=id)
 
 
 def soonest(after_ms: int) -> Query:
-    """When the next one after that instant is due, as `due_ms`; null when there is none."""
+    """Time of the next occurrence after `after_ms`, as `due_ms`; null if none is due."""
     return _SOONEST.query(after_ms=after_ms)
 
 
 def overdue(now_ms: int, most: int) -> Query:
-    """How many are due by then, as `count`; no more than `most` are counted."""
+    """Number of occurrences due by `now_ms`, as `count`; counts at most `most`."""
     return _OVERDUE.query(now_ms=now_ms, most=most)
 
 
 def to_come(after: tuple[int, int], most: int) -> Query:
-    """At most so many of all that are due some time, after that place (`due_ms`, `id`)."""
+    """At most `most` of all future and due occurrences, after the position (`due_ms`, `id`)."""
     return _TO_COME.query(after_ms=after[0], after_id=after[1], most=most)

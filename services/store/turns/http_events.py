@@ -1,4 +1,4 @@
-"""What happened in the chats of the HTTP platform, in order: the rows behind its event streams."""
+"""Ordered events of the HTTP platform's chats, from which its event streams are read."""
 
 from __future__ import annotations
 
@@ -54,36 +54,36 @@ _FIND = Statement(
 
 
 class Event(NamedTuple):
-    """One row: its place in the order of all events, and what happened as a JSON object."""
+    """One row: its position in the order of all events, and the event as a JSON object."""
 
     id: int
     body: str
 
 
 class Viewer(NamedTuple):
-    """Whose eyes the events are for: one member, or a program that is trusted with all of them."""
+    """Reader of events: one member, or a trusted program that sees all."""
 
     member: str
     sees_all: bool = False
 
 
 def add(event: Event, chat: str, native_id: str, private_to: str | None = None) -> Write:
-    """Keep `event` of `chat`; nothing when the chat has one with this native id already."""
+    """Store `event` of `chat`; touches no row if the chat already has an event with this native id."""
     return _ADD.write(id=event.id, chat=chat, native_id=native_id, private_to=private_to, body=event.body)
 
 
 def prune(chat: str, keep: int) -> Write:
-    """Forget all events of `chat` but the newest `keep`."""
+    """Delete all events of `chat` except the newest `keep`."""
     return _PRUNE.write(chat=chat, keep=keep)
 
 
 def forget(before_id: int) -> Write:
-    """Delete a batch of the events of all chats before that id."""
+    """Delete a batch of events of all chats with ids below `before_id`."""
     return _FORGET.write(before_id=before_id)
 
 
 def after(chat: str, cursor: int, before: int, count: int, viewer: Viewer) -> Query:
-    """Up to `count` events of `chat` with cursor < id < before that `viewer` may see, oldest first."""
+    """At most `count` events of `chat` with cursor < id < before that `viewer` may see, oldest first."""
     return _AFTER.query(chat=chat, after=cursor, before=before, count=count, **_eyes(viewer))
 
 
@@ -93,12 +93,12 @@ def newest(chat: str, before: int, count: int, viewer: Viewer) -> Query:
 
 
 def find(chat: str, native_id: str, viewer: Viewer) -> Query:
-    """The event of `chat` with this native id, when `viewer` may see it."""
+    """The event of `chat` with this native id, if `viewer` may see it."""
     return _FIND.query(chat=chat, native_id=native_id, **_eyes(viewer))
 
 
 def event_of(row: Row) -> Event:
-    """The event that a row of these queries holds."""
+    """The Event in a row of these queries."""
     return Event(row["id"], row["body"])
 
 

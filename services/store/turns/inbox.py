@@ -1,7 +1,8 @@
-"""Everything that arrived, once: the row that makes a message accepted, its turn, and how it ended.
+"""Received events, each stored once: the row that makes a message accepted, its turn, and how it ended.
 
-A message that is to be answered is its own turn: the turn has the row's id and lives while the reason is `waiting`.
-One row for both is two writes and two pages less in every turn."""
+A message that is answered is its own turn: the turn has the row's id and is active while the reason is `waiting`. One
+row for both saves two writes and two pages per turn.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +45,7 @@ Index(
 
 
 class Event(NamedTuple):
-    """What an event is known by, and whose it is."""
+    """Identity and sender of an event."""
 
     key: str
     chat: str
@@ -65,7 +66,7 @@ def _taken(name: str, more: Sequence[str], constants: Mapping[str, Any]) -> Stat
 
 
 _WAITS_FOR_ANSWER = {"reason": WAITING, "detail": ""}
-# What is null is left out: to bind it costs the driver more than a text does.
+# Null columns are left out: binding null costs the driver more than binding text.
 _ACCEPT = _taken("inbox.accept", ("body", "received_ms", "turn_id", "epoch"), _WAITS_FOR_ANSWER)
 _ACCEPT_ANSWER = _taken(
     "inbox.accept_answer", ("body", "received_ms", "turn_id", "question_id", "epoch"), _WAITS_FOR_ANSWER
@@ -73,11 +74,11 @@ _ACCEPT_ANSWER = _taken(
 _NOTE = _taken("inbox.note", ("received_ms", "reason", "detail", "ended_ms"), {"body": "", "epoch": 0})
 GAVE_UP: ColumnElement[str] = literal_column("'gave_up'")
 MAY_RUN = INBOX.c.body != literal_column("''")
-"""It waits, or was given up and may be retried."""
+"""Condition: waiting, or given up and still retryable."""
 IS_DEAD = and_(INBOX.c.reason == GAVE_UP, MAY_RUN)
-"""Given up, and still with what is needed to try it again."""
+"""Condition: given up, with the body that a retry needs."""
 _RETRIED_EPOCH: ColumnElement[int] = literal_column("0")
-"""In place of the process: none has taken up the retry yet."""
+"""Epoch of retries that no process has claimed yet."""
 _TAKE_UP = Statement(
     "inbox.take_up",
     update(INBOX)
@@ -155,83 +156,81 @@ _FORGET = Statement(
 
 
 def accept(id: int, event: Event, *, body: str, received_ms: int, epoch: int, question_id: int | None = None) -> Write:
-    """Take an event in as a turn of its own, which the process `epoch` is to answer and which may answer the question
-    `question_id`; touches no row when one with this key was taken before."""
+    """Accept an event as a turn for the process `epoch`, which may answer the question `question_id`. Touches no row if
+    an event with this key was accepted before."""
     if question_id is None:
         return _ACCEPT.write_row((id, *event, body, received_ms, id, epoch))
     return _ACCEPT_ANSWER.write_row((id, *event, body, received_ms, id, question_id, epoch))
 
 
 def note(id: int, event: Event, *, received_ms: int, reason: str, detail: str = "") -> Write:
-    """Take an event in that ends with that, and why: no process is to answer it. Touches no row when one with this key
-    was taken before."""
+    """Record an event that is not answered, with its reason and detail. Touches no row if an event with this key was
+    recorded before."""
     return _NOTE.write_row((id, *event, received_ms, reason, detail, received_ms))
 
 
 def take_up(id: int, epoch: int, attempts: int) -> Write:
-    """The process `epoch` runs a turn that an earlier one left. `attempts`: its runs, this one included."""
+    """Assign a turn left by an earlier process to the process `epoch`. `attempts`: its runs, including this one."""
     return _TAKE_UP.write(row_id=id, new_epoch=epoch, new_attempts=attempts)
 
 
 def end(id: int, reason: str, detail: str, at_ms: int) -> Write:
-    """How the event ended; the unit is undone when it had ended before. What was said is forgotten here: nothing needs
-    it any more, and where it may be read, edited and deleted is history."""
+    """End the event with a reason; the unit is undone if it had ended before. The body is cleared: the message remains
+    in the history, where it may be read, edited and deleted."""
     return _END.write_row((reason, detail, at_ms, id), 1)
 
 
 def give_up(id: int, detail: str, at_ms: int) -> Write:
-    """End the turn as given up. It keeps its body, for a retry. The unit is undone when it had ended before."""
+    """End the turn as given up; the body is kept for a retry. The unit is undone if it had ended before."""
     return _GIVE_UP.write_expecting(1, row_id=id, new_detail=detail, at_ms=at_ms)
 
 
 def retry(id: int) -> Write:
-    """Let a turn that was given up wait again, for whichever process takes it up. Touches no row where there is nothing
-    to retry."""
+    """Make a turn that was given up wait again, for any process. Touches no row if it cannot be retried."""
     return _RETRY.write(row_id=id)
 
 
 def drop_body(id: int) -> Write:
-    """A turn that was given up is not to be retried. Touches no row where there is nothing to retry."""
+    """Make a turn that was given up final. Touches no row if it cannot be retried."""
     return _DROP_BODY.write(row_id=id)
 
 
 def changed(key: str) -> Write:
-    """The message of that key was edited or deleted: if it was given up, it cannot be retried as it was."""
+    """Make the message with that key unretryable if it was given up, because it was edited or deleted."""
     return _CHANGED.write(of_key=key)
 
 
 def amend(id: int, reason: str, detail: str) -> Write:
-    """Another reason for an event that has ended; touches no row while it waits, or when it was forgotten."""
+    """Change the reason of an ended event; touches no row while it waits or if it was deleted."""
     return _AMEND.write(row_id=id, new_reason=reason, new_detail=detail)
 
 
 def replace(id: int, body: str) -> Write:
-    """Another text for a message that still waits; touches no row when it was answered meanwhile."""
+    """Change the body of a waiting message; touches no row if it was answered meanwhile."""
     return _REPLACE.write(row_id=id, new_body=body)
 
 
 def waiting() -> Query:
-    """The turns that are not over, oldest first: `id`, `body`, `question_id`, `attempts`. Without the retries that no
-    process has taken up."""
+    """Turns that have not ended, oldest first: `id`, `body`, `question_id`, `attempts`. Excludes unclaimed retries."""
     return _WAITING_ROWS.query()
 
 
 def retried() -> Query:
-    """The retries that no process has taken up: `id`, `body`, `question_id`."""
+    """Unclaimed retries: `id`, `body`, `question_id`."""
     return _RETRIED.query()
 
 
 def known(key: str) -> Query:
-    """A row when the event of that key was taken in before."""
+    """A row if an event with that key was recorded before."""
     return _KNOWN.query(key=key)
 
 
 def newest_received(from_id: int, before_ms: int) -> Query:
-    """The highest `id`, of those from `from_id` on, of what was received before that time; null where there is none."""
+    """The highest `id`, at least `from_id`, of the events received before that time; null if there are none."""
     return _NEWEST_RECEIVED.query(from_id=from_id, before_ms=before_ms)
 
 
 def forget(before_id: int, before_ms: int) -> Write:
-    """Drop what ended and is older than that id; what was given up only if that was before `before_ms`. Redeliveries
-    are recognised only while the row is kept."""
+    """Delete a batch of ended events with ids below `before_id`, given-up ones only if they ended before `before_ms`. A
+    redelivery is recognised only while its row exists."""
     return _FORGET.write(before_id=before_id, ended_before_ms=before_ms)

@@ -1,6 +1,6 @@
-"""Who leads: of all daemons on one database the one that may write. A lease runs out by the database's own clock, since
-clocks of machines differ. SQLite has the table as well, so that there is one schema; a lock of the file stands for the
-lease there (`services/store/sqlite/lock.py`)."""
+"""Leadership lease: of all daemons on one database, only its holder may write. It expires by the database's clock,
+because clocks of machines differ. SQLite has the table only for a common schema; there a file lock is used
+(`services/store/sqlite/lock.py`)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from services.store.port import Query, Statement, StoreError, Write
 from services.store.schema import INTEGER, integer, table, text
 
 LEADER = "leader"
-"""The one lease there is."""
+"""Name of the only lease."""
 LEASES = table(
     "leases",
     text("name", primary_key=True),
@@ -26,19 +26,19 @@ LEASES = table(
 
 
 class Unreachable(StoreError):
-    """The database cannot be asked now; it may be in a moment."""
+    """The database cannot be reached now; a retry may succeed."""
 
 
 class Held(NamedTuple):
-    """Another process leads."""
+    """Another process is the leader."""
 
     holder: str
     left_ms: int
-    """Until its lease runs out unless it is renewed, by the database's clock; not above 0 when it has."""
+    """Milliseconds until its lease expires unless renewed, by the database's clock; not above 0 if it has expired."""
 
 
 class _Now(FunctionElement[int]):
-    """The database's clock at the moment at which it is looked at, in milliseconds since 1970 UTC."""
+    """The database's clock when the expression is evaluated, in milliseconds since 1970 UTC."""
 
     type = INTEGER
     inherit_cache = True
@@ -51,7 +51,7 @@ def _now_on_sqlite(_element: _Now, _compiler: Any, **_options: Any) -> str:
 
 @compiles(_Now, "postgresql")
 def _now_on_postgresql(_element: _Now, _compiler: Any, **_options: Any) -> str:
-    # Not now(): that is when the transaction began, perhaps before it waited for another one.
+    # Not now(), which returns the start of the transaction, perhaps before it waited for a lock.
     return "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)"
 
 
@@ -82,33 +82,33 @@ _HELD = Statement(
     "leases.held",
     select(LEASES.c.holder, LEASES.c.token, (LEASES.c.until_ms - _Now()).label("left_ms")).where(_THIS),
 )
-# With the row locked a new leader's taking waits until this transaction has ended, and one that comes after it finds
-# another token. A lock for keys alone would not do: taking changes no key.
+# While the row is locked, a new leader has to wait until this transaction has ended, and a transaction after that finds
+# another token. A lock of the key alone (FOR KEY SHARE) would not do: taking the lease changes no key.
 _GUARD = Statement("leases.guard", select(LEASES.c.token).where(_THIS, _MINE).with_for_update(read=True))
 
 
 def take(holder: str, lease_ms: int) -> Write:
-    """Lead for so long, where nobody does or `holder` itself. Gives one row, the `token` of this leadership, which is
-    higher than all before; nothing where another one leads."""
+    """Take the lease for `lease_ms` if it is free or held by `holder`. Returns one row with the `token`, which is
+    higher than all earlier ones; no row if another holder has the lease."""
     return _TAKE.write(lease=LEADER, taker=holder, lease_ms=lease_ms)
 
 
 def renew(token: int, lease_ms: int) -> Write:
-    """Lead for so long from now. Touches nothing when another one has taken over."""
+    """Extend the lease to `lease_ms` from now. Touches no row if another process has taken over."""
     return _RENEW.write(lease=LEADER, held_token=token, lease_ms=lease_ms)
 
 
 def release(holder: str) -> Write:
-    """`holder` leads no more, so that another one may at once. Nothing where it does not lead."""
+    """Release the lease so that another process can take it at once. Touches no row if `holder` does not hold it."""
     return _RELEASE.write(lease=LEADER, taker=holder)
 
 
 def held() -> Query:
-    """`holder`, `token`, and `left_ms`, which is not above 0 when nobody leads; no row where nobody ever did."""
+    """`holder`, `token`, and `left_ms`, which is not above 0 if the lease is free; no row if it was never taken."""
     return _HELD.query(lease=LEADER)
 
 
 def guard(token: int) -> Write:
-    """What each transaction of the leader begins with: it finds one row as long as nobody else has taken over, and
-    nobody does before the transaction has ended."""
+    """First statement of each transaction of the leader: it finds one row unless another process has taken over, and
+    prevents a take-over until the transaction has ended."""
     return _GUARD.write_expecting(1, lease=LEADER, held_token=token)

@@ -1,4 +1,4 @@
-"""The ledger: every run of a function; for an effect its intent before and its result after."""
+"""Ledger of all runs of functions; an effect's intent is recorded before it runs and its result afterwards."""
 
 from __future__ import annotations
 
@@ -89,25 +89,25 @@ def begun(
     code: str = "",
     ended_ms: int | None = None,
 ) -> Write:
-    """A run is about to happen: the intent of an effect. Nothing when this run was noted on an earlier attempt. A read
-    is noted once, when it has ended at `ended_ms` with `code`, unless it costs something. `taint`: what the turn has
-    read by then."""
+    """Record a run that is about to start (the intent of an effect), or with `ended_ms` and `code` a read that has
+    ended. Touches no row if an earlier attempt recorded the run. `taint`: labels of the data that the turn has read so
+    far."""
     run = (turn_id, key, chat, member, function, arguments, effect, path, round_number, at_ms)
     return _INTEND.write_row((*run, taint)) if ended_ms is None else _NOTE.write_row((*run, ended_ms, code, taint))
 
 
 def result(turn_id: int, key: str, code: str, body: str | None, at_ms: int, taint: str) -> Write:
-    """How a run ended; `code` is `ok`, `asked` or an ErrorCode, `body` is None for a read. `taint`: what the turn has
-    read by then."""
+    """Record how a run ended. `code` is `ok`, `asked` or an ErrorCode; `body` is None for a read. `taint` as above."""
     return _RESULT.write_row((at_ms, code, body, taint, turn_id, key))
 
 
 def of_turn(turn_id: int) -> Query:
-    """The runs of a turn in their order: `key`, `function`, `effect`, `result` (null: its end is unknown), `code`,
-    `taint` (null: written before it was kept)."""
+    """The runs of a turn in order: `key`, `function`, `effect`, `result` (null: outcome unknown), `code`, `taint`
+    (null: written before the column existed)."""
     return _OF_TURN.query(turn_id=turn_id)
 
 
 def forget(before_id: int) -> Write:
-    """Drop runs of turns older than that id, unless the turn waits or may be retried: it must not repeat them."""
+    """Delete a batch of runs of turns with ids below `before_id`, except turns that wait or may be retried: they must
+    not repeat their runs."""
     return _FORGET.write(before_id=before_id)

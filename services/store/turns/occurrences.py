@@ -1,4 +1,4 @@
-"""Occurrences of timers: the next due one of each, snoozed and finished ones, and how their runs ended."""
+"""Occurrences of timers: the next one of each, snoozed and past ones, and how their runs ended."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OCCURRENCES = table(
 )
 IS_DUE = OCCURRENCES.c.state == literal_column("'due'")
 _ZONES_APART_MS = 2 * 86_400_000
-"""No two zones have shown the same wall time farther apart: it was never much more than a day."""
+"""Upper bound of the distance between the same wall time in two zones; it was never much more than a day."""
 _SAID = OCCURRENCES.c.turn_id.is_not(None)
 _NEXT = (OCCURRENCES.c.timer_id, OCCURRENCES.c.snoozed)
 Index("occurrences_once", OCCURRENCES.c.timer_id, OCCURRENCES.c.wall, unique=True)
@@ -87,7 +87,7 @@ _OVER_SINCE = Statement(
 
 
 def add(*, id: int, timer_id: int, wall: str, due_ms: int, snoozed: bool) -> Write:
-    """A moment that is to come. The unit is undone when it has been, or the timer has such a one."""
+    """Add a future occurrence. The unit is undone if the timer had this wall time before or has a next one."""
     return _ADD.write_expecting(
         1,
         id=id,
@@ -103,38 +103,38 @@ def add(*, id: int, timer_id: int, wall: str, due_ms: int, snoozed: bool) -> Wri
 
 
 def drop(timer_id: int) -> Write:
-    """What is due of the timer is due no more."""
+    """Delete the timer's due occurrences."""
     return _DROP.write(timer=timer_id)
 
 
 def drop_snoozed(timer_id: int) -> Write:
-    """What was put off is due no more; the moments of its rule are."""
+    """Delete the timer's snoozed occurrence, but not the next one of its rule."""
     return _DROP_SNOOZED.write(timer=timer_id)
 
 
 def close(id: int, state: str, why: str, at_ms: int) -> Write:
-    """It is over without having been said. The unit is undone when it was over before."""
+    """Close an occurrence that was not dispatched. The unit is undone if it was over before."""
     return _CLOSE.write(row_id=id, new_state=state, why=why, at_ms=at_ms)._replace(expect=1)
 
 
 def undelivered(outbox_id: int, why: str) -> Write:
-    """No network took what it said. Nothing where that message was not said by a timer."""
+    """Mark the occurrence of a failed message as undeliverable. Touches no row if no timer sent the message."""
     return _UNDELIVERED.write(outbox_id=outbox_id, why=why)
 
 
 def move(id: int, wall: str, due_ms: int) -> Write:
-    """Another moment in its place. Nothing when it is over; the unit is refused when that moment has been."""
+    """Move a due occurrence. Touches no row if it is over; rejected if the timer had that wall time before."""
     return _MOVE.write(row_id=id, new_wall=wall, new_due_ms=due_ms)
 
 
 def forget(before_id: int, before_ms: int) -> Write:
-    """Drop what is over since before that instant, of those that were noted before it."""
+    """Delete a batch of occurrences that were over before that time and have ids below `before_id`."""
     return _FORGET.write(before_id=before_id, before_ms=before_ms)
 
 
 def over_since(timer_id: int, since_ms: int) -> Query:
-    """The `wall` of each moment that is over already and may be named again by what is due from that instant on. In
-    another zone a wall time that has been may be to come, so it is looked for a little farther back."""
+    """`wall` of past occurrences that may coincide with one due from `since_ms` on. A wall time that has passed in one
+    zone may still come in another, so two more days are included."""
     return _OVER_SINCE.query(timer=timer_id, since_ms=since_ms - _ZONES_APART_MS)
 
 
@@ -153,6 +153,6 @@ _LATEST = Statement(
 
 
 def latest(timer_id: int, *, before_turn: int, count: int) -> Query:
-    """At most `count` of its runs that have ended, of the turns before that one, newest first: `id`, `reason`,
+    """At most `count` ended runs of the timer, of turns before `before_turn`, newest first: `id`, `reason`,
     `received_ms`."""
     return _LATEST.query(timer_id=timer_id, before_id=before_turn, count=count)

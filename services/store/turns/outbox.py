@@ -1,4 +1,4 @@
-"""What is to be sent, until the network has it."""
+"""Outgoing messages, with the state of their delivery."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _FAILED = Statement(
 )
 IS_FAILED = OUTBOX.c.state == literal_column("'failed'")
 _RETRIED_EPOCH: ColumnElement[int] = literal_column("0")
-"""In place of the process: none has taken up the retry yet."""
+"""Epoch of retries that no process has claimed yet."""
 _RETRY = Statement(
     "outbox.retry",
     update(OUTBOX)
@@ -99,44 +99,43 @@ _FORGET = Statement(
 def put(
     *, id: int, key: str, turn_id: int, history_id: int | None, chat: str, body: str, state: str, epoch: int, at_ms: int
 ) -> Write:
-    """A message to send. `state` is `sending` where this process sends it at once and a second send does no harm, else
-    `pending`. Nothing when an earlier attempt of the turn put it there."""
+    """Add an outgoing message. `state` is `sending` if this process sends it at once and a repeated send is harmless,
+    else `pending`. Touches no row if an earlier attempt of the turn added it."""
     return _PUT.write_row((id, key, turn_id, history_id, chat, body, state, epoch, at_ms))
 
 
 def claim(id: int, epoch: int) -> Write:
-    """This process is about to send it."""
+    """Mark as about to be sent by the process `epoch`."""
     return _CLAIM.write(row_id=id, new_epoch=epoch)
 
 
 def sent(id: int, native_id: str) -> Write:
-    """The network has it."""
+    """Mark as accepted by the network."""
     return _SENT.write_row((native_id, id))
 
 
 def failed(id: int, problem: str, at_ms: int) -> Write:
-    """It is given up at that instant."""
+    """Mark as given up at that time."""
     return _FAILED.write(row_id=id, why=problem, failed_ms=at_ms)
 
 
 def retry(id: int) -> Write:
-    """Let a message that was given up wait again, for whichever process takes it up. Touches no row where it was not
-    given up."""
+    """Queue a message that was given up again, for any process. Touches no row if it was not given up."""
     return _RETRY.write(row_id=id)
 
 
 def drop(id: int) -> Write:
-    """A message that was given up is not to be retried. Touches no row where it was not given up."""
+    """Make a message that was given up final. Touches no row if it was not given up."""
     return _DROP.write(row_id=id)
 
 
 def drop_unsent(id: int, problem: str) -> Write:
-    """It is not sent and not to be retried, because too much waits. Touches no row that is not open."""
+    """Drop a message without sending it, because too many are queued. Touches no row that is not open."""
     return _DROP_UNSENT.write(row_id=id, why=problem)
 
 
 def retried() -> Query:
-    """The retries that no process has taken up."""
+    """Unclaimed retries."""
     return _RETRIED.query()
 
 
@@ -146,17 +145,16 @@ def keys(turn_id: int) -> Query:
 
 
 def unsent() -> Query:
-    """All that the network may not have, in the order in which it was said. Without the retries that no process has
-    taken up."""
+    """Open messages in order; the network may have received some. Excludes unclaimed retries."""
     return _UNSENT.query()
 
 
 def turn_of(chat: str, native_id: str) -> Query:
-    """The `turn_id` of the message that the bot sent to `chat` and the network calls `native_id`."""
+    """The `turn_id` of the message to `chat` with the network's id `native_id`."""
     return _TURN_OF.query(chat=chat, native_id=native_id)
 
 
 def forget(before_id: int, before_ms: int) -> Write:
-    """Drop what was sent or given up and is older than that id; what was given up only if that was before
+    """Delete a batch of closed messages with ids below `before_id`, given-up ones only if that was before
     `before_ms`."""
     return _FORGET.write(before_id=before_id, failed_before_ms=before_ms)

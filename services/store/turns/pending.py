@@ -1,4 +1,4 @@
-"""Questions that wait for their answer."""
+"""Pending questions."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ _END_UNANSWERED = Statement(
 )
 _OPEN_ONES = Statement("pending.open", select(PENDING).where(_OPEN).order_by(PENDING.c.id))
 _FIND = Statement("pending.find", select(PENDING).where(PENDING.c.id == bindparam("row_id")))
-# Ids count upwards: what a turn says stands between its message and what it asks, so little of the outbox is looked at.
+# Ids increase: a turn's messages have ids between its message and its question, which limits the rows of the join.
 _SAID_BY_THE_TURN = (
     (OUTBOX.c.turn_id == PENDING.c.turn_id) & (OUTBOX.c.id > PENDING.c.turn_id) & (OUTBOX.c.id < PENDING.c.id)
 )
@@ -115,7 +115,7 @@ _FORGET = Statement(
 def ask(
     *, id: int, chat: str, member: str, replaces: str, turn_id: int, body: str, asked_ms: int, expires_ms: int
 ) -> list[Write]:
-    """A question to `member`. Older ones to the member `replaces` in the chat no longer wait."""
+    """Add a question to `member`, and replace the open ones to the member `replaces` in the chat."""
     return [
         _CLOSE_OTHERS.write(in_chat=chat, of_member=replaces),
         _ASK.write(
@@ -133,29 +133,29 @@ def ask(
 
 
 def answer(id: int, turn_id: int, how: Literal["answered", "allowed", "refused"] = "answered") -> Write:
-    """The question is answered by that turn, whose message is accepted in the same unit: at most one message ever
-    answers it, and no duplicate does. `how`: of what waited for a person's yes, what was said."""
+    """Close the question as answered by that turn, whose message is accepted in the same unit; so only one message can
+    answer it, and no duplicate. `how`: the decision, if it was an approval question."""
     return _ANSWER.write(row_id=id, turn_id=turn_id, how=how)
 
 
 def reopen(id: int, turn_id: int) -> Write:
-    """The answer of that turn was not heeded: the question waits again."""
+    """Open the question again, because the answer of that turn was not used."""
     return _REOPEN.write(row_id=id, turn_id=turn_id)
 
 
 def withdraw(id: int) -> Write:
-    """The question is not to be answered any more."""
+    """Withdraw the question."""
     return _WITHDRAW.write(row_id=id)
 
 
 def nobody_alone(id: int) -> str:
-    """Stands for the member of a question that no newer one simply closes: more than one may answer it, or who asked
-    has to hear that nobody did."""
+    """Placeholder for the member of a question that a newer question does not replace: several members may answer it,
+    or its asker has to be notified when it expires."""
     return f"*{id}"
 
 
 def asked_by_message(chat: str, native_id: str) -> Query:
-    """The question of the turn that sent the message of that id, whatever its state."""
+    """The question of the turn that sent the message `native_id`, in any state."""
     return _ASKED_BY.query(in_chat=chat, with_id=native_id)
 
 
@@ -165,40 +165,40 @@ def messages(id: int) -> Query:
 
 
 def expire(id: int) -> Write:
-    """The question has waited too long."""
+    """Mark the question as expired."""
     return _EXPIRE.write(row_id=id)
 
 
 def leave(id: int, now_ms: int) -> Write:
-    """Nobody is going to answer the question any more: it has waited long enough."""
+    """Let the question expire now, because nobody can answer it any more."""
     return _LEAVE.write(row_id=id, now_ms=now_ms)
 
 
 def end_unanswered(id: int, turn_id: int) -> Write:
-    """The question is over, and the turn of that id tells who asked; the unit is undone where it waits no longer."""
+    """Expire the question and record the turn that ends its run; the unit is undone if it is no longer open."""
     return _END_UNANSWERED.write_expecting(1, row_id=id, turn_id=turn_id)
 
 
 def open_questions() -> Query:
-    """All that wait."""
+    """All open questions."""
     return _OPEN_ONES.query()
 
 
 def find(id: int) -> Query:
-    """One question, whatever its state."""
+    """One question, in any state."""
     return _FIND.query(row_id=id)
 
 
 def became(id: int) -> Query:
-    """What became of one question: `id`, `body`, `state`, and who answered it as `sender_name`."""
+    """How the question was closed: `id`, `body`, `state`, and `sender_name` of the member who answered."""
     return _BECAME_OF.query(row_id=id)
 
 
 def became_with(chat: str, text: str) -> Query:
-    """The same of the newest questions of the chat whose body holds `text`, which has no signs of a pattern."""
+    """The same for the newest 20 questions of the chat whose body contains `text`; `text` has no wildcards."""
     return _BECAME_WITH.query(in_chat=chat, holding=f"%{text}%")
 
 
 def forget(before_id: int) -> Write:
-    """Drop what no longer waits and is older than that id."""
+    """Delete a batch of closed questions with ids below `before_id`."""
     return _FORGET.write(before_id=before_id)

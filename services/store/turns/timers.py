@@ -1,5 +1,5 @@
-"""What is to happen at its time: one row for each reminder and each schedule. When it happens next stands in
-`occurrences`. Numbers are given once in a chat; what has ended or was removed is forgotten some time later."""
+"""Timers: one row for each reminder and schedule; their times are in `occurrences`. Numbers of a chat are not reused;
+ended and removed timers are deleted some time later."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ _FORGET = Statement(
     delete_batch(
         TIMERS,
         TIMERS.c.ended_ms < bindparam("before_ms", type_=INTEGER),
-        # The highest number of a chat stays taken.
+        # The highest number of a chat is kept, so that it is not reused.
         select(_ONE)
         .where(_LATER.c.chat == TIMERS.c.chat, _LATER.c.kind == TIMERS.c.kind, _LATER.c.number > TIMERS.c.number)
         .exists(),
@@ -194,14 +194,14 @@ _COUNT = Statement("timers.count", select(func.count().label("count")).select_fr
 
 
 def add(*, most_per_owner: int, **values: Any) -> Write:
-    """A new row, under the next number of its chat and kind. The unit is undone when the call added it before, when its
-    owner has `most_per_owner` of the kind, or when another addition took the number in this very moment."""
+    """Add a timer with the next number of its chat and kind. The unit is undone if the call has added it before, if the
+    owner has `most_per_owner` of the kind, or if a concurrent addition took the number."""
     given = {"state": "active", "done": 0, "revision": 0, "changed_by": "", "being_said": 0}
     return _ADD.write_expecting(1, most_per_owner=most_per_owner, **given, **values)
 
 
 def change(row: Mapping[str, Any], *, changed_by: str, now_ms: int, **values: Any) -> Write:
-    """`values` in the place of those in `row`. The unit is undone when it was changed or removed since it was read."""
+    """Replace columns of `row`. The unit is undone if the timer was changed or removed since `row` was read."""
     names = ("title", "arguments", "rule", "zone", "state", "done")
     new = {f"new_{name}": values.get(name, row[name]) for name in names}
     new |= {"new_changed_by": changed_by, "new_changed_ms": now_ms}
@@ -209,65 +209,65 @@ def change(row: Mapping[str, Any], *, changed_by: str, now_ms: int, **values: An
 
 
 def remove(id: int, *, by_call: str, by_member: str, now_ms: int) -> Write:
-    """Take it away, and note whether it had just been claimed. Nothing when it was removed before."""
+    """Mark as removed, and record whether an occurrence was just claimed. Touches no row if it was removed before."""
     return _REMOVE.write(row_id=id, by_call=by_call, by_member=by_member, now_ms=now_ms)
 
 
 def fired(id: int, *, passed: int, at_ms: int | None, turn_id: int | None) -> Write:
-    """So many more of its occurrences are over; the last of them is said by that turn, unless both are None."""
+    """Count `passed` more occurrences as over. `turn_id` and `at_ms`: of the last, None if it was not dispatched."""
     return _FIRED.write(row_id=id, passed=passed, at_ms=at_ms, of_turn=turn_id)
 
 
 def count_anew(id: int, rule: str) -> Write:
-    """Its elapsed time is counted from another instant."""
+    """Change the rule after the start of its elapsed time has changed."""
     return _COUNT_ANEW.write(row_id=id, new_rule=rule)
 
 
 def end(id: int, now_ms: int) -> Write:
-    """It is over, where nothing of it is due any more."""
+    """Mark an active timer as ended if none of its occurrences is due."""
     return _END.write(row_id=id, now_ms=now_ms)
 
 
 def forget(before_ms: int) -> list[Write]:
-    """Drop what ended before that instant."""
+    """Delete a batch of the timers that ended before that time, and erase the contents of the others."""
     return [_FORGET.write(before_ms=before_ms), _ERASE.write(before_ms=before_ms)]
 
 
 def of_chat(chat: str, kind: str) -> Query:
-    """Those of the chat that are active or paused, each with `next_ms` and `snoozed_ms`."""
+    """Active and paused timers of the chat, each with `next_ms` and `snoozed_ms`."""
     return _OF_CHAT.query(chat=chat, kind=kind)
 
 
 def of_number(chat: str, kind: str, number: int) -> Query:
-    """The one of that number, unless it was removed."""
+    """The timer with that number, unless it was removed."""
     return _OF_NUMBER.query(chat=chat, kind=kind, number=number)
 
 
 def of_id(id: int) -> Query:
-    """One row, removed or not."""
+    """One timer, removed or not."""
     return _OF_ID.query(row_id=id)
 
 
 def of_call(call_key: str) -> Query:
-    """Those that a call added, in the order in which it did."""
+    """Timers that a call added, in the order of their addition."""
     return _OF_CALL.query(call_key=call_key)
 
 
 def removed_by_call(chat: str, call_key: str) -> Query:
-    """Those that a call removed."""
+    """Timers that a call removed."""
     return _REMOVED_BY.query(chat=chat, by_call=call_key)
 
 
 def declared() -> Query:
-    """Those that the settings declare."""
+    """Timers declared in the settings."""
     return _DECLARED_ROWS.query()
 
 
 def said_lately(chat: str, kind: str) -> Query:
-    """The 20 that were said last, latest first."""
+    """The last 20 timers that were dispatched, latest first."""
     return _SAID_LATELY.query(chat=chat, kind=kind)
 
 
 def count(owner: str, kind: str) -> Query:
-    """How many of a kind a member has, as `count`."""
+    """A member's number of timers of a kind, as `count`."""
     return _COUNT.query(owner=owner, kind=kind)

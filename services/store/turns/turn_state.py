@@ -1,4 +1,4 @@
-"""State of turns that are not over: stored model answers, and values that functions keep per member."""
+"""State of active turns: stored model answers, and values that functions keep per member."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ _FORGET = Statement(
 
 
 def put(turn_id: int, round_number: int, body: str, request_id: str, at_ms: int, taint: str) -> Write:
-    """A model's answer, before it is used. `taint`: what the turn had read when it came."""
+    """Store a model's answer before it is used. `taint`: labels of the data that the turn had read by then."""
     return _PUT.write(turn_id=turn_id, round=round_number, body=body, request_id=request_id, at_ms=at_ms, taint=taint)
 
 
 def of_turn(turn_id: int) -> Query:
-    """The stored answers of a turn: `round`, `body`, `taint` (null: written before it was kept)."""
+    """The stored answers of a turn: `round`, `body`, `taint` (null: written before the column existed)."""
     return _OF_TURN.query(turn_id=turn_id)
 
 
 def forget_answers(before_id: int) -> Write:
-    """Drop the answers to turns that are older than that id, and neither wait nor may be retried."""
+    """Delete a batch of answers to turns with ids below `before_id` that neither wait nor may be retried."""
     return _FORGET.write(before_id=before_id)
 
 
@@ -84,15 +84,15 @@ _FORGET_MEMBER_STATE = Statement(
 
 
 def keep(chat: str, member: str, state: str, until_ms: int) -> Write:
-    """The state after a turn, as JSON."""
+    """Store the state after a turn, as JSON."""
     return _KEEP.write(chat=chat, member=member, state=state, until_ms=until_ms)
 
 
 def get(chat: str, member: str, now_ms: int) -> Query:
-    """The `state` that is still kept; no row when there is none."""
+    """The `state` if it has not expired, else no row."""
     return _GET.query(chat=chat, member=member, now_ms=now_ms)
 
 
 def forget_member_state(now_ms: int) -> Write:
-    """Drop what has been kept long enough."""
+    """Delete a batch of expired states."""
     return _FORGET_MEMBER_STATE.write(now_ms=now_ms)

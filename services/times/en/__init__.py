@@ -1,4 +1,4 @@
 """English times.
 
-Clocks, dates, durations and recurrences. Used by the reader alone.
+Clocks, dates, durations and recurrences. Used only by the reader.
 """

@@ -1,4 +1,4 @@
-"""Times of day: 3pm, 15:30, half past six, noon; parts of the day; bare hours in context."""
+"""English times of day: 3pm, 15:30, half past six, noon; parts of the day; bare hours in context."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _MARKS = {"am": "am", "a": "am", "pm": "pm", "p": "pm"}
 
 
 def clock_at(line: Line, index: int, *, after_at: bool = False) -> list[tuple[Clock, int, bool]]:
-    """The times of day that begin at `index`: each with where it ends, and whether it can be nothing else (3 alone can
-    be a number). `after_at`: "at" stands before it."""
+    """Times of day that start at `index`, each with its end and whether it is unambiguous (a bare 3 may be a number).
+    `after_at`: "at" precedes it."""
     word = line.words[index]
     if line.kinds[index] == NUMBER:
         return _counted_at(line, index, after_at=after_at)
@@ -67,7 +67,7 @@ def _fraction_of_hour_at(line: Line, index: int) -> list[tuple[Clock, int, bool]
 
 
 def _hour_at(line: Line, index: int) -> list[tuple[Clock, int, bool]]:
-    """A full hour: 6, 6pm, 6 o'clock, noon."""
+    """Full hours: 6, 6pm, 6 o'clock, noon."""
     return [found for found in clock_at(line, index, after_at=True) if found[0].minute == 0]
 
 
@@ -173,7 +173,7 @@ def _with_h(line: Line, index: int, after_at: bool) -> tuple[Clock, int, bool] |
         and line.words[end + 1] not in ("m", "min")
     ):
         return Clock(hour, line.values[end], half="24", grain=Grain.MINUTE), end + 1, True
-    # 3h alone lasts three hours; 15h is a time of day.
+    # A bare 3h is a duration of three hours; 15h is a time of day.
     is_clock = line.glued(index + 1) and (hour > 12 or after_at or end < line.size)
     return (Clock(hour, half="24"), end, True) if is_clock else None
 
@@ -197,7 +197,7 @@ def _packed(line: Line, index: int, after_at: bool) -> tuple[Clock, int, bool] |
 
 
 def _minutes_past(line: Line, index: int, after_at: bool) -> tuple[Clock, int, bool] | None:
-    """`20 past 3`, `ten minutes to nine`, `5 to 7` behind "at"."""
+    """`20 past 3`, `ten minutes to nine`, `5 to 7` after "at"."""
     minutes, link, has_unit = line.values[index], index + 1, False
     if line.words[link] in ("minutes", "minute", "mins", "min"):
         link, has_unit = link + 1, True
@@ -218,7 +218,7 @@ def _minutes_past(line: Line, index: int, after_at: bool) -> tuple[Clock, int, b
 
 
 def half_at(line: Line, index: int, *, short: bool = False) -> tuple[str, int]:
-    """`am`, `pm`, or empty, and where it ends: am, a.m., p . m ., p (where `short`), ampm (either)."""
+    """`am`, `pm` or empty, and its end: am, a.m., p . m ., p (only if `short`)."""
     word = line.words[index]
     if word in ("am", "pm"):
         after = index + 1
@@ -279,12 +279,12 @@ _ZONES = {
     "pt": "America/Los_Angeles",
 }
 _SHORT = frozenset(("et", "ct", "mt", "pt"))
-"""These are words too: they count in capitals alone."""
+"""Also ordinary words: recognised only in capitals."""
 _LONGEST_PLACE = 3
 
 
 def zone_at(line: Line, index: int) -> tuple[tzinfo, int] | None:
-    """The zone that begins at `index`, and where it ends."""
+    """Time zone that starts at `index`, with its end."""
     if line.words[index] == "(":
         inside = zone_at(line, index + 1)
         return (inside[0], inside[1] + 1) if inside and line.words[inside[1]] == ")" else None
@@ -305,7 +305,7 @@ def zone_at(line: Line, index: int) -> tuple[tzinfo, int] | None:
 
 
 def _is_iso_offset(line: Line, index: int) -> bool:
-    """`+02:00` or `+0200` right behind a time of day; with a minus only behind seconds, where it can be no range."""
+    """`+02:00` or `+0200` directly after a time; a minus only after seconds, where it cannot be a range."""
     digits = len(line.words[index + 1]) if line.is_digits(index + 1) and line.glued(index + 1) else 0
     has_seconds = index > 4 and (line.words[index - 2], line.words[index - 4]) == (":", ":")
     has_form = digits == 4 or (digits == 2 and line.words[index + 2] == ":")
@@ -327,7 +327,7 @@ def _offset_at(line: Line, index: int) -> tuple[tzinfo, int] | None:
 
 
 def fixed_zone(minutes: int) -> tzinfo:
-    """So many minutes ahead of UTC: with the name of a zone where there is one."""
+    """Zone at a fixed UTC offset in minutes; an IANA zone if one exists."""
     hours, rest = divmod(minutes, 60)
     if rest or not -12 <= hours <= 14:
         return timezone(timedelta(minutes=minutes))
@@ -335,7 +335,7 @@ def fixed_zone(minutes: int) -> tzinfo:
 
 
 def _place_at(line: Line, index: int) -> tuple[tzinfo, int] | None:
-    """`in Tokyo`, `Tokyo time`, `London time`. A place without "time" has to be written as a name."""
+    """`in Tokyo`, `Tokyo time`, `London time`. Without "time" the place must be capitalised."""
     start = index + 1 if line.words[index] == "in" else index
     end = start
     while end < line.size and end - start < _LONGEST_PLACE and line.kinds[end] == WORD:
@@ -359,7 +359,7 @@ def _places() -> Places:
 
 @lru_cache(maxsize=256)
 def _zone_of(name: str) -> tzinfo | None:
-    """The one zone of a place; None where it is not known, or has several."""
+    """Zone of a place; None if it is unknown or ambiguous."""
     found = _places().known(name)
     return found[0].zone if len(found) == 1 else None
 
@@ -374,7 +374,7 @@ def _abbreviations() -> Mapping[str, tzinfo]:
 
 
 RANGE = frozenset(("to", "-", "–", "—", "until", "untill", "till", "til", "through", "thru", "and", "but"))
-"""Words before the other end of a range."""
+"""Words before the end of a range."""
 _AT = frozenset(("at", "@", "around", "about", "for"))
 _BEFORE_HOURS = _AT | {"by", "until", "till"}
 _DAYS = frozenset(
@@ -385,7 +385,7 @@ _MOST_LISTED = 6
 
 
 def clock_parts(spot: Spot) -> Parts:
-    """Times of day that can be nothing else, and the zone behind one."""
+    """Unambiguous times of day, and the zone after a time."""
     line, so_far = spot.line, spot.so_far
     if spot.word in ("this", "same") and spot.ahead() == "time" and "clocks" not in so_far:
         unit = unit_at(line, spot.at + 3) if spot.ahead(2) == "next" else None
@@ -410,7 +410,7 @@ def clock_parts(spot: Spot) -> Parts:
 
 
 def number_parts(spot: Spot) -> Parts:
-    """A number that is an hour, a day of the month or the end of a range only by what stands around it."""
+    """Numbers that are an hour, a day of the month or the end of a range only by their context."""
     line, at, so_far = spot.line, spot.at, spot.so_far
     if line.kinds[at] != NUMBER:
         return
@@ -440,14 +440,14 @@ def _hours(spot: Spot) -> Parts:
     for clock, end, is_sure in clock_at(line, at, after_at=spot.link in ("at", "@") or is_dated):
         is_spelled = clock.minute >= 10 and not line.is_digits(at)
         is_loose = not (spot.link or is_hour or is_spelled or line.is_digits(at))
-        if is_loose and end < line.size:  # the second one
+        if is_loose and end < line.size:  # not alone in the phrase
             continue
         if not is_sure and line.words[end] not in MONTHS and (spot.link or spot.so_far or is_hour or is_spelled):
             yield from _listed(spot, clock, end)
 
 
 def _listed(spot: Spot, clock: Clock, end: int) -> Parts:
-    """The time of day, and what else is listed with it: `8am and 8pm`."""
+    """The time of day, and a list of times that it starts: `8am and 8pm`."""
     line, clocks, after = spot.line, [clock], end
     while line.words[after] in ("and", ",", "&") and len(clocks) < _MOST_LISTED:
         start = after + 1
@@ -472,12 +472,12 @@ _BESIDES = {
     "work": "after work",
     "school": "after school",
 }
-"""What follows them."""
+"""Parts of the day after a meal or event."""
 _PORTIONS_DAYS = {"this": 0, "last": -1, "next": 1}
 
 
 def portion_parts(spot: Spot) -> Parts:
-    """The part of the day that begins here."""
+    """Parts of the day that start here."""
     word, then = spot.word, spot.ahead()
     if spot.so_far.get("portion", "tonight") != "tonight":
         return

@@ -1,4 +1,4 @@
-"""Days and calendar periods: weekdays, today, 2012/8/10, Feb 18, this quarter, end of the month."""
+"""English days and calendar periods: weekdays, today, 2012/8/10, Feb 18, this quarter, end of the month."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from services.times.words.tokens import NUMBER, ORDINAL, WORD, Line
 
 _SEPARATORS = frozenset("-/.–")
 _CENTURY_TURN = 50
-"""Two digits of a year: from here on they are of the last century."""
+"""Two-digit years from here on are in the 20th century."""
 _MOST_DAY = 39
-"""A bigger number is no slip in a day of the month."""
+"""Larger numbers are not mistyped days of the month."""
 _YEAR_WORDS = frozenset((",", "of", ".", "in", "'", "the", "year"))
 _YEAR_SIGNS = _YEAR_WORDS | {"/", "-"}
 _CENTURIES = (17, 18, 19, 20)
@@ -43,7 +43,7 @@ def _short_figures(line: Line, index: int, *, day_first: bool) -> Parts:
     """8/12, 09/2012, 16.11.2016, 3-7-27."""
     sign, first, second, end = line.words[index + 1], line.values[index], line.values[index + 2], index + 3
     is_glued = line.glued(index + 1) and line.glued(index + 2)
-    if sign == "." and line.glued(index) and line.words[index - 1] == ".":  # within a version, or an address
+    if sign == "." and line.glued(index) and line.words[index - 1] == ".":  # part of a version or an address
         return
     if not (line.glued(index + 1) or line.glued(index + 2) or line.words[end] == sign):
         return
@@ -73,7 +73,7 @@ def _year_first(line: Line, index: int) -> Parts:
 
 
 def _behind_year(line: Line, index: int, year: int) -> Parts:
-    """`-10-02`, `/sep/01`, `-23-Sep`, `-10` behind a year."""
+    """`-10-02`, `/sep/01`, `-23-Sep`, `-10` after a year."""
     sign, second, third = line.words[index], index + 1, index + 3
     month = MONTHS.get(line.words[second], line.values[second] if line.is_digits(second) else 0)
     last_month = MONTHS.get(line.words[third])
@@ -93,7 +93,7 @@ def _decade(line: Line, index: int) -> Parts:
 
 
 def _day_month(first: int, second: int, *, day_first: bool) -> Part | None:
-    """Two figures as day and month: in the order of the language unless only the other is possible."""
+    """Two numbers as day and month, in the configured order unless only the other is valid."""
     day, month = (first, second) if day_first else (second, first)
     if month > 12 and day <= 12:
         day, month = month, day
@@ -144,7 +144,7 @@ def day_and_month_at(line: Line, index: int) -> Parts:
 
 
 def _day_number(line: Line, index: int) -> int | None:
-    """A number that is a day of a month rather than an hour or a year."""
+    """Day of the month if the number is not an hour or a year."""
     kind, then = line.kinds[index], line.words[index + 1]
     if kind == ORDINAL or (kind == WORD and line.words[index] == "second"):
         return line.values[index] or 2
@@ -155,8 +155,8 @@ def _day_number(line: Line, index: int) -> int | None:
 
 
 def _with_year(line: Line, index: int, part: Part, *, bare: bool = False, signs: frozenset[str] = _YEAR_SIGNS) -> Parts:
-    """`part` with the year that stands at `index`: 2015, , 2015, of 1987, '35, 88 CE, nineteen eighty six. Two digits
-    only count where they cannot be anything else; `bare`: `part` is a month without a day, and they can."""
+    """`part` with a following year: 2015, , 2015, of 1987, '35, 88 CE, nineteen eighty six. Two digits count only if
+    they are unambiguous, which excludes a month without a day (`bare`)."""
     start = index
     while line.words[start] in signs and start - index < 2:
         start += 1
@@ -177,7 +177,7 @@ def _with_year(line: Line, index: int, part: Part, *, bare: bool = False, signs:
 
 
 def full_year(digits: str) -> int:
-    """The year that two or four digits mean."""
+    """Full year of two or four digits."""
     year = int(digits)
     if len(digits) != 2:
         return year
@@ -248,7 +248,7 @@ def _numbered(line: Line, index: int) -> Parts:
 
 
 def weekend_ends(line: Line, index: int) -> int:
-    """Where a `weekend` or `week-end` at `index` ends; 0 when there is none."""
+    """End of `weekend` or `week-end` at `index`; 0 for any other word."""
     if line.words[index] in ("weekend", "weekends"):
         return index + 1
     is_split = line.words[index : index + 3] == ["week", "-", "end"]
@@ -265,7 +265,7 @@ def _weekend(line: Line, index: int, today: date) -> Parts:
 
 
 def which_at(line: Line, index: int, today: date) -> Parts:
-    """`this`, `next`, `last` … and what they stand before."""
+    """`this`, `next`, `last` … with the following noun."""
     word = line.words[index]
     which, end = WHICH[word], index + 1
     if word == "this" and line.words[end] in ("coming", "past", "upcoming", "next"):
@@ -324,7 +324,7 @@ _COUNTABLE = (Grain.DAY, Grain.WEEK, Grain.MONTH, Grain.QUARTER, "weekend", "wee
 
 
 def dates_at(line: Line, index: int, today: date, *, day_first: bool = False) -> Parts:
-    """The days that begin at `index`, the longest readings first, each with where it ends."""
+    """Days and periods that start at `index`, longest first, each with its end."""
     kind = line.kinds[index]
     if kind == NUMBER:
         yield from figures_at(line, index, day_first=day_first)
@@ -362,7 +362,7 @@ def _worded(line: Line, index: int, today: date) -> Parts:
 
 
 def _counted(line: Line, index: int, today: date) -> Parts:
-    """What begins with an ordinal in words, or with `last`."""
+    """Dates that start with an ordinal word or with `last`."""
     word = line.words[index]
     if word not in ORDINALS:
         if word == "last":

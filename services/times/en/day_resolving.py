@@ -1,4 +1,4 @@
-"""Which days a phrase means: the coming Friday, the 3rd of next month, the last Monday in May."""
+"""Resolution of days: the coming Friday, the 3rd of next month, the last Monday in May."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from services.times.words.readings import Grain, TimeProblem, days_in_month
 _DAY = timedelta(days=1)
 _DAY_BEGINS = 4
 _YEARS_AHEAD = 12
-"""In so many years every date exists once, the 29th of February included, even around 2100."""
+"""Range of years that contains every date, including 29 February around 2100."""
 
 
 class NoSuchDay(ValueError):
@@ -22,8 +22,8 @@ Found = tuple[Span, TimeProblem | None]
 
 
 def day_of_part(part: Part, today: date, hour: int = 12) -> Found | None:
-    """The days that `part` means, and what is wrong with them; None when it says nothing of days. Raises NoSuchDay,
-    and OverflowError or ValueError outside of the calendar. `hour` is that of now."""
+    """Days of `part` with their problem, if any; None if it specifies no day. Raises NoSuchDay, and OverflowError or
+    ValueError outside the calendar. `hour` is the current hour."""
     if "nth" in part:
         return _nth(part, today), None
     return _without_nth(part, today, hour)
@@ -46,7 +46,7 @@ def _without_nth(part: Part, today: date, hour: int = 12) -> Found | None:
 
 
 def edge_day(edge: str, span: Span, today: date) -> datetime | tuple[Span, date]:
-    """Where a stretch begins or ends: the stretch there, and the very day. Of one day: the moment."""
+    """Beginning, middle or end of a period: its span and a representative day. For a single day: a time."""
     days = (span.end - span.start).days
     if edge == "rest":
         return Span(max(span.start, today), span.end, Grain.DAY), max(span.start, today)
@@ -77,8 +77,8 @@ def _one(day: date) -> Span:
 
 
 def _weekday(weekday: int, which: int | None, today: date, hour: int) -> date:
-    """The coming one (a week from now where it is today, but for the first hours of a day, which people count to the
-    night before), unless `which` says another."""
+    """The coming weekday, or the weekday of the week `which`. Today's weekday means next week, except early in the
+    morning, which counts as the night before."""
     if which is None and hour < _DAY_BEGINS and weekday == today.isoweekday():
         return today
     coming = today + ((weekday - today.isoweekday() - 1) % 7 + 1) * _DAY
@@ -93,7 +93,7 @@ def _weekday(weekday: int, which: int | None, today: date, hour: int) -> date:
 
 
 def _day_of_month(part: Part, today: date) -> Span:
-    """The next month that has that day, on the weekday that was said."""
+    """Next such day of the month, on the given weekday if there is one."""
     day = part["day"]
     if not 1 <= day <= 31:
         raise NoSuchDay
@@ -130,7 +130,7 @@ def _in_month(part: Part, today: date) -> Found:
 
 
 def _date(year: int | None, month: int, day: int, today: date) -> date:
-    """The date, in the next year that has it where none was said."""
+    """The date; without a year in the next year that contains it."""
     years = range(today.year, min(today.year + _YEARS_AHEAD, 10_000)) if year is None else (year,)
     for one in years:
         if 1 <= one <= 9999 and 1 <= day <= days_in_month(one, month):
@@ -141,7 +141,7 @@ def _date(year: int | None, month: int, day: int, today: date) -> date:
 
 
 def _within(part: Part, span: Span, today: date) -> Found:
-    """A day within a stretch: Wednesday of next week, the 3rd of next month, March next year."""
+    """A day within a period: Wednesday of next week, the 3rd of next month, March next year."""
     days = (span.end - span.start).days
     if "month" in part:
         if span.grain != Grain.YEAR:
@@ -250,7 +250,7 @@ def _quarter(number: int, rest: Part, today: date) -> Span:
 
 
 def _nth_within(number: int, what: str, container: Span) -> Span:
-    """The nth day, weekday, week or weekend within a stretch, from its end where negative."""
+    """The nth day, weekday, week or weekend within a period; negative counts from the end."""
     start, end = container.start, container.end
     if what.startswith("weekday "):
         weekday = int(what.split()[1])

@@ -1,4 +1,4 @@
-"""Durations, offsets from now, and offsets from another time: in 20 minutes, 3 days before Christmas."""
+"""English durations, offsets from now, and offsets from another time: in 20 minutes, 3 days before Christmas."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ _NAMED = {"half": Fraction(1, 2), "quarter": Fraction(1, 4)}
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """A length as it was said."""
+    """Duration in words."""
 
     length: Length
     grain: Grain
-    """Of its finest unit."""
+    """Grain of its finest unit."""
     unit: Grain | str
-    """The unit itself, where there is one alone."""
+    """Unit of the last element."""
     count: Fraction
     is_bare: bool = False
-    """Its number was "a", or it had none."""
+    """Written with "a" or without a number."""
 
 
 def amount_at(line: Line, index: int) -> tuple[Amount, int] | None:
-    """The length that begins at `index`, as long as it goes, and where it ends."""
+    """Longest duration that starts at `index`, with its end."""
     first = _one_at(line, index)
     if first is None:
         return None
@@ -49,12 +49,12 @@ def amount_at(line: Line, index: int) -> tuple[Amount, int] | None:
 
 
 def unit_at(line: Line, index: int) -> Grain | str | None:
-    """The unit of time that stands at `index`."""
+    """Time unit at `index`."""
     return UNITS.get(line.words[index])
 
 
 def _more_at(line: Line, index: int, amount: Amount) -> tuple[Amount, int] | None:
-    """What goes on with a length: `and a half`, `, 3 hours`, `30` behind `1h`."""
+    """Continuation of a duration: `and a half`, `, 3 hours`, `30` after `1h`."""
     is_minutes = line.kinds[index] == NUMBER and line.glued(index) and line.values[index] < 60
     if amount.unit == Grain.HOUR and is_minutes and unit_at(line, index + 1) is None:
         return _sum(amount, _amount(Fraction(line.values[index]), Grain.MINUTE)), index + 1
@@ -78,7 +78,7 @@ def _more_at(line: Line, index: int, amount: Amount) -> tuple[Amount, int] | Non
 
 
 def _one_at(line: Line, index: int) -> tuple[Amount, int] | None:
-    """One number and its unit."""
+    """A number with its unit."""
     counted = count_at(line, index)
     if counted is None:
         return None
@@ -99,12 +99,12 @@ def _one_at(line: Line, index: int) -> tuple[Amount, int] | None:
         return None
     after = end + 1
     if line.words[after] == "." and len(line.words[end]) <= 4 and line.kinds[after + 1] in (NUMBER, WORD):
-        after += 1  # an abbreviation's full stop
+        after += 1  # full stop of an abbreviation
     return _amount(count, unit, is_bare=is_bare), after
 
 
 def count_at(line: Line, index: int) -> tuple[Fraction, int, bool] | None:
-    """How many, where it ends, and whether it was only "a": 2, 2.5, 1/4, 2 and a half, a couple of, half an."""
+    """Number, its end, and whether it is only "a": 2, 2.5, 1/4, 2 and a half, a couple of, half an."""
     word, kind = line.words[index], line.kinds[index]
     if kind == NUMBER:
         return _digits_at(line, index)
@@ -177,7 +177,7 @@ def _sum(left: Amount, right: Amount) -> Amount:
 
 
 def _amount(count: Fraction, unit: Grain | str, *, is_bare: bool = False) -> Amount:
-    """`count` of a unit; what is left of a calendar unit becomes smaller ones."""
+    """`count` units; fractions of calendar units are converted to smaller units."""
     if unit in _MONTHS:
         months = count * _MONTHS[unit]
         grain = Grain.YEAR if _MONTHS[unit] >= 12 else Grain(unit)
@@ -212,12 +212,12 @@ ONE: dict[Grain | str | None, Length] = {
     Grain.MONTH: Length(months=1),
     Grain.YEAR: Length(months=12),
 }
-"""One of each."""
+"""Length of one unit."""
 _MOST_MINUTES = 100
 
 
 def relative_parts(spot: Spot) -> Parts:
-    """What a length means here, with what stands before and behind it."""
+    """Meanings of a duration, with its context."""
     word = spot.word
     if word in _LEADING and (word in ("in", "within") or not spot.so_far):
         yield from _led(spot)
@@ -238,7 +238,7 @@ def relative_parts(spot: Spot) -> Parts:
 
 
 def _followed(spot: Spot) -> Parts:
-    """A length with what stands behind it."""
+    """Duration with its following words."""
     line, at, link, so_far = spot.line, spot.at, spot.link, spot.so_far
     found = amount_at(line, at)
     if found is None:
@@ -295,7 +295,7 @@ def _whole(spot: Spot) -> Parts:
 
 
 def _relative_one_at(spot: Spot, start: int) -> tuple[Amount, int] | None:
-    """`the next day and 5 hours`: a unit without a number is one of it."""
+    """`the next day and 5 hours`: a unit without a number counts as one."""
     unit = unit_at(spot.line, start)
     if unit is None or unit not in ONE:
         return None
@@ -320,7 +320,7 @@ _DAY = timedelta(days=1)
 
 
 def beside_parts(spot: Spot) -> Parts:
-    """What is said by how far it is from something else."""
+    """Times given by their distance from another time."""
     line, at, word = spot.line, spot.at, spot.word
     if line.kinds[at] == NUMBER:
         yield from _counted_weekdays(spot)
@@ -366,7 +366,7 @@ def _beside(spot: Spot, length: Length, at: int, amount: Amount | None = None) -
 
 
 def _week_on(spot: Spot, amount: Amount, at: int) -> Parts:
-    """`a week on Monday`: so many weeks behind the coming one."""
+    """`a week on Monday`: weeks after the coming Monday."""
     weekday = WEEKDAYS.get(spot.line.words[at])
     if weekday is not None and amount.grain == Grain.WEEK and not amount.length.seconds:
         ahead = (weekday - spot.moment.today.isoweekday() - 1) % 7 + 1 + amount.length.days

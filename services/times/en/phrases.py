@@ -1,4 +1,4 @@
-"""English time phrases: the reader, and how the parts of a phrase are combined."""
+"""English time phrases: parser and combination of parts."""
 
 from __future__ import annotations
 
@@ -25,30 +25,30 @@ _LINKS = frozenset(
         *("sometime", "anytime", "over"),
     )
 )
-"""Words that only lead to what follows."""
+"""Words that only introduce the next part."""
 _BEHIND = frozenset(("approximately", "approx", "roughly", "exactly", "sharp", "precisely", "ish"))
 _FROM_THEN_ON = frozenset(("after", "afterwards", "thereafter"))
 _MOST_STEPS = 400
-"""Of one search, phrases within it included: no phrase that somebody says needs a tenth of it."""
+"""Step limit per search, nested phrases included; real phrases need less than a tenth of it."""
 _MOST_LINKS = 4
 _MOST_DEPTH = 3
 _MOST_TRIED = 3
-"""Ways to the same end."""
+"""Parses tried per end position."""
 
 
 @dataclass(slots=True)
 class Budget:
-    """How much may still be tried."""
+    """Remaining steps of a search."""
 
     steps: int = _MOST_STEPS
 
 
 @dataclass(slots=True)
 class _Search:
-    """What one search has found."""
+    """State of a search."""
 
     end: int
-    """Where the phrase has to end; negative: as far as it goes."""
+    """Required end of the phrase; negative for the longest match."""
     in_range: bool = False
     ends: list[tuple[int, Part]] = field(default_factory=list)
     reading: Reading | None = None
@@ -56,7 +56,7 @@ class _Search:
 
 
 class Phrases:
-    """Looks for phrases in a line, as of one moment."""
+    """Finds phrases in a line, relative to one moment."""
 
     def __init__(self, line: Line, moment: Moment, budget: Budget | None = None) -> None:
         self._line = line
@@ -65,13 +65,13 @@ class Phrases:
         self._depth = 0
 
     def whole(self, start: int, end: int) -> Reading | None:
-        """The reading of everything from `start` to `end`: one without a trouble, where there is one."""
+        """Reading of the whole range from `start` to `end`; prefers readings without a trouble."""
         search = _Search(end)
         self._look(search, start, Part())
         return search.reading
 
     def longest(self, start: int) -> Inner | None:
-        """The phrase that begins at `start` and goes furthest."""
+        """Longest phrase that starts at `start`."""
         search = self._deeper(start, in_range=False)
         tried: dict[int, int] = {}
         for reached, part in sorted(search.ends, key=lambda one: -one[0]):
@@ -117,7 +117,7 @@ class Phrases:
                     return
 
     def _candidates(self, search: _Search, index: int, so_far: Part) -> Parts:
-        """What may stand next, behind words that only link."""
+        """Possible next parts, after linking words."""
         line, link, has_the = self._line, "", False
         for at in range(index, min(index + _MOST_LINKS, line.size)):
             if line.kinds[at] == END:
@@ -135,7 +135,7 @@ class Phrases:
 
 
 def _filling_parts(spot: Spot) -> Parts:
-    """`now`, and words behind a time that change nothing: `sharp`, `or so`, `-ish`."""
+    """`now`, and words after a time without a meaning: `sharp`, `or so`, `-ish`."""
     word, then = spot.word, spot.ahead()
     if word in ("now", "immediately"):
         yield Part(length=Length(), grain=Grain.SECOND), spot.at + 1
@@ -166,7 +166,7 @@ _RULES = (
     _date_parts,
     number_parts,
 )
-"""In the order in which they are tried."""
+"""In order of attempts."""
 
 
 _LATIN = lazy_pattern(r"[A-Za-z0-9]")
@@ -177,19 +177,19 @@ _OFTEN_OTHER = frozenset(
         *("night", "today's", "season", "dusk", "tea"),
     )
 )
-"""Words that are more often something else than a time when they stand alone in a sentence."""
+"""Words that are usually not a time when they occur alone in a sentence."""
 _NEVER_FIRST = frozenset(("and", "is", "say", "of", "but", "to"))
-"""A time in a sentence does not begin with these links."""
+"""Links that cannot start a time in a sentence."""
 _DECIMAL = lazy_pattern(r"\d+\.\d+(?!\.\d|\d| ?[ap]\.?m)", re.IGNORECASE)
 _LEADING = frozenset(("on", "in", "at", "@", "the", "by", "for", "from", "during", "until", "till", "about", "around"))
 _DATE = lazy_pattern(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _MOST_ITEMS = 120
 _ENGLISH_MOST_STEPS = 3000
-"""Of all searches in one text."""
+"""Step limit of all searches in one text."""
 
 
 class English:
-    """Reads English. With `day_first`, 3/4 is the 3rd of April."""
+    """Parser of English times. With `day_first`, 3/4 is the 3rd of April."""
 
     def __init__(self, *, day_first: bool = False) -> None:
         self._day_first = day_first
@@ -203,7 +203,7 @@ class English:
         if bare in VAGUE:
             return nothing(moment.wall, TimeProblem.VAGUE)
         if _DATE.fullmatch(bare) and not _exists(bare):
-            # Else it would be a month and what follows it.
+            # It would otherwise parse as a month and other parts.
             return nothing(moment.wall, TimeProblem.NO_SUCH)
         line = Line(text)
         start, end = 0, line.size
@@ -220,7 +220,7 @@ class English:
             return None
         try:
             return Phrases(line, moment).whole(start, end)
-        except (OverflowError, ValueError):  # outside of the calendar
+        except (OverflowError, ValueError):  # outside the calendar
             return None
 
     def find_all(self, text: str, now: datetime) -> Sequence[Found]:
@@ -252,14 +252,14 @@ class English:
 
 
 def _is_mark(line: Line, index: int) -> bool:
-    """Whether a sign at the end belongs to the time: 1' and 5"."""
+    """Whether a final sign belongs to the time: 1' and 5"."""
     return line.words[index] in "'\"" and index > 0 and line.kinds[index - 1] == NUMBER and line.glued(index)
 
 
 def _is_weak(line: Line, start: int, end: int, part: Part) -> bool:
-    """Whether the words are too likely to mean something else within a sentence."""
+    """Whether the words probably mean something else in a sentence."""
     if line.glued(start) and start > 1 and line.words[start - 1] in (".", "/", ":") and line.glued(start - 1):
-        return True  # the rest of a version, of an address
+        return True  # end of a version or an address
     if ("trouble" in part and "repeats" not in part) or (
         "year" not in part and "month" in part and _DECIMAL.match(line.text, line.starts[start])
     ):
@@ -271,7 +271,7 @@ def _is_weak(line: Line, start: int, end: int, part: Part) -> bool:
 
 
 def _is_weak_word(line: Line, index: int, links: tuple[str, ...]) -> bool:
-    """The same for one word behind words that only lead to it."""
+    """`_is_weak` for a single word after linking words."""
     word, kind = line.words[index], line.kinds[index]
     if kind == ORDINAL or word == "second":
         return not links or (links == ("the",) and not line.words[index].isdigit() and word != "first")
@@ -285,7 +285,7 @@ def _is_weak_word(line: Line, index: int, links: tuple[str, ...]) -> bool:
 
 
 def _exists(text: str) -> bool:
-    """Whether there is the day that is written as `2026-11-20`."""
+    """Whether the date, such as `2026-11-20`, exists."""
     try:
         date.fromisoformat(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Recurrences and bounds: every other Friday, weekdays, once a month; until, from … to."""
+"""English recurrences and bounds: every other Friday, weekdays, once a month; until, from … to."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _MOST_LISTED = 12
 
 
 def repeats_at(line: Line, index: int, today: date) -> FoundParts:
-    """What begins at `index` and says that something comes again and again."""
+    """Recurrences that start at `index`."""
     word, then = line.words[index], line.words[index + 1]
     if word in ("every", "each", "any"):
         yield from _every(line, index + 1, today)
@@ -50,7 +50,7 @@ def repeats_at(line: Line, index: int, today: date) -> FoundParts:
 
 
 def _so_often(line: Line, index: int, today: date) -> FoundParts:
-    """`once a week`, `once every 2 weeks`, `twice a day`: when, the last one does not say."""
+    """`once a week`, `once every 2 weeks`; `twice a day` is too vague for a rule."""
     word, after = line.words[index], index + (2 if line.words[index + 1] == "times" else 1)
     if word == "once" and line.words[after] == "every":
         yield from _every(line, after + 1, today)
@@ -64,7 +64,7 @@ def _so_often(line: Line, index: int, today: date) -> FoundParts:
 
 
 def _is_more(line: Line, index: int) -> bool:
-    """Whether it is `twice` or so many times, and not just once."""
+    """Whether the recurrence is `twice` or `n times` per period."""
     return line.words[index] == "twice" or line.kinds[index] == NUMBER
 
 
@@ -113,7 +113,7 @@ def days_at(line: Line, index: int) -> FoundParts:
 
 
 def _weekdays(line: Line, index: int) -> tuple[tuple[int, ...], int]:
-    """The weekdays listed from `index` on, in order, and where the list ends."""
+    """Weekdays listed from `index` on, sorted, with the end of the list."""
     days: list[int] = []
     end = index
     while len(days) < _MOST_LISTED:
@@ -141,7 +141,7 @@ def _weekday(line: Line, index: int) -> int | None:
 
 
 def _every(line: Line, index: int, today: date) -> FoundParts:
-    """What follows `every`."""
+    """Recurrences after `every`."""
     index += line.words[index] == "single"
     word, step = line.words[index], 1
     is_second = word == "second" and (line.words[index + 1] in WEEKDAYS or unit_at(line, index + 1) is not None)
@@ -165,7 +165,7 @@ def _every(line: Line, index: int, today: date) -> FoundParts:
 
 
 def _is_of_the_month(line: Line, index: int) -> bool:
-    """Whether `of the month` follows: then the second Friday is no other Friday, but the second one of the month."""
+    """Whether `of the month` follows: then the second Friday is the second of the month, not every other Friday."""
     return line.words[index] in ("of", "in") and line.words[index + 1 : index + 3] == ["the", "month"]
 
 
@@ -247,7 +247,7 @@ _FROM = frozenset(("starting", "beginning", "from", "start", "as"))
 
 
 def range_parts(spot: Spot) -> Parts:
-    """The other end of a range, from `to` on."""
+    """End of a range, from `to` on."""
     so_far = spot.so_far
     if not so_far or "to" in so_far or spot.word not in RANGE:
         return
@@ -293,7 +293,7 @@ def deadline_parts(spot: Spot) -> Parts:
 
 
 def repeat_parts(spot: Spot) -> Parts:
-    """How often, and the weekdays and bounds of what repeats."""
+    """Recurrences with their weekdays and bounds."""
     line, at, today, so_far = spot.line, spot.at, spot.moment.today, spot.so_far
     if "repeats" not in so_far:
         yield from repeats_at(line, at, today)
@@ -328,7 +328,7 @@ def _bounds(spot: Spot) -> Parts:
 
 
 def _except(spot: Spot, at: int) -> Parts:
-    """Not on the weekdays that follow; not on holidays is more than a rule can hold."""
+    """Excluded weekdays; a rule cannot exclude holidays."""
     line, today = spot.line, spot.moment.today
     while line.words[at] in ("on", "for", "the"):
         at += 1

@@ -1,4 +1,4 @@
-"""Meaning of a parsed phrase at a given instant: times, ranges and recurrences."""
+"""Resolution of parsed English phrases: times, ranges and recurrences."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _FINEST_FIRST = list(Grain)
 
 
 def range_of(part: Part, moment: Moment, resolve: Resolve) -> Reading | None:
-    """The stretch of time from `part` to its other end."""
+    """Period from `part` to its `to`."""
     left, right = without(part, "to", "deadline", "zone", "is_between"), without(part["to"], "deadline")
     if "zone" in right:
         return None
@@ -42,7 +42,7 @@ def range_of(part: Part, moment: Moment, resolve: Resolve) -> Reading | None:
 
 
 def clock_range(left: Part, right: Part, moment: Moment, resolve: Resolve) -> Reading | None:
-    """From one time of day to another, on the day that either names."""
+    """Period between two times of day, on the day given with either."""
     first, last = _clock_of(left), _clock_of(right)
     if first is None or last is None:
         return None
@@ -64,7 +64,7 @@ def clock_range(left: Part, right: Part, moment: Moment, resolve: Resolve) -> Re
 
 
 def _are_hours(left: Part, right: Part) -> bool:
-    """Whether two bare numbers are hours: no month says that they are days."""
+    """Whether two bare numbers are hours, not days of a month."""
     if "number" not in left or "number" not in right or "month" in left or "month" in right:
         return False
     return max(left["number"], right["number"]) <= _MOST_HOUR
@@ -81,7 +81,7 @@ def _clock_of(part: Part) -> Clock | None:
 
 
 def _in_half_of(first: Clock, last: Clock) -> Clock:
-    """`first` in the half of the day that `last` names: 5 to 6pm, 11 to 1pm."""
+    """Move `first` into the half of the day of `last`: 5 to 6pm, 11 to 1pm."""
     if first.half or last.half not in ("am", "pm"):
         return first
     same = replace(first, half=last.half)
@@ -112,7 +112,7 @@ def _day_range(left: Part, right: Part, moment: Moment, resolve: Resolve) -> Rea
 
 
 def _with_day(part: Part) -> Part:
-    """A copy in which a bare number is a day of the month."""
+    """Copy with a bare number as a day of the month."""
     part = part.copy()
     if "number" in part:
         part["day"] = part.pop("number")
@@ -175,8 +175,8 @@ _EDGE_DAYS = {"end": -1, "begin": 1, "middle": 15}
 
 
 def recurrence_of(part: Part, moment: Moment, resolve: Resolve) -> Reading | None:
-    """The reading of what repeats; None where the parts make no sense together. Several weekdays with a time of day
-    repeat, whether it was said or not. Raises NoSuchDay."""
+    """Reading of a recurrence; None if the parts are inconsistent. Several weekdays with a time of day imply a
+    recurrence. Raises NoSuchDay."""
     if not part.keys() <= _ALLOWED or part.get("which", 0) != 0:
         return None
     if "repeats" not in part and ("days" in part or part.keys().isdisjoint(("clocks", "portion"))):
@@ -209,7 +209,7 @@ def recurrence_of(part: Part, moment: Moment, resolve: Resolve) -> Reading | Non
 
 
 def _from_a_date_on(part: Part, moment: Moment) -> Part | None:
-    """`on 31 October every day`: the date is the first of the days. None where another one is said as well."""
+    """`on 31 October every day`: use the date as the first day. None if there is another date."""
     date_keys = part.keys() & {"day", "month", "year", "is_numeric"}
     is_date = {"day", "month"} <= date_keys
     is_day = "span" in part and not part["span"].is_loose and _is_a_later_day(part["span"], moment)
@@ -229,7 +229,7 @@ def _is_a_later_day(span: Span, moment: Moment) -> bool:
 
 
 def _with_clock_of_bounds(part: Part) -> Part:
-    """`every day from Monday at 8`: the time of day is that of every day."""
+    """`every day from Monday at 8`: the time of day applies to every day."""
     for bound, name in ((part.get("first"), "first"), (part.get("until"), "until")):
         if bound is not None and "clocks" in bound and bound.keys() - {"clocks", "portion"}:
             part = part.copy()
@@ -240,7 +240,7 @@ def _with_clock_of_bounds(part: Part) -> Part:
 
 
 def _on_days(repeats: Repeats, part: Part, moment: Moment) -> Repeats | None:
-    """On which days."""
+    """Set the days of the recurrence."""
     if "span" in part and not part["span"].is_loose:
         within = _within(repeats, part["span"], moment)
         if within is None:
@@ -265,7 +265,7 @@ def _on_days(repeats: Repeats, part: Part, moment: Moment) -> Repeats | None:
 
 
 def _weekdays(part: Part) -> tuple[int, ...]:
-    """On which weekdays; none where it does not matter. Raises NoSuchDay when all of them are excepted."""
+    """Weekdays of the recurrence; empty for all. Raises NoSuchDay if all are excluded."""
     weekdays = part.get("weekdays", (part["weekday"],) if "weekday" in part else ())
     if "but" not in part:
         return weekdays
@@ -276,7 +276,7 @@ def _weekdays(part: Part) -> tuple[int, ...]:
 
 
 def _nth(repeats: Repeats, part: Part) -> Repeats | None:
-    """The how-manieth weekday or day of a month."""
+    """The nth weekday or day of a month."""
     number, what = part["nth"]
     if repeats.unit not in (Unit.MONTH, Unit.YEAR):
         return None
@@ -290,7 +290,7 @@ def _nth(repeats: Repeats, part: Part) -> Repeats | None:
 
 
 def _yearly(repeats: Repeats, holiday: str, moment: Moment) -> Repeats | None:
-    """A holiday that has the same date every year."""
+    """Holiday with the same date every year."""
     this = day_of_part(Part(holiday=holiday), moment.today)
     following = None if this is None else day_of_part(Part(holiday=holiday), this[0].end)
     if this is None or following is None:
@@ -301,14 +301,14 @@ def _yearly(repeats: Repeats, holiday: str, moment: Moment) -> Repeats | None:
 
 
 def _within(repeats: Repeats, span: Span, moment: Moment) -> Repeats | None:
-    """`every day next week`."""
+    """Recurrence within a period: `every day next week`."""
     if span.end - span.start == _DAY:
         return repeats if span.start == moment.today else None
     return replace(repeats, first=max(span.start, moment.today), until=midnight(span.end) - _MINUTE)
 
 
 def _bounded(repeats: Repeats, part: Part, moment: Moment, resolve: Resolve) -> Repeats | None:
-    """From when, until when, how often in all."""
+    """Set start, end and count."""
     if "first" in part:
         first = _bound(part["first"], moment, resolve)
         if first is None:
@@ -337,8 +337,8 @@ def _bound(part: Part, moment: Moment, resolve: Resolve) -> Reading | None:
 
 
 def _at_times(repeats: Repeats, part: Part, moment: Moment, resolve: Resolve) -> Repeats | None:
-    """At which times of day, or between which of them."""
-    # On a day that is not today there is nothing that an hour could have passed.
+    """Set the times of day or the window."""
+    # Not today, so that no hour is in the past.
     quiet = replace(moment, wall=midnight(_SOME_DAY), today=_SOME_DAY + _DAY)
     if "to" in part:
         if repeats.unit is not None or repeats.seconds >= _DAY_SECONDS:
@@ -361,8 +361,8 @@ _BOUNDS = frozenset(("until", "first", "count", "number", "is_between"))
 
 
 def resolve(part: Part, moment: Moment) -> Reading | None:
-    """What `part` means at `moment`; None when it means no time. A date that does not exist is a reading with a
-    trouble. Raises OverflowError or ValueError outside of the calendar."""
+    """Resolve `part` at `moment`; None if it is not a time. A date that does not exist gives a reading with a trouble.
+    Raises OverflowError or ValueError outside the calendar."""
     zone = part.get("zone")
     there = moment if zone is None else Moment.at(moment.now.astimezone(zone), day_first=moment.day_first)
     try:
@@ -402,7 +402,7 @@ def _resolved(part: Part, moment: Moment) -> Reading | None:
 
 
 def _single(part: Part, clock: Clock | None, moment: Moment) -> Reading | None:
-    """One moment or stretch, and whether it is only the latest."""
+    """A single time or period, possibly a deadline."""
     if "length" in part:
         return _deadline_in(part, moment) if "deadline" in part else _from_now(part, clock, moment)
     found = day_of_part(part, moment.today, moment.wall.hour)
@@ -447,7 +447,7 @@ def _edge(edge: str, span: Span, moment: Moment) -> Reading:
 
 
 def _day_for_clock(part: Part, day: date, clock: Clock, moment: Moment) -> date:
-    """A weekday that is today means today while its time of day is still to come."""
+    """Today's weekday means today if the time of day is still to come."""
     is_plain = "weekday" in part and part.keys().isdisjoint(("which", "month", "day", "span", "nth"))
     if not is_plain or day - moment.today != 7 * _DAY:
         return day
@@ -486,14 +486,14 @@ def _deadline_in(part: Part, moment: Moment) -> Reading | None:
 
 
 def _deadline(reading: Reading, moment: Moment) -> Reading:
-    """`by Friday`: from now until it is over; it is to happen when it begins, so that there is time left."""
+    """`by Friday`: the period from now to its end; the event is at its start, to leave time."""
     end = reading.end if reading.kind in (Kind.DAY, Kind.INTERVAL) else reading.start
     at = reading.at or reading.start
     return Reading(Kind.INTERVAL, moment.wall, end, reading.grain, reading.has_clock, at=at, default=reading.default)
 
 
 def _lasting(part: Part, moment: Moment) -> Reading | None:
-    """`for 20 minutes`; with a beginning it is a stretch of time."""
+    """`for 20 minutes`; a period if it has a start."""
     lasts, rest = part["lasts"], without(part, "lasts", "grain", "is_bare")
     if not rest:
         end = lasts.after(moment.now).replace(tzinfo=None)
@@ -510,7 +510,7 @@ def _lasting(part: Part, moment: Moment) -> Reading | None:
 
 
 def _portion(day: date, portion: str, moment: Moment, *, is_open: bool) -> Reading:
-    """A part of a day; of today, or of tomorrow when it is over, where no day was said."""
+    """Part of a day; `is_open`: of today, or of tomorrow if it is over."""
     first, last, usual = HOURS_OF[portion]
     start = midnight(day)
     if is_open and start + timedelta(hours=last) <= moment.wall:

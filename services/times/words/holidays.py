@@ -1,4 +1,4 @@
-"""Named days: fixed dates, nth weekdays, Easter-based days and lunar calendars."""
+"""Holidays: fixed dates, nth weekdays, days relative to Easter, and lunar calendars."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ FIXED = """
 12-26 boxing day|st stephen day
 12-31 new year eve|new years eve|nye|silvester|hogmanay
 """
-"""Month and day."""
+"""Month-day and names."""
 NTH = """
 1 1 3 martin luther king day|martin luther king jr day|martin luther king|mlk day|mlk jr day|mlk|civil rights day
 2 1 3 president day|presidents day|washington birthday|washingtons birthday
@@ -63,7 +63,7 @@ NTH = """
 10 1 2 columbus day|indigenous people day|indigenous peoples day|canadian thanksgiving
 11 4 4 thanksgiving|thanksgiving day|us thanksgiving|turkey day
 """
-"""Month, weekday (1 is Monday) and the how-manieth of them, from the end where negative."""
+"""Month, weekday (1 is Monday), its position in the month (negative counts from the end) and names."""
 MOVED = """
 thanksgiving 1 black friday
 thanksgiving 2 small business saturday
@@ -93,7 +93,7 @@ orthodox easter -1 orthodox holy saturday
 orthodox easter 1 orthodox easter monday
 orthodox easter 49 orthodox pentecost
 """
-"""Another holiday, and how many days later."""
+"""Another holiday, the offset from it in days, and names."""
 HEBREW = """
 7 1 0 rosh hashanah|rosh hashana|rosh ha shanah|jewish new year
 7 10 0 yom kippur|day of atonement
@@ -107,7 +107,7 @@ HEBREW = """
 3 6 -1 shavuot|feast of weeks
 5 9 -1 tisha b'av|tisha bav
 """
-"""Month (1 is Nisan) and day of the Hebrew calendar, and how many days later it is kept (from the evening before)."""
+"""Month (1 is Nisan) and day of the Hebrew calendar, offset in days (-1: begins the evening before), and names."""
 ISLAMIC = """
 1 1 islamic new year|muharram|hijri new year
 1 10 ashura|day of ashura
@@ -118,13 +118,12 @@ ISLAMIC = """
 10 1 eid al fitr|eid ul fitr|id al fitr|id ul fitr|end of ramadan
 12 10 eid al adha|eid ul adha|id al adha|id ul adha|feast of sacrifice|sacrifice feast|bakrid
 """
-"""Month and day of the Islamic calendar."""
+"""Month and day of the Islamic calendar, and names."""
 
 
 _FIRST_YEAR = 1900
-# One number for each year, in hexadecimal. The first digit is 1 where the leap month has 30 days, the next three have a
-# bit for each month from the first to the twelfth, set where it has 30 days and not 29, and the last digit names the
-# month that comes twice.
+# A hexadecimal number per year. The first digit is 1 if the leap month has 30 days, the next three have a bit per month
+# from the first to the twelfth, set if it has 30 days instead of 29, and the last digit is the leap month.
 _TABLE = (
     "04bd8 04ae0 0a570 054d5 0d260 0d950 16554 056a0 09ad0 055d2 04ae0 0a5b6 0a4d0 0d250 1d255 0b540 0d6a0 0ada2 "
     "095b0 14977 04970 0a4b0 0b4b5 06a50 06d40 1ab54 02b60 09570 052f2 04970 06566 0d4a0 0ea50 16a95 05ad0 02b60 "
@@ -141,12 +140,12 @@ _TABLE = (
 )
 _YEARS = tuple(int(year, 16) for year in _TABLE.split())
 LAST_DAY = 0
-"""Stands for the last day of a month, the 29th or 30th."""
+"""The last day of a month, the 29th or 30th."""
 
 
 def lunar_date(year: int, month: int, day: int, leap: bool = False) -> date | None:
-    """The day in the common calendar of a day of the lunar year that begins within `year`; None when there is no such
-    day, or it is not within the years 1900 to 2100."""
+    """Gregorian date of a day in the lunar year that begins in `year`; None if it does not exist or is outside the
+    years 1900 to 2100."""
     begin = _new_year(year)
     if begin is None or not 1 <= month <= 12:
         return None
@@ -159,7 +158,7 @@ def lunar_date(year: int, month: int, day: int, leap: bool = False) -> date | No
 
 
 def lunar_day_from(today: date, month: int, day: int, leap: bool = False) -> date | None:
-    """The next such day of the lunar calendar, today included. The last lunar months lie in the next common year."""
+    """Next such day of the lunar calendar, today included. The last lunar months are in the next Gregorian year."""
     for year in range(today.year - 1, today.year + (40 if leap else 6)):
         found = lunar_date(year, month, day, leap)
         if found is not None and found >= today:
@@ -168,17 +167,17 @@ def lunar_day_from(today: date, month: int, day: int, leap: bool = False) -> dat
 
 
 def clear_and_bright(year: int) -> date:
-    """清明: when the sun's longitude is 15 degrees, 4 to 6 April. Good for the years 1900 to 2100."""
+    """清明: solar longitude 15 degrees, 4 to 6 April. Valid for 1900 to 2100."""
     return date(year, 4, _term(year, 5.59, 4.81))
 
 
 def winter_solstice(year: int) -> date:
-    """冬至: 21 to 23 December. Good for the years 1900 to 2100, 1984 aside."""
+    """冬至: 21 to 23 December. Valid for 1900 to 2100, except 1984."""
     return date(year, 12, _term(year, 22.63, 21.94) - (year == 2021))
 
 
 def _term(year: int, in_1900: float, in_2000: float) -> int:
-    """The day of the month on which the sun comes to the same place, by its mean motion since the century began."""
+    """Day of the month on which the sun reaches the same longitude, by its mean motion within the century."""
     century, since_then = (2000, in_2000) if year >= 2000 else (1900, in_1900)
     passed = year - century
     leap_days = passed // 4 - (year >= 2100)
@@ -190,7 +189,7 @@ def _new_year(year: int) -> date | None:
 
 
 def _months(code: int) -> list[tuple[int, int, bool]]:
-    """Number, days, and whether it is the leap month, of each month of a year."""
+    """Number, length in days and leap flag of each month of a year."""
     months: list[tuple[int, int, bool]] = []
     for number in range(1, 13):
         months.append((number, 30 if code >> (16 - number) & 1 else 29, False))
@@ -200,7 +199,7 @@ def _months(code: int) -> list[tuple[int, int, bool]]:
 
 
 def _new_years() -> tuple[date, ...]:
-    """The first day of each lunar year of the table."""
+    """First days of all lunar years in the table."""
     days, begins = date(1900, 1, 31), []
     for code in _YEARS:
         begins.append(days)
@@ -212,13 +211,13 @@ _NEW_YEARS = _new_years()
 
 
 _HEBREW_EPOCH = 1_373_427
-"""Days before the year 1 of `date.toordinal` from which the Hebrew years are counted."""
+"""Days from the epoch of the Hebrew calendar to the year 1 of `date.toordinal`."""
 _ISLAMIC_EPOCH = 227_015
-"""The ordinal of the first day of the Islamic calendar."""
+"""Ordinal of the first day of the Islamic calendar."""
 
 
 def hebrew_day(year: int, month: int, day: int) -> date:
-    """The Gregorian day in `year` of a Hebrew month (1 is Nisan, 7 Tishri) and day."""
+    """Gregorian date in `year` of a day of the Hebrew calendar (month 1 is Nisan, 7 Tishri)."""
     hebrew_year = year + 3761 if month >= 7 else year + 3760
     start = _hebrew_new_year(hebrew_year)
     length = _hebrew_new_year(hebrew_year + 1) - start
@@ -226,8 +225,8 @@ def hebrew_day(year: int, month: int, day: int) -> date:
 
 
 def islamic_day(year: int, month: int, day: int) -> date | None:
-    """The first Gregorian day in `year` of an Islamic month and day, by the tabular calendar: where the moon is seen,
-    it can be a day earlier or later. None where the year has none."""
+    """First Gregorian date in `year` of a day of the tabular Islamic calendar; observation of the moon can move it by a
+    day. None if the year has no such day."""
     about = int((year - 622) * 33 / 32)
     for islamic_year in range(max(1, about - 1), about + 3):
         before = (islamic_year - 1) * 354 + (3 + 11 * islamic_year) // 30 + (59 * (month - 1) + 1) // 2
@@ -239,12 +238,12 @@ def islamic_day(year: int, month: int, day: int) -> date | None:
 
 
 def _hebrew_new_year(year: int) -> int:
-    """The ordinal of 1 Tishri."""
+    """Ordinal of 1 Tishri."""
     return _elapsed(year) + _correction(year) - _HEBREW_EPOCH
 
 
 def _elapsed(year: int) -> int:
-    """Days before the year's first new moon, moved off the weekdays that must not begin a year."""
+    """Days before the year's first new moon, postponed from forbidden weekdays."""
     months = (235 * year - 234) // 19
     parts = 12_084 + 13_753 * months
     days = 29 * months + parts // 25_920
@@ -252,7 +251,7 @@ def _elapsed(year: int) -> int:
 
 
 def _correction(year: int) -> int:
-    """Keeps the year from being too long or too short."""
+    """Postponement that keeps the length of the year valid."""
     before, this, after = _elapsed(year - 1), _elapsed(year), _elapsed(year + 1)
     if after - this == 356:
         return 2
@@ -272,20 +271,20 @@ def _days_before_month(year: int, length: int, month: int) -> int:
 
 
 LENGTHS: Mapping[str, int] = {"hanukkah": 8, "ramadan": 30, "passover": 9, "sukkot": 8, "lent": 46}
-"""Days of those that are longer than one."""
+"""Lengths in days of holidays that last more than one."""
 _Rule = Callable[[int], date | None]
 _LONGEST_NAME = 6
 _LEFT_OUT = frozenset(("the", "'", "-", "’", "."))
 
 
 def day_of(name: str, year: int) -> date | None:
-    """The (first) day of the holiday in `year`; None where that year has none or it is not known."""
+    """First day of the holiday in `year`; None if it is unknown or absent in that year."""
     rule = _rules().get(name)
     return rule(year) if rule is not None and 1 < year < 9999 else None
 
 
 def holiday_at(line: Line, index: int) -> tuple[str, int] | None:
-    """The longest name of a holiday that begins at `index`, and where it ends."""
+    """Longest holiday name that starts at `index`, with its end."""
     word = line.words[index]
     if (line.kinds[index] != WORD and line.kinds[index] != NUMBER) or word not in _first_words():
         return None
@@ -303,7 +302,7 @@ def holiday_at(line: Line, index: int) -> tuple[str, int] | None:
 
 
 def easter(year: int) -> date:
-    """Easter Sunday of the western churches (the Gregorian computus)."""
+    """Western Easter Sunday (Gregorian computus)."""
     golden, (century, of_century) = year % 19, divmod(year, 100)
     leap_centuries, rest = divmod(century, 4)
     correction = (8 * century + 13) // 25
@@ -316,7 +315,7 @@ def easter(year: int) -> date:
 
 
 def orthodox_easter(year: int) -> date:
-    """Easter Sunday of the eastern churches, as a Gregorian date."""
+    """Orthodox Easter Sunday as a Gregorian date."""
     moon = (19 * (year % 19) + 15) % 30
     weekday = (2 * (year % 4) + 4 * (year % 7) - moon + 34) % 7
     month, day = divmod(moon + weekday + 114, 31)
@@ -324,7 +323,7 @@ def orthodox_easter(year: int) -> date:
 
 
 def nth_weekday(year: int, month: int, weekday: int, nth: int) -> date:
-    """The nth (from the end where negative) weekday of a month. Raises ValueError where there is none."""
+    """The nth weekday of a month; negative counts from the end. Raises ValueError if it does not exist."""
     if nth > 0:
         first = date(year, month, 1)
         day = first + timedelta(days=(weekday - first.isoweekday()) % 7 + 7 * (nth - 1))
@@ -337,7 +336,7 @@ def nth_weekday(year: int, month: int, weekday: int, nth: int) -> date:
 
 
 def _tax_day(year: int) -> date:
-    """15 April, moved on by weekends and by Emancipation Day as it is kept."""
+    """15 April, postponed by weekends and by the observed Emancipation Day."""
     day = date(year, 4, 15)
     while day.isoweekday() > 5 or day == _emancipation_day(year):
         day += timedelta(days=1)
@@ -350,7 +349,7 @@ def _emancipation_day(year: int) -> date:
 
 
 def _professionals_day(year: int) -> date:
-    """The Wednesday of the last full week of April."""
+    """Wednesday of the last full week of April."""
     return nth_weekday(year, 4, 6, -1) - timedelta(days=3)
 
 
@@ -391,7 +390,7 @@ def _before_passover(year: int, days: int) -> date | None:
 
 
 def _remembrance(year: int) -> date | None:
-    """The evening before 27 Nisan, which is moved away from Sabbaths."""
+    """The evening before 27 Nisan, moved away from Sabbaths."""
     passover = day_of("passover", year)
     if passover is None:
         return None
@@ -401,7 +400,7 @@ def _remembrance(year: int) -> date | None:
 
 @lru_cache(maxsize=1)
 def _tables() -> tuple[dict[str, str], dict[str, _Rule]]:
-    """Spelling → name, and name → rule."""
+    """Maps of spelling to name, and of name to rule."""
     spellings: dict[str, str] = {}
     rules: dict[str, _Rule] = {}
 

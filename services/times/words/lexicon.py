@@ -1,4 +1,4 @@
-"""The English words of time: what each word names, whatever stands around it."""
+"""English time words and their values, independent of context."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from services.times.words.readings import Grain
 
 
 def _table(lines: str) -> dict[str, int]:
-    """`value: word word …` lines as word → value."""
+    """Parse `value: word word …` lines into a map of words to values."""
     entries = (line.split(":") for line in lines.strip().splitlines())
     return {word: int(value) for value, words in entries for word in words.split()}
 
@@ -103,7 +103,7 @@ TODAY: Mapping[str, int] = {
     "2morrow": 1,
     "yesterday": -1,
 }
-"""Days by their distance from today."""
+"""Days by their offset from today."""
 WHICH: Mapping[str, int] = {
     "this": 0,
     "current": 0,
@@ -117,7 +117,7 @@ WHICH: Mapping[str, int] = {
     "previous": -1,
     "prior": -1,
 }
-"""Words before a stretch of time that say which one."""
+"""Words that select a period relative to the current one."""
 PORTIONS: Mapping[str, str] = {
     "morning": "morning",
     "mornings": "morning",
@@ -174,7 +174,7 @@ HOURS_OF: Mapping[str, tuple[int, int, int]] = {
     "last thing": (21, 24, 22),
     "bedtime": (21, 24, 22),
 }
-"""From which hour to which, and the usual one for what is to happen then."""
+"""First hour, last hour and default hour."""
 SEASONS: Mapping[str, tuple[int, int]] = {
     "spring": (3, 20),
     "summer": (6, 21),
@@ -182,7 +182,7 @@ SEASONS: Mapping[str, tuple[int, int]] = {
     "fall": (9, 23),
     "winter": (12, 21),
 }
-"""Month and day on which each begins, in the north."""
+"""Month and day of their beginning in the northern hemisphere."""
 EDGES: Mapping[str, str] = {
     "end": "end",
     "ends": "end",
@@ -228,13 +228,13 @@ REPEATING: Mapping[str, tuple[str, int]] = {
     "annual": (Grain.YEAR, 1),
     "biennially": (Grain.YEAR, 2),
 }
-"""How often, in one word."""
+"""Recurrences in a single word."""
 _VAGUE = """
 later|later on|soon|shortly|eventually|some day|someday|some time|sometime|some other day|some other time|another time
 one day|one of these days|at some point|in a while|in a bit|in a moment|in a jiffy|in no time|in the future|whenever
 any time|anytime|asap|as soon as possible
 """
 VAGUE = frozenset(_VAGUE.strip().replace("\n", "|").split("|"))
-"""What names no moment."""
+"""Phrases that name no specific time."""
 TENS = {word: value for word, value in NUMBERS.items() if value >= 20}
 ONES = {word: value for word, value in NUMBERS.items() if 1 <= value <= 9}

@@ -1,4 +1,4 @@
-"""Parts of a time phrase before they are combined, the half of the day they mean, and positions at which rules look."""
+"""Parts of a time phrase before they are combined, am/pm inference, and positions for rules."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ from services.times.words.tokens import Line
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Whole days, `end` not included."""
+    """Range of whole days; `end` is exclusive."""
 
     start: date
     end: date
     grain: Grain
     is_loose: bool = False
-    """It was only named as "the month": the next one will do where this one is over."""
+    """Named without a specific period, as "the month": if it is over, use the next one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """A time of day as it was said."""
+    """Time of day as written."""
 
     hour: int
     minute: int = 0
     second: int = 0
     half: str = ""
-    """`am` or `pm`; empty: not said; `24`: the hour can only be meant as it is."""
+    """`am`, `pm`, `24` for a 24-hour time, or empty if unspecified."""
     grain: Grain = Grain.HOUR
 
     @property
     def exists(self) -> bool:
-        """Whether a clock can show it."""
+        """Whether the time is valid."""
         whole = self.hour < 24 or (self.hour == 24 and self.minute == 0)
         return whole and self.minute < 60 and self.second < 60 and not (self.half in ("am", "pm") and self.hour == 0)
 
     def at(self, half: str) -> time:
-        """As a time of day in that half, where it leaves the choice."""
+        """Time of day; `half` applies if the text specifies none."""
         half = self.half or half
         hour = self.hour
         if half in ("am", "pm") and hour <= 12:
@@ -51,46 +51,46 @@ class Clock:
 
 
 class Part(TypedDict, total=False):
-    """Some of what a phrase says; what it does not say has no key. Parts that say different things can be joined."""
+    """Partial meaning of a phrase; unspecified keys are absent. Compatible parts can be joined."""
 
     year: int
     month: int
     day: int
     is_numeric: bool
-    """Month and day were written as numbers, and either could be the other."""
+    """Month and day were written as numbers and could be swapped."""
     weekday: int
     which: int
-    """Of the weekday: -1 the last one, 0 this one, 1 that of next week, 2 the one after the coming one."""
+    """Week of the weekday: -1 the last, 0 this one, 1 next week's, 2 the one after the coming one."""
     span: Span
     nth: tuple[int, str]
-    """The how-manieth of a weekday (`weekday`), or of a unit, within the rest; from the end where negative."""
+    """Position of a weekday (`weekday`) or a unit within the rest; negative counts from the end."""
     edge: str
     """`begin`, `middle` or `end` of the rest."""
     holiday: str
     number: int
-    """A bare number: an hour or a day, as the other end of a range will show."""
+    """A bare number: an hour or a day, decided by the other end of a range."""
     clocks: tuple[Clock, ...]
     portion: str
     zone: tzinfo
     length: Length
-    """So long from now."""
+    """Offset from now."""
     grain: Grain
-    """Of `length`."""
+    """Grain of `length`."""
     lasts: Length
-    """How long it is to last."""
+    """Duration."""
     is_bare: bool
-    """`lasts` was said without "for": it is all of the phrase, or none of it."""
+    """`lasts` was written without "for", so it must be the whole phrase."""
     at: datetime
-    """A wall time that is complete already."""
+    """A complete wall time."""
     repeats: Repeats
     weekdays: tuple[int, ...]
     """Several weekdays, or one in the plural."""
     but: tuple[int, ...]
-    """Weekdays on which it does not repeat."""
+    """Weekdays excluded from the recurrence."""
     days: tuple[int, ...]
     """Several days of the month."""
     is_between: bool
-    """It began with "between"."""
+    """Whether the phrase starts with "between"."""
     to: Part
     """The other end of a range."""
     until: Part
@@ -98,11 +98,11 @@ class Part(TypedDict, total=False):
     count: int
     trouble: TimeProblem
     deadline: bool
-    """It was said as the latest moment (`by Friday`)."""
+    """Written as a deadline (`by Friday`)."""
 
 
 def without(part: Part, *names: str) -> Part:
-    """What `part` says beside `names`."""
+    """Copy of `part` without `names`."""
     left = part.copy()
     for name in names:
         left.pop(name, None)  # type: ignore[misc]  # no key is required
@@ -110,7 +110,7 @@ def without(part: Part, *names: str) -> Part:
 
 
 def joined(left: Part, right: Part) -> Part | None:
-    """Both together, or None where both say the same thing in different ways."""
+    """Merge both parts; None if they contradict each other."""
     if not left:
         return right
     for name in left.keys() & right.keys():
@@ -141,7 +141,7 @@ _NIGHT_ENDS = 5
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """When, where and with which habits something is said."""
+    """Context of a phrase: the current time and conventions."""
 
     now: datetime
     """Aware."""
@@ -151,25 +151,25 @@ class Moment:
 
     @classmethod
     def at(cls, now: datetime, *, day_first: bool = False) -> Moment:
-        """The moment `now` (aware)."""
+        """Moment for the aware time `now`."""
         wall = now.replace(tzinfo=None)
         return cls(now, wall, wall.date(), day_first)
 
 
 def midnight(day: date) -> datetime:
-    """When a day begins: naive."""
-    return datetime(day.year, day.month, day.day)  # noqa: DTZ001 - a wall time has no zone of its own
+    """Naive start of a day."""
+    return datetime(day.year, day.month, day.day)  # noqa: DTZ001 - wall times have no zone
 
 
 def instant(wall: datetime, grain: Grain, *, has_clock: bool) -> Reading:
-    """The reading of one wall time."""
+    """Reading of a single wall time."""
     step = STEPS.get(grain, _DAY)
     end = wall + step if wall < datetime.max - step else wall  # noqa: DTZ901 - a wall time
     return Reading(Kind.INSTANT, wall, end, grain, has_clock)
 
 
 def time_of_day(clock: Clock, moment: Moment) -> Reading:
-    """A time of day alone: when the clock shows it next. Without am or pm: next in waking hours, or soon."""
+    """Next occurrence of a time of day. Without am or pm: the next in waking hours or within three hours."""
     is_plain = clock.half == "" and clock.hour <= 12
     halves = ("pm",) if is_plain and clock.hour == 12 else ("am", "pm")
     candidates = sorted(
@@ -182,7 +182,7 @@ def time_of_day(clock: Clock, moment: Moment) -> Reading:
 
 
 def time_within(clock: Clock, portion: str, moment: Moment) -> Reading:
-    """`3 in the morning`: the next one."""
+    """Next occurrence of a time within a part of the day: `3 in the morning`."""
     wall = on_day(moment.today, clock, portion, moment)
     if wall <= moment.wall:
         wall = on_day(moment.today + _DAY, clock, portion, moment)
@@ -191,8 +191,8 @@ def time_within(clock: Clock, portion: str, moment: Moment) -> Reading:
 
 
 def on_day(day: date, clock: Clock, portion: str | None, moment: Moment) -> datetime:
-    """The wall time on `day`. Without am or pm it is what fits the part of the day that was said, or a waking hour,
-    on this very day one that is still to come. Midnight ends a day."""
+    """Wall time on `day`. Without am or pm, choose the half that fits `portion`, else one in waking hours, and today
+    one in the future. Midnight belongs to the end of a day."""
     if clock.half or clock.hour > 12:
         wall = datetime.combine(day, clock.at(""))
         is_behind_midnight = clock.hour == 24 or (wall.hour < _NIGHT_ENDS and portion in _NIGHT)
@@ -210,7 +210,7 @@ def on_day(day: date, clock: Clock, portion: str | None, moment: Moment) -> date
 
 
 def is_likely(wall: datetime, now: datetime) -> bool:
-    """Whether somebody may mean it who says neither am nor pm: people are awake then, or it is soon."""
+    """Whether an unspecified half of the day may mean `wall`: within waking hours or soon."""
     return wall.hour in WAKING_HOURS or wall - now <= _SOON
 
 
@@ -225,37 +225,37 @@ def _in_portion(clock: Clock, portion: str, early: datetime, late: datetime) -> 
 
 
 Parts: TypeAlias = Iterator[tuple[Part, int]]
-"""What a rule finds: parts, the likeliest first, each with the item at which it ends."""
+"""Results of a rule: parts with the index of their end, most likely first."""
 Inner: TypeAlias = tuple[Part, Reading, int]
-"""A phrase within the phrase: what it says, what it means, where it ends."""
+"""Phrase within a phrase: its part, its reading and its end."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """Where, behind what."""
+    """Position of a rule in a line, with its context."""
 
     line: Line
     at: int
     so_far: Part
-    """What the phrase says up to here."""
+    """Part of the phrase before this position."""
     link: str
-    """The word that links, before this one: `at`, `on`, `in` …"""
+    """The preceding linking word: `at`, `on`, `in` …"""
     has_the: bool
     in_range: bool
-    """Whether the whole phrase is the other end of a range."""
+    """Whether the phrase is the other end of a range."""
     moment: Moment
     inner: Callable[[int], Inner | None]
-    """The longest phrase that begins at an item."""
+    """Longest phrase that starts at an item."""
     other_end: Callable[[int], tuple[Part, int] | None]
-    """The same for the end of a range, which need not mean anything alone."""
+    """Longest end of a range that starts at an item; may be incomplete on its own."""
 
     @property
     def word(self) -> str:
-        """The word here."""
+        """The current word."""
         return self.line.words[self.at]
 
     def ahead(self, count: int = 1) -> str:
-        """The word so many items further on."""
+        """The word `count` items ahead."""
         return self.line.words[self.at + count]
 
 
@@ -263,8 +263,8 @@ _MONTHS = {Grain.MONTH: 1, Grain.QUARTER: 3, Grain.YEAR: 12, "decade": 120, "cen
 
 
 def unit_span(unit: Grain | str | None, which: int, count: int, today: date) -> Span:
-    """`count` units, beginning with the one that is `which` units from the one that holds `today`. Weeks begin on
-    Monday. Raises OverflowError outside of the calendar."""
+    """`count` units, starting `which` units after the current one. Weeks begin on Monday. Raises OverflowError outside
+    the calendar."""
     if unit in _MONTHS:
         months = _MONTHS[unit]
         first = (today.year * 12 + today.month - 1) // months * months
@@ -277,19 +277,19 @@ def unit_span(unit: Grain | str | None, which: int, count: int, today: date) -> 
 
 
 def weekend_span(which: int, today: date) -> Span:
-    """Saturday and Sunday of the week `which` weeks away."""
+    """Saturday and Sunday of the week `which` weeks from now."""
     monday = today - (today.isoweekday() - 1) * _DAY + which * 7 * _DAY
     return Span(monday + 5 * _DAY, monday + 7 * _DAY, Grain.DAY)
 
 
 def one_day(day: date) -> Span:
-    """That day alone."""
+    """Span of a single day."""
     return Span(day, day + _DAY, Grain.DAY)
 
 
 def season_span(name: str, which: int, today: date) -> Span:
-    """The season of that name that comes or is (0), the one after (1), or the one that is over (-1). Without a name:
-    the season that is, or its neighbour."""
+    """The named season: current or coming (0), the one after (1), or the last (-1). Without a name: the current season
+    or its neighbours."""
     starts = sorted({(date(year, *day), season) for year in _years(today) for season, day in SEASONS.items()})
     spans: list[tuple[Span, set[str]]] = []
     days = sorted({day for day, _ in starts})
@@ -306,21 +306,21 @@ def _years(today: date) -> range:
 
 
 def month_span(year: int, month: int) -> Span:
-    """A whole month."""
+    """Span of a month."""
     start = date(year, month, 1)
     return Span(start, _first_of(year * 12 + month), Grain.MONTH)
 
 
 def year_span(year: int) -> Span:
-    """A whole year. Raises OverflowError outside of the calendar."""
+    """Span of a year. Raises OverflowError outside the calendar."""
     return Span(_first_of(year * 12), _first_of(year * 12 + 12), Grain.YEAR)
 
 
 def working_days_later(day: date, count: int) -> date:
-    """The day from Monday to Friday that is so many of them later, or earlier where negative."""
+    """`day` plus `count` working days, Monday to Friday; `count` may be negative."""
     weeks, rest = divmod(min(abs(count), 100_000), 5)
     step = _DAY if count > 0 else -_DAY
-    while day.isoweekday() > 5 and (weeks or rest):  # counting begins on a working day
+    while day.isoweekday() > 5 and (weeks or rest):  # counting starts on a working day
         day -= step
     day += 7 * weeks * step
     for _ in range(rest):
@@ -331,7 +331,7 @@ def working_days_later(day: date, count: int) -> date:
 
 
 def moved(day: date, length: Length) -> date:
-    """`day` by months and days later."""
+    """`day` plus months and days."""
     return shifted(datetime(day.year, day.month, day.day), length).date()  # noqa: DTZ001 - a day has no zone
 
 

@@ -1,4 +1,4 @@
-"""Meaning of a time in words as plain values and recurrences, and the protocol of a language."""
+"""Meanings of times in words as values and recurrences, and the protocol of a language."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from services.times.recurrence import Calendar, Every, Once, Rule, Unit
 
 _MOST_SECONDS = 100 * 366 * 86_400
 _DAYS_AHEAD = 366 * 9
-"""Among so many days even the 29th of February comes."""
+"""Search range that always includes a 29th of February."""
 
 
 class TimeProblem(StrEnum):
-    """Why a time that was understood cannot be a rule."""
+    """Reason why a time cannot become a rule."""
 
     PAST = "past"
     NO_SUCH = "no_such"
-    """There is no such date or time of day: 30 February, 25:00."""
+    """The date or time of day does not exist: 30 February, 25:00."""
     AMBIGUOUS = "ambiguous"
-    """It can mean several things, and guessing would be wrong too often."""
+    """Ambiguous, and a guess would be wrong too often."""
     VAGUE = "vague"
-    """It names no moment: some day, soon."""
+    """No specific time: some day, soon."""
     SEVERAL = "several"
-    """It is more than one rule can hold: every day at 8:00 and 20:30."""
+    """Needs more than one rule: every day at 8:00 and 20:30."""
 
 
 class UnclearTime(ValueError):
-    """A reading stands for no rule; `trouble` says why."""
+    """A reading cannot become a rule; `trouble` is the reason."""
 
     def __init__(self, trouble: TimeProblem) -> None:
         super().__init__(trouble.value)
@@ -39,34 +39,34 @@ class UnclearTime(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Repeats:
-    """What comes again and again. Empty tuples: not said."""
+    """Recurrence in words. Empty tuples are unspecified."""
 
     unit: Unit | None = Unit.DAY
-    """What is counted; None: elapsed `seconds`."""
+    """Unit of `step`; None: `seconds` of elapsed time."""
     step: int = 1
-    """Every so many units."""
+    """Interval in units."""
     seconds: int = 0
     weekdays: tuple[int, ...] = ()
     """1 is Monday, 7 is Sunday."""
     nth: int = 0
-    """Which of these weekdays within the month: 1 to 5, -1 the last, 0 every one."""
+    """Position of the weekdays in the month: 1 to 5, -1 the last, 0 all."""
     days: tuple[int, ...] = ()
     """Days of the month; -1 is the last one."""
     months: tuple[int, ...] = ()
     times: tuple[time, ...] = ()
     """Times of day."""
     window: tuple[time, time] | None = None
-    """Of elapsed seconds: only from the first to the second of these times of day, both included."""
+    """For elapsed seconds: first and last time of day, both inclusive."""
     first: date | None = None
-    """Not before this day."""
+    """Earliest day."""
     until: datetime | None = None
-    """Naive wall time: not after it."""
+    """Naive wall time of the end, inclusive."""
     count: int | None = None
-    """So many times in all."""
+    """Total number of occurrences."""
 
 
 def repeating_rule(repeats: Repeats, now: datetime, default_time: time) -> Rule:
-    """The rule of time for `repeats`, as it is said at `now` (aware). Raises UnclearTime."""
+    """Recurrence rule of `repeats`, relative to the aware time `now`. Raises UnclearTime."""
     return Rule(_when(repeats, now, default_time), repeats.until, repeats.count)
 
 
@@ -88,7 +88,7 @@ def _when(repeats: Repeats, now: datetime, default_time: time) -> Calendar | Eve
 
 
 def _clock(times: tuple[time, ...]) -> str:
-    """Minutes and hours of a cron expression that mean exactly `times`."""
+    """Minute and hour fields of a cron expression for exactly these times."""
     wanted = {(one.hour, one.minute) for one in times}
     hours, minutes = sorted({hour for hour, _ in wanted}), sorted({minute for _, minute in wanted})
     if len(wanted) != len(hours) * len(minutes):
@@ -97,7 +97,7 @@ def _clock(times: tuple[time, ...]) -> str:
 
 
 def _clock_of_elapsed(repeats: Repeats) -> str:
-    """The same for every so many seconds within a window of the day."""
+    """Minute and hour fields for an interval within a window of the day."""
     begin, end = repeats.window or (time(0), time(23, 59))
     step, rest = divmod(repeats.seconds, 60)
     if rest or not step:
@@ -106,7 +106,7 @@ def _clock_of_elapsed(repeats: Repeats) -> str:
     if repeats.window is None and 24 * 60 % step:
         raise UnclearTime(TimeProblem.SEVERAL)
     if step < 60 and 60 % step == 0 and last % 60 == first % 60:
-        last -= 1  # the hour of the end would have but one of its minutes, which no expression can say
+        last -= 1  # one extra minute in the last hour has no cron expression
     at = range(first, last + 1, step)
     if not at:
         raise UnclearTime(TimeProblem.SEVERAL)
@@ -124,7 +124,7 @@ def _weekdays(repeats: Repeats) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Days:
-    """The three fields of a cron expression that name days."""
+    """Day, month and weekday fields of a cron expression."""
 
     day: str
     month: str
@@ -133,7 +133,7 @@ class _Days:
 
     @classmethod
     def of(cls, repeats: Repeats, now: datetime) -> _Days:
-        """What was not said is as it is on the first day."""
+        """Fields of `repeats`; unspecified ones are taken from the first day."""
         anchor = repeats.first or now.date()
         days, months, weekdays = repeats.days, repeats.months, repeats.weekdays
         if repeats.unit is Unit.WEEK and not weekdays:
@@ -142,7 +142,7 @@ class _Days:
             days = (1,) if months else (_day_every_month_has(anchor),) if repeats.unit is Unit.MONTH else (anchor.day,)
         if repeats.unit is Unit.YEAR and not months:
             months = (anchor.month,)
-        if days and weekdays:  # cron takes either of them, not both
+        if days and weekdays:  # cron matches either of them, not both
             raise UnclearTime(TimeProblem.SEVERAL)
         if months and days and not any(_exists(month, day) for month in months for day in days):
             raise UnclearTime(TimeProblem.NO_SUCH)
@@ -151,7 +151,7 @@ class _Days:
         return cls(day, _listed(months) or "*", _weekdays(whole), whole)
 
     def first_after(self, now: datetime, first: date | None, latest: time) -> date:
-        """The first day from `first` on, or whose time is still to come."""
+        """First matching day from `first` on; without `first`, the first whose time is in the future."""
         day = first or (now.date() if latest > now.time() else now.date() + timedelta(days=1))
         for _ in range(_DAYS_AHEAD):
             if self._holds(day):
@@ -186,23 +186,23 @@ def _listed(numbers: list[int] | tuple[int, ...]) -> str:
 
 
 class Kind(StrEnum):
-    """What was named."""
+    """Kind of a time expression."""
 
     INSTANT = "instant"
-    """A moment: a day with a time of day, or so long from now."""
+    """A single time: a day with a time of day, or an offset from now."""
     DAY = "day"
-    """A whole day, without a time of day."""
+    """A whole day."""
     TIME_OF_DAY = "time_of_day"
-    """A time of day, without a day: `start` is when the clock shows it next."""
+    """A time of day without a day: `start` is its next occurrence."""
     INTERVAL = "interval"
-    """A stretch of time: this afternoon, next week, from 3 to 5."""
+    """A period: this afternoon, next week, from 3 to 5."""
     RECURRENCE = "recurrence"
     DURATION = "duration"
-    """How long something lasts, not when: `start` is now, `end` is when it is over if it begins now."""
+    """A duration: from `start`, which is now, to `end`."""
 
 
 class Grain(StrEnum):
-    """How finely a time was named."""
+    """Precision of a time expression."""
 
     SECOND = "second"
     MINUTE = "minute"
@@ -216,7 +216,7 @@ class Grain(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Length:
-    """How long: months and days of the calendar, and elapsed seconds."""
+    """Duration: calendar months and days, and elapsed seconds."""
 
     months: int = 0
     days: int = 0
@@ -229,8 +229,8 @@ class Length:
         return Length(-self.months, -self.days, -self.seconds)
 
     def after(self, moment: datetime) -> datetime:
-        """The aware moment that comes so long after `moment`, in the same zone: months and days by the wall, seconds
-        as they elapse. Raises OverflowError outside of the years 1 to 9999."""
+        """The aware `moment` plus this length, in the same zone: months and days by wall time, seconds by elapsed time.
+        Raises OverflowError outside the years 1 to 9999."""
         wall = shifted(moment.replace(tzinfo=None), self)
         if not self.months and not self.days:
             wall, fold = moment.replace(tzinfo=None), moment.fold
@@ -240,15 +240,15 @@ class Length:
         return instant.astimezone(moment.tzinfo)
 
     def total_seconds(self) -> float:
-        """Seconds, a month counted as 30 days and 12 of them as 365."""
+        """Approximate seconds, with 30 days per month and 365 per year."""
         years, months = divmod(abs(self.months), 12)
         days = (years * 365 + months * 30) * (1 if self.months >= 0 else -1) + self.days
         return days * 86_400 + self.seconds
 
 
 def shifted(wall: datetime, length: Length) -> datetime:
-    """`wall` moved by the months and days of `length`; the 31st becomes the last day of a shorter month. Raises
-    OverflowError outside of the years 1 to 9999."""
+    """`wall` plus the months and days of `length`; the 31st becomes the last day of a shorter month. Raises
+    OverflowError outside the years 1 to 9999."""
     year, month = divmod(wall.year * 12 + wall.month - 1 + length.months, 12)
     if not 1 <= year <= 9999:
         raise OverflowError("outside of the calendar")
@@ -257,7 +257,7 @@ def shifted(wall: datetime, length: Length) -> datetime:
 
 
 def days_in_month(year: int, month: int) -> int:
-    """28 to 31."""
+    """Number of days, 28 to 31."""
     if month == 2:
         return 29 if year % 4 == 0 and (year % 100 != 0 or year % 400 == 0) else 28
     return 30 if month in (4, 6, 9, 11) else 31
@@ -265,32 +265,32 @@ def days_in_month(year: int, month: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a phrase means. All wall times are naive and in the zone of `now`, also where another zone was said."""
+    """Meaning of a phrase. All wall times are naive and in the zone of `now`, even if the phrase names another zone."""
 
     kind: Kind
     start: datetime
     end: datetime
-    """When it is over, the moment not included. For an INSTANT or TIME_OF_DAY it is `start` and its grain."""
+    """Exclusive end. For INSTANT and TIME_OF_DAY, `start` plus one grain."""
     grain: Grain
     has_clock: bool = False
-    """Whether a time of day was said."""
+    """Whether the phrase has a time of day."""
     zone: tzinfo | None = None
-    """The zone that was said ("3pm EST"), where one was."""
+    """Zone named in the phrase ("3pm EST")."""
     length: Length | None = None
-    """Of a DURATION, and of what was said as so long from now."""
+    """Length of a DURATION or of an offset from now."""
     repeats: Repeats | None = None
-    """Of a RECURRENCE."""
+    """For a RECURRENCE."""
     at: datetime | None = None
-    """The wall time within a stretch at which what is to happen then happens, where that is not when it begins: the
-    last day of "end of the month", the moment after "by"."""
+    """Wall time of an event within the period, if it is not the start: the last day for "end of the month", the
+    deadline for "by"."""
     default: time | None = None
-    """The usual time of day for what was said without one: 09:00 in "tomorrow morning"."""
+    """Default time of day of the phrase: 09:00 for "tomorrow morning"."""
     trouble: TimeProblem | None = None
-    """Why no rule can be made of it, where that is known already."""
+    """Known reason why the reading cannot become a rule."""
 
     def moment(self, default_time: time) -> datetime:
-        """The naive wall time, in the zone of `now`, at which something that is to happen then happens: the end of a
-        DURATION, `default_time` where no time of day was said."""
+        """Naive wall time of an event, in the zone of `now`: the end of a DURATION; `default_time` without a time of
+        day."""
         if self.kind is Kind.DURATION:
             return self.end
         moment = self.at or self.start
@@ -299,8 +299,8 @@ class Reading:
         return datetime.combine(moment, self.default or default_time)
 
     def rule(self, now: datetime, default_time: time = time(9)) -> Rule:
-        """The rule of time, its wall times in `rule_zone(now)`. `now` is aware; `default_time` is taken where no time
-        of day was said. Raises UnclearTime."""
+        """Recurrence rule, with wall times in `rule_zone(now)`. `now` is aware; `default_time` applies without a time
+        of day. Raises UnclearTime."""
         if self.trouble is not None:
             raise UnclearTime(self.trouble)
         if self.repeats is not None:
@@ -309,17 +309,18 @@ class Reading:
         wall = self._coming_moment(now, default_time)
         instant = wall.replace(tzinfo=now.tzinfo).astimezone(UTC)
         if wall.fold:
-            # A wall time that comes twice means its first: only what has elapsed names the second one.
+            # A repeated wall time means its first occurrence; the second needs elapsed time.
             return Rule(Every(round((instant - now).total_seconds()), now.astimezone(UTC)), count=1)
-        # Clocks on walls show no more than seconds, and nobody means more.
+        # Wall times have a precision of seconds.
         return Rule(Once(wall.replace(microsecond=0)))
 
     def rule_zone(self, now: datetime) -> tzinfo | None:
-        """The zone for `rule(now)`: the one that was said for what comes again and again, otherwise that of `now`."""
+        """Zone for `rule(now)`: for a recurrence the zone named in the phrase, else that of `now`."""
         return self.zone if self.repeats is not None and self.zone is not None else now.tzinfo
 
     def _coming_moment(self, now: datetime, default_time: time) -> datetime:
-        """`moment`, or a later one within a stretch that has begun: the usual time today, or the next full hour."""
+        """`moment`, or for a period that has begun a later time in it: the default time today, or the next full
+        hour."""
         wall, here = self.moment(default_time), now.replace(tzinfo=None)
         if wall.replace(tzinfo=now.tzinfo).astimezone(UTC) > now:
             return wall
@@ -334,7 +335,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A time within a sentence: `text[start:end]` reads to the same."""
+    """Time within a sentence: `text[start:end]` parses to the same reading."""
 
     reading: Reading
     start: int
@@ -342,19 +343,18 @@ class Found:
 
 
 def nothing(wall: datetime, trouble: TimeProblem) -> Reading:
-    """What was understood, but stands for no time."""
+    """Reading of a time that was understood but is unusable."""
     return Reading(Kind.INSTANT, wall, wall, Grain.SECOND, trouble=trouble)
 
 
 class TimeLanguage(Protocol):
-    """Reads the times of one language. Neither method ever raises, whatever the text; both take `now` aware, in the
-    zone of whoever speaks."""
+    """Parser of times in one language. No method raises for any text; `now` is aware and in the member's zone."""
 
     def speaks(self, text: str) -> bool:
-        """Whether `text` may be in this language; a cheap look at its letters."""
+        """Whether `text` may be in this language; a cheap check of its letters."""
 
     def read(self, text: str, now: datetime) -> Reading | None:
-        """What `text` means, when all of it is one time; None otherwise."""
+        """Parse the whole `text` as one time; None otherwise."""
 
     def find_all(self, text: str, now: datetime) -> Sequence[Found]:
-        """The times within `text`, in order, each as long as it can be; they do not overlap."""
+        """Times in `text`, in order and each as long as possible, without overlaps."""

@@ -1,4 +1,4 @@
-"""A text cut into words, numbers and signs whose places are known."""
+"""Tokenizer: words, numbers and signs with their positions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NUMBER, ORDINAL, WORD, SIGN, END = "n", "o", "w", "s", "$"
 
 
 class Line:
-    """The items of one text, from 0 to `size`; behind the last one stands an END. Numbers in words are numbers."""
+    """Tokens of a text, from 0 to `size`, followed by END tokens. Number words are numbers."""
 
     __slots__ = ("ends", "kinds", "size", "starts", "text", "values", "words")
 
@@ -21,9 +21,9 @@ class Line:
         self.text = text
         self.kinds: list[str] = []
         self.words: list[str] = []
-        """In lower case, without `'s`; of a number in digits its digits."""
+        """Lower case, without `'s`; digits for numbers in digits."""
         self.values: list[int] = []
-        """Of numbers and ordinals."""
+        """Values of numbers and ordinals."""
         self.starts: list[int] = []
         self.ends: list[int] = []
         raw = [(found[0].lower().replace("’", "'"), found.start(), found.end()) for found in _TOKEN.finditer(text)]
@@ -35,11 +35,11 @@ class Line:
             self._add(END, "", 0, len(text), len(text))
 
     def glued(self, index: int) -> bool:
-        """Whether nothing stands between the item and the one before it."""
+        """Whether the item directly follows the previous one, without a gap."""
         return 0 < index < self.size and self.ends[index - 1] == self.starts[index]
 
     def is_digits(self, index: int) -> bool:
-        """Whether the item is a number written in digits."""
+        """Whether the item is a number in digits."""
         return self.kinds[index] == NUMBER and self.words[index].isdigit()
 
     def _add(self, kind: str, word: str, value: int, start: int, end: int) -> None:
@@ -50,7 +50,7 @@ class Line:
         self.ends.append(end)
 
     def _take(self, raw: list[tuple[str, int, int]], index: int) -> int:
-        """Add the item at `index` of `raw`; returns where the next one begins."""
+        """Add the item at `index` of `raw` and return the next index."""
         word, start, end = raw[index]
         first = word[0]
         if "0" <= first <= "9":
@@ -78,8 +78,8 @@ class Line:
 
 
 def _spelled(raw: list[tuple[str, int, int]], index: int) -> tuple[int, bool, int]:
-    """The number in words at `index`, whether it is an ordinal, and where it ends. Two numbers that do not make one
-    (`six thirty`) stay two."""
+    """Value of the number words at `index`, whether it is an ordinal, and its end. Separate numbers (`six thirty`) are
+    not merged."""
     total, part, used = 0, 0, index
     while used < len(raw):
         word = raw[used][0]
@@ -103,7 +103,7 @@ def _spelled(raw: list[tuple[str, int, int]], index: int) -> tuple[int, bool, in
 
 
 def _fits(part: int, more: int) -> bool:
-    """Whether `more` can be said behind `part` as one number: twenty + one, hundred + twelve."""
+    """Whether `more` continues the number `part`: twenty + one, hundred + twelve."""
     if part in TENS.values():
         return more in ONES.values()
     return (
@@ -112,5 +112,5 @@ def _fits(part: int, more: int) -> bool:
 
 
 def _is_last(raw: list[tuple[str, int, int]], index: int, word: str) -> bool:
-    """Whether an ordinal ends here; `second` behind tens counts as one (the twenty second), never as a unit."""
+    """Whether an ordinal ends here; `second` after tens is an ordinal (the twenty second), never a unit."""
     return word != "seconds" and index < len(raw)

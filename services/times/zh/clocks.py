@@ -14,8 +14,7 @@ from services.times.zh.letters import HOUR, MINUTE, NUMBER, SEVERAL, number, who
 
 @dataclass(frozen=True, slots=True)
 class DayPart:
-    """A part of the day: from which hour to which of the day that it is named with, and the usual one for what is to
-    happen then."""
+    """Part of the day: first and last hour, relative to its day, and the usual hour of an event."""
 
     name: str
     begin: int
@@ -24,7 +23,7 @@ class DayPart:
 
     @property
     def default(self) -> time:
-        """The usual hour as a time of day."""
+        """The usual hour as a time."""
         return time(self.usual % 24)
 
 
@@ -45,7 +44,7 @@ _ALONE = "|".join(sorted((name for name in _PART_NAMED if len(name) > 1), key=le
 PART = lazy_pattern(
     rf"(?P<name>{_ALONE})(?!好(?!吗|不)|茶|[餐饭安])|(?P<short>早晚|(?<=[今听后每])朝(?![代廷])|[早晚晨夜](?![餐饭安会点辈期熟餐自]|霜|间(?!\d)|(?<=早晚)))"
 )
-"""A part of the day; one that is a single letter counts only behind a day, or before a time."""
+"""Part of the day; single characters count only after a day or before a time."""
 _MIDNIGHT = lazy_pattern(r"午夜|子夜")
 
 _BARE_MINUTE = r"(?:[0-5]\d|[一二三四五]?十[一二三四五六七八九]?|[零〇](?:[一二三四五六七八九]|\d(?!\d)))"
@@ -71,29 +70,29 @@ _AROUND = lazy_pattern(r"\s*(?:左右|上下|前后|多(?![久少人吃喝带买
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """A time of day as it was said."""
+    """Time of day as written."""
 
     hour: int
-    """Up to 24; with a part of the day already as the day counts it, so up to 30 for the small hours of a night."""
+    """Up to 24; with a part of the day relative to its day, up to 30 after midnight."""
     minute: int = 0
     second: int = 0
     grain: Grain = Grain.HOUR
     is_open: bool = False
-    """It can be before noon and after."""
+    """Could be before or after noon."""
     exists: bool = True
-    """Whether a clock can show it."""
+    """Whether the time is valid."""
 
     def seconds(self, hour: int | None = None) -> int:
-        """Seconds since the midnight that the day begins with, at another `hour` where one is given."""
+        """Seconds since midnight, optionally at a different `hour`."""
         return (self.hour if hour is None else hour) * 3600 + self.minute * 60 + self.second
 
     def as_time(self) -> time:
-        """As a time of day, an open one within the hours in which people are about."""
+        """Convert to a time; an open one falls into waking hours."""
         return time(waking_hour(self) % 24, self.minute, self.second)
 
 
 def part_at(text: str, at: int, *, short: bool) -> tuple[DayPart, int] | None:
-    """The part of the day named at `at`, and where the name ends. `short`: a single letter will do."""
+    """Part of the day at `at` with its end. `short` permits single characters."""
     match = PART.match(text, at)
     if match is None or (match["short"] and (not short or match["short"] == "早晚")):
         return None
@@ -101,7 +100,7 @@ def part_at(text: str, at: int, *, short: bool) -> tuple[DayPart, int] | None:
 
 
 def clock_at(text: str, at: int, part: DayPart | None) -> tuple[Clock, int] | None:
-    """The time of day that begins at `at`, as `part` has it, and where it ends; one that no clock shows as well."""
+    """Time of day at `at`, interpreted within `part`, with its end; may be invalid."""
     midnight = _MIDNIGHT.match(text, at)
     if midnight and (part is None or part.name in ("evening", "night")):
         return clock_at(text, midnight.end(), _PART_NAMED["半夜"]) or (Clock(24), midnight.end())
@@ -117,7 +116,7 @@ def clock_at(text: str, at: int, part: DayPart | None) -> tuple[Clock, int] | No
 
 
 def waking_hour(clock: Clock) -> int:
-    """The hour that is meant by an open one: 6 to 11 before noon, 12 to 5 after it."""
+    """Likely hour of an open time: 6 to 11 before noon, 12 to 5 after it."""
     return clock.hour + 12 if clock.is_open and 0 < clock.hour < 6 else clock.hour
 
 
@@ -166,14 +165,14 @@ def _at_hour(clock: Clock, hour: int) -> Clock:
 
 
 def _marked(clock: Clock, mark: str) -> Clock | None:
-    """With am or pm behind it."""
+    """Apply a following am or pm."""
     if clock.hour > 12:
         return _at_hour(clock, clock.hour)
     return _at_hour(clock, clock.hour % 12 + (12 if mark.startswith("p") else 0))
 
 
 def _in_part(clock: Clock, part: DayPart | None) -> Clock:
-    """The hour as the part of the day has it: 15 for 下午三点, 25 for 晚上一点."""
+    """Hour interpreted within the part of the day: 15 for 下午三点, 25 for 晚上一点."""
     hour = clock.hour
     if part is None or hour > 12 or not (clock.is_open or hour == 0):
         return clock
@@ -252,20 +251,20 @@ _MOST_PARTS = 8
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """A length as it was said."""
+    """Duration in words."""
 
     length: Length
     grain: Grain
-    """Of its finest unit."""
+    """Grain of its finest unit."""
     count: float
     unit: str
-    """The last unit named: `day`, `quarter_hour`."""
+    """The last unit: `day`, `quarter_hour`."""
     is_vague: bool = False
-    """It was said as 两三天 or 十几分钟."""
+    """Approximate, as 两三天 or 十几分钟."""
 
 
 def amount_at(text: str, at: int) -> tuple[Amount, int] | None:
-    """The length that begins at `at` of a text in one form, as long as it goes, and where it ends."""
+    """Longest duration at `at` of a normalized text, with its end."""
     first = _one_at(text, at)
     if first is None:
         return None
@@ -318,7 +317,7 @@ def _unit_of(match: re.Match[str]) -> str:
 
 
 def _counted(count: float, unit: str, *, is_vague: bool = False) -> Amount:
-    """`count` of a unit; what is left of a calendar unit becomes smaller ones."""
+    """`count` units; fractions of calendar units are converted to smaller units."""
     length, grain = _UNITS[unit]
     months, part = divmod(length.months * count, 1)
     days, rest = divmod(length.days * count + part * 30, 1)

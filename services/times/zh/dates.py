@@ -1,4 +1,4 @@
-"""Chinese dates and feasts: 3月5日, 2026-3-5, 农历八月十五, 春节前三天."""
+"""Chinese dates and holidays: 3月5日, 2026-3-5, 农历八月十五, 春节前三天."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ _NTH_WEEKDAYS = {
     (10, 2, 1): "哥伦布日",
     (11, 4, 4): "感恩节",
 }
-"""Month, which, and weekday."""
+"""Month, position and weekday."""
 _LUNAR = {
     (1, 1): "春节 大年初一 年初一 农历新年 农历年 农历春节 正月正时",
     (1, 15): "元宵 上元 灯节",
@@ -156,30 +156,30 @@ _ELSEWHERE = {
     "eid al fitr": "开斋节 肉孜节",
     "eid al adha": "古尔邦节 宰牲节 忠孝节",
 }
-"""Feasts of other calendars, by the names under which `holidays` knows them."""
+"""Holidays of other calendars, by their names in `holidays`."""
 _LENGTHS = {**LENGTHS, "shavuot": 3, "ramadan": 30}
 
 
 @dataclass(frozen=True, slots=True)
 class Feast:
-    """A feast that comes once a year."""
+    """Annual holiday."""
 
     day: Callable[[int], date | None]
-    """Its day within a year of the common calendar; None where the calendar is not known."""
+    """Date in a Gregorian year; None if it is unknown."""
     fixed: tuple[int, int] | None = None
-    """Month and day, where they are always the same."""
+    """Month and day, if fixed."""
     weekday: tuple[int, int, int] | None = None
-    """Month, which, and weekday, where it goes by these."""
+    """Month, position and weekday, if it depends on these."""
     length: int = 1
     """In days."""
 
     @property
     def trouble(self) -> TimeProblem | None:
-        """Why no one rule can hold all of them."""
+        """Why a single rule cannot express the recurrence."""
         return None if self.fixed or self.weekday else TimeProblem.SEVERAL
 
     def next_from(self, today: date) -> date | None:
-        """The next one, today included."""
+        """Next occurrence, today included."""
         for year in (today.year, today.year + 1):
             found = self.day(year) if 0 < year < 9999 else None
             if found is not None and found >= today:
@@ -233,11 +233,11 @@ def _feasts() -> dict[str, Feast]:
 
 
 _NAMED = _feasts()
-# Numbers as well: the 51 of a bigger number is no feast.
+# Also numbers: 51 within a larger number is not a holiday.
 _NUMBERS = ("五一", "五四", "六一", "七一", "八一", "三一五")
 
 
-# What belongs to a feast and says nothing of its day: 中秋月饼, 圣诞树.
+# Words that belong to a holiday but name no day: 中秋月饼, 圣诞树.
 _THINGS = "月饼|礼[物品盒]|晚会|贺卡|树|老人|帽|快乐|联欢|红包|大餐|蛋糕|装饰|粽|汤圆|花灯|灯会|上河图|时节|作业"
 
 
@@ -256,7 +256,7 @@ _PATTERN = _pattern()
 
 
 def feast_at(text: str, at: int) -> tuple[Feast, int] | None:
-    """The feast whose name begins at `at` of a text in one form, and where the name ends."""
+    """Holiday at `at` of a normalized text, with its end."""
     match = _PATTERN.match(text, at)
     if match is None:
         return None
@@ -265,7 +265,7 @@ def feast_at(text: str, at: int) -> tuple[Feast, int] | None:
 
 
 def feast_letters() -> str:
-    """The letters that names of feasts begin with."""
+    """First characters of holiday names."""
     return "".join(sorted({name[0] for name in _NAMED}))
 
 
@@ -292,7 +292,7 @@ _LUNAR_MONTHS = {"正": 1, "冬": 11, "腊": 12}
 
 
 def date_at(text: str, at: int, today: date) -> tuple[Days, int] | None:
-    """The date, month or year that begins at `at`, and where it ends; without a year the next one, today included."""
+    """Date, month or year at `at`, with its end; without a year the next one, today included."""
     for rule in (_numeric_at, _lunar_at, _feast_at, of_year_at, month_at, day_of_month_at):
         found = rule(text, at, today)
         if found is not None:
@@ -315,7 +315,7 @@ def _numeric_at(text: str, at: int, today: date) -> tuple[Days, int] | None:
     if month:
         return _coming_date(int(month), int(day), today), match.end()
     if match["y2"]:
-        # Day and month, as numbers with the year behind them are written; the other way round only where it must be.
+        # Numeric dates with the year last have the day first, unless only the other order is valid.
         first, second = int(match["a"]), int(match["b"])
         first, second = (second, first) if second > 12 else (first, second)
         return safe_day(int(match["y2"]), second, first), match.end()
@@ -324,7 +324,7 @@ def _numeric_at(text: str, at: int, today: date) -> tuple[Days, int] | None:
 
 
 def _coming_date(month: int, day: int, today: date) -> Days:
-    """The next such date, today included; the 29th of February within eight years."""
+    """Next such date, today included; 29 February within eight years."""
     for year in range(today.year, min(today.year + 9, 9998)):
         if day <= days_in_month(year, month) and date(year, month, day) >= today:
             return _dated(date(year, month, day))
@@ -351,7 +351,7 @@ def _lunar_at(text: str, at: int, today: date) -> tuple[Days, int] | None:
 
 
 def _is_lunar(match: re.Match[str]) -> bool:
-    """Whether it is written as only lunar dates are: 腊月, 初五, 廿五 without 日 or 号 behind it."""
+    """Whether the notation is only used for lunar dates: 腊月, 初五, 廿五 without 日 or 号."""
     if match["leap"] or match["month"] in _LUNAR_MONTHS or match["day"].startswith("初"):
         return True
     return match["day"].startswith("廿") and not match.group().endswith(("日", "号"))
@@ -383,7 +383,7 @@ def _feast_at(text: str, at: int, today: date) -> tuple[Days, int] | None:
     found = feast.day(year) if 0 < year < 9999 else None
     if found is not None and found < today and year == today.year:
         following = feast.day(year + 1)
-        # The lunar year ends within the next common one: this year's last evening can still be to come.
+        # The lunar year ends in the next Gregorian year, so its last evening may be in the future.
         found = following if following is not None and following.month <= 2 and found.month <= 2 else found
     return Days(found, found + timedelta(days=feast.length)) if found else no_such_day(), end
 
@@ -396,7 +396,7 @@ def _coming(feast: Feast, today: date) -> Days:
 
 
 def _offset(text: str, at: int, days: Days) -> tuple[Days, int]:
-    """So many days before or after a day: 春节前三天, 国庆节前夕."""
+    """Offset before or after a day: 春节前三天, 国庆节前夕."""
     match = _OFFSET.match(text, at)
     if match is None:
         return days, at

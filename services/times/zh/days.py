@@ -17,27 +17,27 @@ _DAY = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class Days:
-    """Whole days, `after` not included."""
+    """Whole days; `after` is exclusive."""
 
     first: date
     after: date
     grain: Grain = Grain.DAY
     again: Callable[[], Days | None] | None = None
-    """The same name's next ones, where it names more than one: 周五, 3号, 五月一日."""
+    """The next occurrence of a repeating name: 周五, 3号, 五月一日."""
     is_not_today: bool = False
-    """A weekday without more: today it would be called today."""
+    """A bare weekday, which does not mean today."""
     exists: bool = True
     weekday: int = 0
-    """1 to 7, where it is nothing but a weekday."""
+    """1 to 7 for a bare weekday, else 0."""
 
     @property
     def is_day(self) -> bool:
-        """Whether it is one day."""
+        """Whether it is a single day."""
         return self.grain is Grain.DAY and self.after - self.first == _DAY
 
 
 def one_day(day: date) -> Days:
-    """`day` as a whole."""
+    """Days of a single day."""
     return Days(day, day + _DAY)
 
 
@@ -82,7 +82,7 @@ _RELATIVE_DAY = lazy_pattern(
 WEEK = r"(?:周|星期|礼拜)"
 _REL = r"(?P<this>这一个|这一|这个|这|今个|今|本)|(?P<last>上+(?:一个|一|个)?)|(?P<next>下+(?:一个|一|个)?)"
 _SUNDAY = r"天(?!气)|日(?![程报历志记期常用语本子])"
-# These belong to the word behind them: 下周一起吃饭, 周二维码, 周三分之一.
+# These characters belong to the following word: 下周一起吃饭, 周二维码, 周三分之一.
 _OTHER_WORDS = (
     r"一起(?!床|飞|点|至|到|[,开每的])|一[直定样共般边些切次趟]|一个(?!月)|一下(?!午)|二手(?!术)|二维|三分之|四处|四周"
 )
@@ -102,12 +102,12 @@ def weekday_number(letter: str) -> int:
 
 
 def monday_of(day: date) -> date:
-    """The day its week begins with."""
+    """Monday of the week."""
     return day - timedelta(days=day.isoweekday() - 1)
 
 
 def relative_day_at(text: str, at: int, today: date) -> tuple[Days, int] | None:
-    """A day by its distance from today; of 明早 only the first letter."""
+    """Day relative to today; of 明早 only the first character."""
     match = _RELATIVE_DAY.match(text, at)
     if match is None:
         return None
@@ -116,7 +116,7 @@ def relative_day_at(text: str, at: int, today: date) -> tuple[Days, int] | None:
 
 
 def weekday_at(text: str, at: int, today: date) -> tuple[Days, int] | None:
-    """A weekday or a weekend. Weeks begin on Monday; without 上 or 下 it is one that is still to come."""
+    """Weekday or weekend. Weeks begin on Monday; without 上 or 下 it is in the future."""
     match = _WEEKDAY.match(text, at)
     if match is None:
         return None
@@ -147,7 +147,7 @@ def week_at(text: str, at: int, today: date) -> tuple[Days, int] | None:
 
 
 def _weeks(match: re.Match[str]) -> int | None:
-    """Which week: 0 this one, 1 the next; None when it was not said."""
+    """Week offset: 0 this one, 1 the next; None if unspecified."""
     if match["this"]:
         return 0
     if match["last"]:
@@ -160,7 +160,7 @@ def _weekly(first: date, length: int) -> Days:
 
 
 def safe_day(year: int, month: int, day: int) -> Days:
-    """That day, `day` counted from the end where it is below zero; one that does not exist is marked so."""
+    """The day, marked if it does not exist; a negative `day` means the last of the month."""
     if not 1 <= year < 9999 or not 1 <= month <= 12:
         return Days(date(2000, 1, 1), date(2000, 1, 2), exists=False)
     last = days_in_month(year, month)
@@ -170,19 +170,19 @@ def safe_day(year: int, month: int, day: int) -> Days:
 
 
 def month_of(year: int, month: int, count: int = 1) -> Days:
-    """`count` whole months; `month` may lie outside of 1 to 12."""
+    """`count` whole months; `month` may be outside 1 to 12."""
     first, after = (date(*carried(year, month + more), 1) for more in (0, count))
     return Days(first, max(first, after), Grain.MONTH)
 
 
 def carried(year: int, month: int) -> tuple[int, int]:
-    """Year and month where `month` may lie outside of 1 to 12."""
+    """Normalize a month outside 1 to 12."""
     more, index = divmod(month - 1, 12)
     return min(max(year + more, 1), 9998), index + 1
 
 
 def no_such_day() -> Days:
-    """A day that does not exist."""
+    """Days that do not exist."""
     return safe_day(2000, 1, 32)
 
 
@@ -207,7 +207,7 @@ _DAY_ALONE = lazy_pattern(
 EDGES = {"初": 1, "月初": 1, "年初": 1, "中": 15, "年中": 15} | dict.fromkeys(
     ("底", "末", "尾", "月底", "年底", "年末"), -1
 )
-"""The day of the month that begins, halves or ends it."""
+"""Day of the month for its beginning, middle and end."""
 _TEN_DAYS = {"上旬": (1, 10), "中旬": (11, 20), "下旬": (21, 31)}
 
 
@@ -229,7 +229,7 @@ def month_at(text: str, at: int, today: date) -> tuple[Days, int] | None:
 
 
 def within_month(text: str, at: int, year: int | None, month: int, today: date | None) -> tuple[Days, int]:
-    """What is said of the month: a day of it, a part, or nothing. Without `year` the next one from `today` on."""
+    """The month, or a day or part of it. Without `year` the next one from `today` on."""
     tail = _TAIL_OF_MONTH.match(text, at)
     end = tail.end() if tail else at
     if today is None or year is not None:
@@ -265,7 +265,7 @@ def _part_of_month(year: int, month: int, tail: re.Match[str] | None) -> Days:
 
 
 def _nth_week_of_month(year: int, month: int, tail: re.Match[str]) -> Days:
-    """The how-manieth weekday, weekend or week; its first week is the one that holds its first day."""
+    """The nth weekday, weekend or week; the first week contains the first day of the month."""
     last = days_in_month(year, month)
     if tail["nth_week"] or tail["last_week"]:
         which = whole(tail["nth_week"]) - 1 if tail["nth_week"] else 0
@@ -293,7 +293,7 @@ def day_of_month_at(text: str, at: int, today: date) -> tuple[Days, int] | None:
 
 
 def _coming_in_month(of: Callable[[int, int], Days], today: date) -> Days:
-    """The next of what every month has, or most have."""
+    """Next occurrence of a day that all or most months have."""
     for more in range(14):
         found = of(*carried(today.year, today.month + more))
         if found.exists and found.first >= today:
@@ -335,7 +335,7 @@ _OF_YEAR_ALONE = lazy_pattern(r"年(?P<edge>底|末|初|中|尾)|(?P<half>[上�
 
 
 def year_at(text: str, at: int, today: date) -> tuple[int | None, int]:
-    """The year named at `at`, if one is, and where the name ends."""
+    """Year at `at` or None, with its end."""
     match = _YEAR.match(text, at)
     if match is None:
         return None, at
@@ -396,7 +396,7 @@ def _part_of_year(year: int, match: re.Match[str]) -> Days:
 
 
 def _units_of_year(year: int, unit: str, which: int, count: int) -> Days:
-    """`count` units of a year from the `which`-th on; its first week is the one with its first Thursday."""
+    """`count` units of a year, starting with number `which`; the first week contains the first Thursday."""
     if unit == "月":
         return month_of(year, which, count) if 1 <= which <= 12 and count <= 12 else no_such_day()
     if not (1 <= which <= 366 and count <= 366):

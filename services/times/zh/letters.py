@@ -1,4 +1,4 @@
-"""Chinese characters in one normal form, numerals, and time zones by their Chinese names."""
+"""Normalization of Chinese text, numerals, and Chinese names of time zones."""
 
 from __future__ import annotations
 
@@ -30,36 +30,36 @@ _DIGITS = {
 _UNITS = {"十": 10, "拾": 10, "百": 100, "佰": 100, "千": 1000, "仟": 1000}
 _TENS = {"廿": 20, "卅": 30}
 LETTERS = "".join((*_DIGITS, *_UNITS, *_TENS))
-"""What numerals are written with."""
+"""Characters of numerals."""
 NUMBER = rf"(?:\d+(?:\.\d+)?|[{LETTERS}]+)"
-"""A pattern for whole numbers and decimal fractions. No groups."""
+"""Pattern of integers and decimals, without groups."""
 SEVERAL = 3
-"""What is counted on for 几."""
+"""Value of 几."""
 
 _DIGIT = "[一二三四五六七八九壹贰叁肆伍陆柒捌玖]"
 HOUR = rf"(?:[01]?\d(?!\d)|2[0-5]|二十[一二三四五]?|[一]?十{_DIGIT}?|[零〇两]|{_DIGIT})"
 MINUTE = rf"(?:[0-5]?\d(?!\d)|[一二三四五]?十{_DIGIT}?|[零〇](?:{_DIGIT}|\d(?!\d))|[零〇两]|{_DIGIT})"
 DAY = rf"(?:[012]?\d(?!\d)|3[012](?!\d)|[一二贰三叁]?[十拾]{_DIGIT}?|廿{_DIGIT}?|卅一?|{_DIGIT})"
 MONTH = rf"(?:0?\d(?!\d)|1[0-2](?!\d)|[一]?十[一二]?|{_DIGIT})"
-"""Patterns for the numbers of clocks and calendars, long ones first. No groups."""
+"""Patterns of clock and calendar numbers, longest first, without groups."""
 
 _CHINESE = lazy_pattern(r"[\u3400-\u9fff\uff01-\uff5e]")
 
 
 def has_chinese(text: str) -> bool:
-    """Whether there is a Chinese letter, or a wide one, in `text`."""
+    """Whether `text` contains Chinese or full-width characters."""
     return _CHINESE.search(text) is not None
 
 
 def one_form(text: str) -> str:
-    """`text` in narrow digits, simplified letters and small Latin ones: letter for letter, so that places stay."""
+    """Normalize `text` to half-width, simplified, lower-case characters, one to one, so that positions stay valid."""
     formed = text.translate(_FORMS)
     lower = formed.lower()
     return lower if len(lower) == len(formed) else formed
 
 
 def number(word: str) -> float | None:
-    """What a match of `NUMBER` means, a whole one as an int; None when the letters make no number."""
+    """Value of a `NUMBER` match, an int if possible; None if the characters form no number."""
     if word[-1].isdecimal():
         digits = word.lstrip("零〇")
         return float(digits) if "." in digits else int(digits)
@@ -85,7 +85,7 @@ def number(word: str) -> float | None:
 
 
 def whole(word: str) -> int:
-    """The same for a match of `HOUR`, `MINUTE`, `DAY` or `MONTH`."""
+    """Value of an `HOUR`, `MINUTE`, `DAY` or `MONTH` match."""
     return int(number(word) or 0)
 
 
@@ -150,7 +150,7 @@ _NAMED = lazy_pattern(
 
 
 def zone_at(text: str, at: int) -> tuple[tzinfo, int] | None:
-    """The zone named at `at` of a text in one form, and where the name ends."""
+    """Time zone at `at` of a normalized text, with its end."""
     match = _NAMED.match(text, at)
     if match is None:
         return None
@@ -172,5 +172,5 @@ def _fixed(minutes: int, end: int) -> tuple[tzinfo, int] | None:
 
 
 def zone_letters() -> str:
-    """The letters that names of zones begin with."""
+    """First characters of zone names."""
     return "".join(sorted({name[0] for name in (*_ZONE_OF, *_ABBREVIATIONS)})) + "东西"

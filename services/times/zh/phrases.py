@@ -1,4 +1,4 @@
-"""The parts of one Chinese phrase of time, read one behind the other: what each says, and where the phrase ends."""
+"""Parser of a Chinese time phrase, part by part."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _STEPS = 24
 
 
 class PhraseReader:
-    """Reads phrases out of one text. `today` is the day in the zone of whoever speaks."""
+    """Parses phrases in a text. `today` is in the member's zone."""
 
     def __init__(self, text: str, now: datetime) -> None:
         self._text = text
@@ -55,7 +55,7 @@ class PhraseReader:
         self._today = now.date()
 
     def phrase_at(self, at: int, anchor: date | None = None) -> Phrase | None:
-        """The phrase that begins at `at`, as long as it goes. Dates come from `anchor` on, else from today."""
+        """Longest phrase at `at`. Dates are relative to `anchor`, else to today."""
         phrase = Phrase(end=at)
         start = _LEAD.match(self._text, at)
         position = start.end() if start else at
@@ -102,11 +102,11 @@ class PhraseReader:
         return end
 
     def _lacks_part(self, phrase: Phrase, at: int, end: int) -> bool:
-        """Whether 每 or 明 is left without the part of the day that it is said with: there is one before it already."""
+        """Whether 每 or 明 lacks its part of the day because an earlier one was parsed."""
         return bool(phrase.part or phrase.clocks) and self._text[at:end] in _NEEDS_PART
 
     def _more_repeats(self, phrase: Phrase, at: int) -> int | None:
-        """The elapsed time within days that were said before: 工作日每小时, 每天9点到18点每隔一小时."""
+        """Interval within earlier days: 工作日每小时, 每天9点到18点每隔一小时."""
         if phrase.repeats is None or phrase.repeats.unit is None:
             return None
         said = repeats_at(self._text, at, self._today)
@@ -162,11 +162,11 @@ class PhraseReader:
         return self._directed(phrase, amount, end, is_ahead=is_ahead)
 
     def _is_named(self, phrase: Phrase, at: int) -> bool:
-        """Whether it is a date or a time of day rather than a length: 2026年, 3日, 下午三时."""
+        """Whether the text is a date or time of day instead of a duration: 2026年, 3日, 下午三时."""
         return bool(phrase.part or clock_at(self._text, at, phrase.part) or date_at(self._text, at, self._today))
 
     def _directed(self, phrase: Phrase, amount: Amount, end: int, *, is_ahead: bool) -> int:
-        """Which way the length goes, by what stands behind it."""
+        """Set the direction of the duration by the words after it."""
         way = _WAY.match(self._text, end)
         if amount.is_vague:
             phrase.trouble = TimeProblem.VAGUE
@@ -213,7 +213,7 @@ class PhraseReader:
         return deadline.end() if deadline else end
 
     def _same_day(self, days: Days, end: int) -> tuple[Days, int]:
-        """明年今天, 下个月的今天: the day that is today by its number."""
+        """明年今天, 下个月的今天: the same day number as today."""
         same = _SAME_DAY.match(self._text, end) if days.grain in (Grain.MONTH, Grain.YEAR) else None
         if same is None:
             return days, end
@@ -230,7 +230,7 @@ class PhraseReader:
         )
 
     def _target(self, phrase: Phrase) -> date:
-        """The day that a length from now leads to."""
+        """Day at the given offset from now."""
         if phrase.ahead is None:
             return self._today
         length = -phrase.ahead.length if phrase.is_ago else phrase.ahead.length
@@ -269,7 +269,7 @@ class PhraseReader:
         return deadline.end() if deadline else end
 
     def _twice(self, phrase: Phrase, at: int) -> int | None:
-        """早晚8点: at both."""
+        """早晚8点: both times."""
         if phrase.repeats is None or not self._text.startswith("早晚", at):
             return None
         found = [clock_at(self._text, at + 2, part[0]) for letter in "早晚" if (part := part_at(letter, 0, short=True))]
@@ -278,7 +278,7 @@ class PhraseReader:
         return found[0][1] if found[0] else None
 
     def _more_clocks(self, phrase: Phrase, at: int) -> int | None:
-        """A further time of day of what repeats: 每天8点、12点和晚上8点."""
+        """Further times of day of a recurrence: 每天8点、12点和晚上8点."""
         if phrase.repeats is None or len(phrase.clocks) >= 12:
             return None
         joint = _SEPARATOR.match(self._text, at)
@@ -305,7 +305,7 @@ class PhraseReader:
 
 
 def _on_weekday(days: Days, weekday: int, said: str, anchor: date) -> Days:
-    """The date that was named with a weekday: of this year, even if it is over, where the weekday is right there."""
+    """A date with a weekday: in this year if the weekday matches, even in the past."""
     if days.first.isoweekday() == weekday or "年" in said:
         return days
     for year in (anchor.year, anchor.year + 1, anchor.year - 1):

@@ -1,4 +1,4 @@
-"""The Chinese reader of times, ranges, exceptions of recurrences, and look-alikes that are no times."""
+"""Parser of Chinese times, ranges and exceptions of recurrences, with filters for false positives."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _BETWEEN = lazy_pattern(r"\s*(?:之间|期间|中间|这段时间|为止|结束|
 
 
 def range_at(reader: PhraseReader, text: str, phrase: Phrase, moment: Moment) -> tuple[Reading, int] | None:
-    """The stretch that begins with `phrase`, and where it ends; None when there is no other end."""
+    """Period that starts with `phrase`, with its end; None if it is not a range."""
     if phrase.ahead or phrase.lasts or phrase.window or phrase.is_now or phrase.trouble:
         return None
     if not (phrase.days or phrase.clocks or phrase.part):
@@ -75,7 +75,7 @@ def _between(phrase: Phrase, other: Phrase, moment: Moment, rest: str) -> Readin
 
 
 def _clock_in(phrase: Phrase, other: Phrase, rest: str) -> Clock | None:
-    """The second time of day in the part of the day that was said with the first."""
+    """The second time in the part of the day of the first."""
     if other.part is not None or phrase.part is None or not other.clocks[0].is_open:
         return None
     found = clock_at(rest.lstrip(), 0, phrase.part)
@@ -83,7 +83,7 @@ def _clock_in(phrase: Phrase, other: Phrase, rest: str) -> Clock | None:
 
 
 def _within_each_day(phrase: Phrase, other: Phrase, moment: Moment) -> Reading | None:
-    """每天9点到18点每小时: only so long of each day; without a measure it is its begin that counts."""
+    """每天9点到18点每小时: window within each day; without an interval only its start counts."""
     reading = reading_of(phrase, moment)
     if reading is None or reading.repeats is None or not (phrase.clocks and other.clocks):
         return None
@@ -109,7 +109,7 @@ def _every_weekday(phrase: Phrase, other: Phrase) -> Phrase | None:
 
 
 def _measured(phrase: Phrase, other: Phrase, moment: Moment) -> Reading | None:
-    """每天9点到18点每小时, 9点到18点每隔半小时: so often, within these times of day."""
+    """每天9点到18点每小时, 9点到18点每隔半小时: interval within a window."""
     every, days = other.repeats, phrase.repeats
     if every is None or every.unit is not None or not (phrase.clocks and other.clocks):
         return None
@@ -120,7 +120,7 @@ def _measured(phrase: Phrase, other: Phrase, moment: Moment) -> Reading | None:
 
 
 def _daily_between(phrase: Phrase, other: Phrase, moment: Moment) -> Reading | None:
-    """周一到周五每天8点, 12月1号到5号每天8点: what repeats from one day to another."""
+    """周一到周五每天8点, 12月1号到5号每天8点: recurrence between two days."""
     if not (phrase.days and other.first and other.repeats) or phrase.clocks or phrase.part:
         return None
     if phrase.days.weekday and other.first.weekday:
@@ -158,7 +158,7 @@ def _end_of(start: Reading, phrase: Phrase, other: Phrase, moment: Moment) -> da
 
 
 def _clock_after(start: Reading, other: Phrase, moment: Moment) -> datetime | None:
-    """When the other time of day comes behind `start`."""
+    """Occurrence of the second time after `start`."""
     clock = other.clocks[0]
     if not clock.exists:
         return None
@@ -194,7 +194,7 @@ _ORDINAL_BEFORE = lazy_pattern(r"(?:[两二三四五六七八九十\d]个?|第[�
 
 
 def begins_a_time(text: str, at: int) -> bool:
-    """Whether a time can begin at `at`: not within a number or a Latin word."""
+    """Whether a time can start at `at`, outside numbers and Latin words."""
     before, letter = text[at - 1 : at], text[at]
     if not before:
         return True
@@ -206,7 +206,7 @@ def begins_a_time(text: str, at: int) -> bool:
 
 
 def is_a_time(text: str, start: int, end: int, reading: Reading) -> bool:
-    """Whether what was read from `start` to `end` is meant as a time."""
+    """Whether the text from `start` to `end` is meant as a time."""
     said, before = text[start:end], text[max(0, start - 8) : start]
     if reading.kind is Kind.DURATION:
         return _is_reminded_next(text, end)
@@ -228,7 +228,7 @@ def _is_reminded_next(text: str, end: int) -> bool:
 
 
 def _is_oclock(text: str, said: str, before: str, end: int) -> bool:
-    """Whether 三点 is a time of day and not three points, and 一点 not a little."""
+    """Whether 三点 is a time instead of three points, and 一点 instead of "a little"."""
     if _POINTS_BEFORE.search(before) or _POINTS_NEXT.match(text, end):
         return False
     if said != "一点":
@@ -237,7 +237,7 @@ def _is_oclock(text: str, said: str, before: str, end: int) -> bool:
 
 
 def telling(found: Sequence[Found]) -> list[Found]:
-    """`found` without the months and years that stand beside times of more weight: 明天写三月的报告."""
+    """Drop bare months and years if there are more specific times: 明天写三月的报告."""
     if any(_says_when(one.reading) for one in found):
         return [one for one in found if _says_when(one.reading)]
     return list(found)
@@ -258,7 +258,7 @@ _WEEKEND, _WORKDAYS = {6, 7}, {1, 2, 3, 4, 5}
 
 
 def without_exception(text: str, read: Callable[[str], Reading | None]) -> Reading | None:
-    """The reading of all of `text`, which leaves days out; None where it leaves out none."""
+    """Reading of the whole `text` with its excluded days; None if it excludes none."""
     left_out = _LEFT_OUT.search(text)
     if left_out is None:
         return None
@@ -268,8 +268,8 @@ def without_exception(text: str, read: Callable[[str], Reading | None]) -> Readi
 
 
 def with_exceptions(text: str, find_all: Callable[[str], list[Found]]) -> list[Found]:
-    """The times within `text`, those that repeat together with the days that are left out beside them. What repeats and
-    has those elsewhere in the sentence is no time that could be told by its own words."""
+    """Times within `text`, recurrences with adjacent excluded days. A recurrence whose exclusion is elsewhere in the
+    sentence is dropped, because its own words would not include it."""
     left_out = _LEFT_OUT.search(text)
     if left_out is None:
         return find_all(text)
@@ -290,7 +290,7 @@ def _together(text: str, found: Found, left_out: re.Match[str]) -> Found | None:
 
 
 def _less(reading: Reading, left_out: re.Match[str]) -> Reading:
-    """`reading` without those days; a trouble where no rule can say it."""
+    """`reading` without the excluded days; with a trouble if a rule cannot express it."""
     repeats = reading.repeats
     days = _weekdays_of(left_out["before"] or left_out["behind"])
     is_by_weekday = repeats is not None and (repeats.unit is Unit.DAY or repeats.weekdays) and repeats.step == 1
@@ -303,7 +303,7 @@ def _less(reading: Reading, left_out: re.Match[str]) -> Reading:
 
 
 def _weekdays_of(said: str) -> set[int]:
-    """The weekdays; none for holidays, which no rule knows."""
+    """Excluded weekdays; empty for holidays, which rules do not support."""
     if said.endswith("末") or said == "双休日":
         return _WEEKEND
     if "假" in said:
@@ -313,7 +313,7 @@ def _weekdays_of(said: str) -> set[int]:
     return {weekday_number(letter) for letter in re.findall(_LETTERS, re.sub(WEEK, "", said))}
 
 
-# Every letter that a time can begin with, so that the others need no look.
+# First characters of all times, for skipping the others quickly.
 _STARTS = lazy_pattern(
     rf"[\d{LETTERS}几数半大约差将近接今明后昨前翌次第当即本听寻琴这那上下周星礼每逐隔间逢天日工平休月年民农阴旧夏闰正冬腊早晚傍黄凌清拂黎晨中午晌子深夜白"
     rf"再过等还未往以从自由打在于到赶定连接一共总重提现最此目马立宜而依如稍待迟回改哪某有不随尽去来{feast_letters()}{zone_letters()}]"
@@ -321,19 +321,19 @@ _STARTS = lazy_pattern(
 
 
 class Chinese:
-    """Reads the times of Chinese."""
+    """Parser of Chinese times."""
 
     def speaks(self, text: str) -> bool:
-        """Whether there are Chinese letters, or wide ones, in `text`."""
+        """Whether `text` contains Chinese or full-width characters."""
         return has_chinese(text)
 
     def read(self, text: str, now: datetime) -> Reading | None:
-        """What `text` means, when all of it is one time; None otherwise."""
+        """Parse the whole `text` as one time; None otherwise."""
         formed = one_form(text).strip(" \t\n,.。!?！？、").rstrip("吧呢啊哦呀哈嘛啦喔~")
         return without_exception(formed, lambda rest: _whole(rest, now)) or _whole(formed, now)
 
     def find_all(self, text: str, now: datetime) -> Sequence[Found]:
-        """The times within `text`, in order, each as long as it can be; they do not overlap."""
+        """Times in `text`, in order and each as long as possible, without overlaps."""
         return with_exceptions(one_form(text), lambda formed: self._found_in(formed, now))
 
     def _found_in(self, formed: str, now: datetime) -> list[Found]:
@@ -356,13 +356,13 @@ def _whole(formed: str, now: datetime) -> Reading | None:
 
 
 def _reading_at(text: str, at: int, now: datetime) -> tuple[Reading, int] | None:
-    """What begins at `at` of a text in one form, and where it ends."""
+    """Reading at `at` of a normalized text, with its end."""
     try:
         reader = PhraseReader(text, now)
         phrase = reader.phrase_at(at)
         if phrase is None:
             return None
-        # Today is today where it is said, and the time of day is that of the zone that was named.
+        # Resolve today and times of day in the zone that was named.
         moment = Moment(now if phrase.zone is None else now.astimezone(phrase.zone))
         between = range_at(reader, text, phrase, moment)
         if between is not None:
@@ -379,7 +379,7 @@ def _reading_at(text: str, at: int, now: datetime) -> tuple[Reading, int] | None
 
 
 def _here(reading: Reading, zone: tzinfo | None, now: datetime) -> Reading:
-    """With its wall times as they are where `now` is."""
+    """Convert wall times to the zone of `now`."""
     if zone is None:
         return reading
     start, end = (wall.replace(tzinfo=zone).astimezone(now.tzinfo) for wall in (reading.start, reading.end))

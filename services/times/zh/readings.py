@@ -14,20 +14,19 @@ from services.times.zh.days import Days, one_day
 
 @dataclass(slots=True)
 class Phrase:
-    """What a phrase says, as far as it has been read."""
+    """Parsed parts of a phrase."""
 
     days: Days | None = None
     part: DayPart | None = None
     clocks: list[Clock] = field(default_factory=list)
     zone: tzinfo | None = None
     ahead: Amount | None = None
-    """So long from now, or before now where `is_ago`."""
+    """Offset from now; before now if `is_ago`."""
     is_ago: bool = False
     lasts: Amount | None = None
-    """So long, not said from when."""
+    """Duration without a start."""
     window: tuple[Amount, bool, bool] | None = None
-    """The next so many units, or the last ones where the first is True; whole ones of the calendar where the second
-    is."""
+    """Next units; the last ones if the first flag is set, whole calendar units if the second is."""
     is_now: bool = False
     repeats: Repeats | None = None
     first: Days | None = None
@@ -35,14 +34,14 @@ class Phrase:
     until_clock: Clock | None = None
     count: int | None = None
     run: str = ""
-    """The unit that `count` was counted in."""
+    """Unit of `count`."""
     trouble: TimeProblem | None = None
     is_onward: bool = False
     end: int = 0
 
     @property
     def is_empty(self) -> bool:
-        """Whether it says no time."""
+        """Whether no time was parsed."""
         return not (
             self.days
             or self.part
@@ -73,19 +72,19 @@ _MOST_TRIES = 60
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What to reckon from: `now` aware, and as the clock on the wall shows it."""
+    """Reference time: `now` is aware."""
 
     now: datetime
 
     @property
     def wall(self) -> datetime:
-        """Naive."""
+        """Naive wall time of `now`."""
         return self.now.replace(tzinfo=None, fold=0)
 
 
 def reading_of(phrase: Phrase, moment: Moment) -> Reading | None:
-    """What `phrase` means; wall times as they are where `moment` is. None when its parts make no sense together.
-    Raises OverflowError outside of the years 1 to 9999."""
+    """Resolve `phrase`, with wall times in the zone of `moment`. None if its parts are inconsistent. Raises
+    OverflowError outside the years 1 to 9999."""
     trouble = phrase.trouble
     if not all(clock.exists for clock in phrase.clocks) or (phrase.days and not phrase.days.exists):
         trouble = TimeProblem.NO_SUCH
@@ -105,7 +104,7 @@ def reading_of(phrase: Phrase, moment: Moment) -> Reading | None:
 
 
 def _on_a_day(phrase: Phrase, moment: Moment) -> Reading:
-    """A time of day, a part of a day, or days; and now, where nothing of the kind was said."""
+    """Time of day, part of a day, or days; now if none is given."""
     if phrase.clocks:
         return _at_clock(phrase, moment)
     if phrase.part:
@@ -129,7 +128,7 @@ def _midnight(day: date) -> datetime:
 
 
 def _coming(days: Days, ends: timedelta, moment: Moment) -> Days:
-    """The first of the days at which what ends `ends` after their midnight is not over yet."""
+    """First occurrence of `days` whose midnight plus `ends` is in the future."""
     for _ in range(_MOST_TRIES):
         following = days.again() if days.again and _midnight(days.first) + ends <= moment.wall else None
         if following is None:
@@ -139,7 +138,7 @@ def _coming(days: Days, ends: timedelta, moment: Moment) -> Days:
 
 
 def _in_part(phrase: Phrase, part: DayPart, moment: Moment) -> Reading:
-    """A part of a day, of today or tomorrow where no day was said."""
+    """Part of a day; today or tomorrow without a day."""
     ends = timedelta(hours=part.end)
     days = phrase.days
     if days is None:
@@ -153,7 +152,7 @@ def _in_part(phrase: Phrase, part: DayPart, moment: Moment) -> Reading:
 
 
 def _hours(clock: Clock, *, is_today: bool) -> tuple[int, ...]:
-    """The hours that an open time of day can mean; of another day only the waking one."""
+    """Possible hours of an open time; only the waking one unless it is today."""
     if not clock.is_open:
         return (clock.hour,)
     return (clock.hour % 12, clock.hour % 12 + 12) if is_today else (waking_hour(clock),)
@@ -177,14 +176,14 @@ def _at_clock(phrase: Phrase, moment: Moment) -> Reading:
             break
         days = following
     if clock.hour >= 24 and days.first == today and moment.wall.hour < 5:
-        # Said in the small hours, tonight's one o'clock is the one of the night that is on.
+        # After midnight, tonight's one o'clock is in the current night.
         earlier = start - timedelta(days=1)
         start = earlier if earlier > moment.wall else start
     return Reading(Kind.INSTANT, start, start + _ENDS[clock.grain], clock.grain, has_clock=True)
 
 
 def _next_shown(clock: Clock, moment: Moment) -> datetime:
-    """When the clock on the wall shows it next; without a part of the day the next time that people may mean."""
+    """Next occurrence of the time; without a part of the day the next likely one."""
     midnight = _midnight(moment.wall.date())
     shown = [
         midnight + timedelta(days=day, seconds=clock.seconds(hour))
@@ -198,7 +197,7 @@ def _next_shown(clock: Clock, moment: Moment) -> datetime:
 
 
 def _after_a_while(phrase: Phrase, ahead: Amount, moment: Moment) -> Reading:
-    """So long from now, or a time on the day to which that leads."""
+    """Offset from now, or a time on the day at that offset."""
     length = -ahead.length if phrase.is_ago else ahead.length
     there = length.after(moment.now).replace(tzinfo=None)
     if not (phrase.clocks or phrase.part or phrase.days):
@@ -247,7 +246,7 @@ def _one(grain: Grain) -> Length:
 
 
 def _floor(wall: datetime, grain: Grain) -> datetime:
-    """When the unit began that `wall` lies in."""
+    """Start of the unit that contains `wall`."""
     if grain in _ENDS:
         kept = wall.replace(microsecond=0)
         return (
@@ -294,7 +293,7 @@ def _repeating(phrase: Phrase, moment: Moment) -> Reading:
 
 
 def _until(phrase: Phrase, moment: Moment) -> datetime | None:
-    """The last moment: the end of a day or of a stretch that is on, and the begin of one that is to come."""
+    """Last moment: the end of a day or a current period, or the start of a future period."""
     until = phrase.until
     if until is None:
         return None

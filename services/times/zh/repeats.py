@@ -1,4 +1,4 @@
-"""What comes again and again, in Chinese: 每天, 每周一三五, 每隔30分钟, 每月最后一天, 隔周五, 工作日, 每年三月五日."""
+"""Chinese recurrences: 每天, 每周一三五, 每隔30分钟, 每月最后一天, 隔周五, 工作日, 每年三月五日."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from services.times.zh.days import WEEK, weekday_number
 from services.times.zh.letters import DAY, MONTH, whole
 
 Said = tuple[Repeats, TimeProblem | None, int]
-"""What was said to repeat, why it can be no rule, and where it ends."""
+"""Recurrence, the problem that prevents a rule, and its end."""
 
 _PART_FOLLOWS = r"(?=(?!早晚)大?(?:清?早|晚|上午|下午|中午|傍晚|凌晨|半夜|深夜|夜|朝(?![代廷])))"
 _EVERY_DAY = lazy_pattern(
@@ -53,12 +53,12 @@ _MORE_DAYS = lazy_pattern(rf"\s*(?:(?P<to>至|到|-|~)|[、,和及跟与])\s*(?P
 
 
 def repeats_at(text: str, at: int, today: date) -> Said | None:
-    """What repeats, as said at `at` of a text in one form, without its times of day, its end and its count."""
+    """Recurrence at `at` of a normalized text, without times of day, end and count."""
     for rule in (_full_hours_at, _every_other_at, _workdays_at, _weekly_at, _every_day_at, _monthly_at, _yearly_at):
         found = rule(text, at, today)
         if found is not None:
             repeats, trouble, end = found
-            if repeats.weekdays and _TIMES.match(text, end):  # 每周三次 is no Wednesday
+            if repeats.weekdays and _TIMES.match(text, end):  # 每周三次 is not a Wednesday
                 return repeats, TimeProblem.VAGUE, _end_of(_TIMES, text, end)
             if _TIMES_EACH.match(text, end) and not _ONCE_EACH.match(text, end):
                 return (
@@ -117,7 +117,7 @@ def _weekly_at(text: str, at: int, today: date) -> Said | None:
 
 
 def _several_weekdays_at(text: str, at: int) -> Said | None:
-    """周一三五, 周一、周三 without 每: more than one weekday, but no stretch of them."""
+    """周一三五, 周一、周三 without 每: several weekdays, but not a range."""
     match = _WEEKDAYS_ALONE.match(text, at)
     named = weekdays_at(text, match.end(), ranges=False) if match else None
     if named is None or len(named[0]) < 2 or named[0] == (6, 7):
@@ -126,7 +126,7 @@ def _several_weekdays_at(text: str, at: int) -> Said | None:
 
 
 def weekdays_at(text: str, at: int, *, ranges: bool = True) -> tuple[tuple[int, ...], int] | None:
-    """The weekdays listed at `at`, behind the first 周: 一三五, 一、周三和五, 一至五."""
+    """Weekdays listed at `at`, after the first 周: 一三五, 一、周三和五, 一至五."""
     match = _LETTER.match(text, at)
     if match is None:
         return None
@@ -217,7 +217,7 @@ def _every_feast(fixed: tuple[int, int] | None, weekday: tuple[int, int, int] | 
 
 
 def _every_other_at(text: str, at: int, today: date) -> Said | None:
-    """隔天, 每隔一周, 隔周五: every second one."""
+    """隔天, 每隔一周, 隔周五: every second unit."""
     match = _EVERY_OTHER.match(text, at)
     if match is None:
         return None
@@ -258,13 +258,13 @@ def _every(amount: Amount, *, skips: bool) -> tuple[Repeats | None, TimeProblem 
     elif amount.unit == "week":
         unit, step = Unit.WEEK, length.days // 7
     if skips and amount.unit != "half":
-        # 每隔两天 is every third day to some and every second one to others.
+        # 每隔两天 is ambiguous: every third or every second day.
         trouble, step = (trouble, 2) if step == 1 else (TimeProblem.AMBIGUOUS, step + 1)
     return Repeats(unit, step=step), trouble
 
 
 def _on_its_days(text: str, at: int, repeats: Repeats, trouble: TimeProblem | None = None) -> Said:
-    """With the days that stand behind: 每两周的周五, 隔月1号."""
+    """Add the days that follow: 每两周的周五, 隔月1号."""
     end = _end_of(re.compile(r"\s*的?\s*"), text, at)
     if repeats.unit is Unit.WEEK:
         week = re.compile(WEEK).match(text, end)

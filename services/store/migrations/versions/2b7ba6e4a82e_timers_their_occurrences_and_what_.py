@@ -1,4 +1,4 @@
-"""timers, their occurrences, and what members set for themselves"""
+"""timers, occurrences and member settings"""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Runs in the transaction of the whole upgrade: do not commit here."""
+    """Runs in the transaction of the whole upgrade; must not commit."""
     op.create_table('members',
     sa.Column('member', sa.Text(), nullable=False),
     sa.Column('timezone', sa.Text(), nullable=False),
@@ -85,5 +85,5 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """The way back is the copy that was made before the upgrade."""
+    """Not supported: restore the backup made before the upgrade."""
     raise NotImplementedError

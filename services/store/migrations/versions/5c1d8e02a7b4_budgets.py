@@ -12,7 +12,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Runs in the transaction of the whole upgrade: do not commit here."""
+    """Runs in the transaction of the whole upgrade; must not commit."""
     op.create_table('budgets',
     sa.Column('holder', sa.Text(), nullable=False),
     sa.Column('kind', sa.Text(), nullable=False),
@@ -24,5 +24,5 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """The way back is the copy that was made before the upgrade."""
+    """Not supported: restore the backup made before the upgrade."""
     raise NotImplementedError

@@ -1,4 +1,4 @@
-"""one row for a message and its turn, fewer trees for the ledger and the history"""
+"""one row for a message and its turn, fewer B-trees for the ledger and the history"""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _INTEGER = sa.BigInteger().with_variant(sa.Integer(), 'sqlite')
 
 
 def upgrade() -> None:
-    """Runs in the transaction of the whole upgrade: do not commit here."""
+    """Runs in the transaction of the whole upgrade; must not commit."""
     _inbox()
     _ledger()
     op.drop_index('turns_open', 'turns')
@@ -23,7 +23,7 @@ def upgrade() -> None:
 
 
 def _inbox() -> None:
-    """The turn's own columns, and keys with the native id in front."""
+    """Add the columns of the turn, and put the native id first in the keys."""
     for name in ('inbox_by_chat', 'inbox_once', 'inbox_waiting'):
         op.drop_index(name, 'inbox')
     op.rename_table('inbox', 'inbox_before')
@@ -47,7 +47,7 @@ def _inbox() -> None:
     sa.PrimaryKeyConstraint('id'),
     sqlite_strict=True
     )
-    # A key was `chat\nnative id` and what an edit or a reaction adds to it.
+    # A key was `chat\nnative id`, with a suffix for edits and reactions.
     op.execute(sa.text(
         "INSERT INTO inbox SELECT b.id, b.native_id || :line || b.chat || "
         "substr(b.key, length(b.chat) + length(b.native_id) + 2), "
@@ -61,7 +61,7 @@ def _inbox() -> None:
 
 
 def _ledger() -> None:
-    """Rows in the tree of their key, which begins with the turn."""
+    """Store rows in the tree of the primary key, which begins with the turn."""
     op.drop_index('ledger_by_turn', 'ledger')
     op.rename_table('ledger', 'ledger_before')
     op.create_table('ledger',

@@ -1,4 +1,4 @@
-"""parts of a chat, and summaries"""
+"""threads and members in the history, and summaries"""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Runs in the transaction of the whole upgrade: do not commit here."""
+    """Runs in the transaction of the whole upgrade; must not commit."""
     op.add_column('history', sa.Column('asked_by', sa.Text(), nullable=True))
     op.add_column('history', sa.Column('thread', sa.Text(), nullable=True))
-    # What members said is theirs; whom the bot answered, and which chain a reply belongs to, was not kept.
+    # Only members' own messages can be assigned: the addressee of an answer and the thread were not stored before.
     op.execute("UPDATE history SET asked_by = sender, thread = native_id WHERE from_bot = 0")
     op.create_table('summaries',
     sa.Column('chat', sa.Text(), nullable=False),

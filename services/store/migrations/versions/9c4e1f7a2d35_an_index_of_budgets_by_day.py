@@ -1,4 +1,4 @@
-"""an index of budgets by day"""
+"""index of budgets by day"""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Runs in the transaction of the whole upgrade: do not commit here."""
+    """Runs in the transaction of the whole upgrade; must not commit."""
     op.create_index('budgets_by_day', 'budgets', ['day'])
 
 
 def downgrade() -> None:
-    """The way back is the copy that was made before the upgrade."""
+    """Not supported: restore the backup made before the upgrade."""
     raise NotImplementedError

@@ -1,4 +1,4 @@
 """Versions of the schema.
 
-One module for each.
+One module for each revision.
 """

@@ -1,4 +1,4 @@
-"""what a turn had read, beside its runs and the answers of the model"""
+"""data labels of runs and model answers"""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Runs in the transaction of the whole upgrade: do not commit here."""
+    """Runs in the transaction of the whole upgrade; must not commit."""
     op.add_column("ledger", sa.Column("taint", sa.Text(), nullable=True))
     op.add_column("turn_answers", sa.Column("taint", sa.Text(), nullable=True))
 
 
 def downgrade() -> None:
-    """The way back is the copy that was made before the upgrade."""
+    """Not supported: restore the backup made before the upgrade."""
     raise NotImplementedError
