@@ -176,7 +176,7 @@ def split(text: str, longest: int) -> list[str]:
 
 
 def _cut(text: str, room: int) -> int:
-    """Where to cut: after the last break in the second half of the room, else between graphemes."""
+    """Index at which to split: after the last break in the second half of the room, else between graphemes."""
     for pattern in _BREAKS:
         ends = [found.end() for found in pattern.finditer(text, 0, room)]
         if ends and ends[-1] > room // 2:

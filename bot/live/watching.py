@@ -49,7 +49,7 @@ class Places:
 
 
 def places_of(paths: Iterable[Path]) -> Places:
-    """Where changes of `paths` are visible: for a missing path, the nearest existing folder; for a folder, everything
+    """Paths to watch for changes of `paths`: for a missing path, the nearest existing folder; for a folder, everything
     below it and its parent; for a link, every step to its target."""
     found = _Found()
     for path in paths:

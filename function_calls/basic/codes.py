@@ -53,7 +53,6 @@ class Code(StrEnum):
     UNKNOWN_VARIABLE = "basic.unknown_variable"
     DUPLICATE_TOOL = "basic.duplicate_tool"
     UNKNOWN_BOT = "basic.unknown_bot"
-    UNKNOWN_TOOL = "basic.unknown_tool"
 
 
 class ScriptProblem(NamedTuple):

@@ -132,7 +132,7 @@ class Approvals:
         """Refusal if a further question is not possible; None if it is."""
         asker = terms.asker
         if (asker.private or not asker.is_group) and not terms.may_allow(asker.sender.ref, asker.sender.role):
-            # Nobody else sees the question, so nobody could answer it.
+            # Only the asker sees the question, so no other member can answer it.
             role = terms.role.value if terms.role else ""
             text = texts.say("approvals.not_in_private", function=spec.name, role=role)
             refused = _refused(text, "approvals.required")

@@ -206,7 +206,7 @@ async def file_write(
 async def file_list(
     context: MessageContext, args: ListArguments, *, workspaces: Workspaces, call: Call
 ) -> FunctionResult:
-    """What lies in one folder."""
+    """List the entries of a folder."""
     try:
         listing = await call.threads.run(workspaces.of(context.chat).list, args.path)
     except WorkspaceError as fault:

@@ -86,7 +86,7 @@ def test_a_decision_says_context_decision_and_cost(path: str) -> None:
     text = (ROOT / path).read_text(encoding="utf-8")
     number = Path(path).name[:4]
     assert text.startswith(f"# {number} ")
-    assert re.findall(r"^## (.+)$", text, re.MULTILINE) == ["Context", "Decision", "What it costs"]
+    assert re.findall(r"^## (.+)$", text, re.MULTILINE) == ["Context", "Decision", "Consequences"]
 
 
 def test_decisions_are_numbered_without_a_gap() -> None:

@@ -22,7 +22,7 @@ from services.refs import JsonObject, JsonValue
 MOST_REQUESTS = 10
 """Per run."""
 MOST_CHARS = 24_000
-"""Of the instruction and its data together."""
+"""Maximum length of the instruction and its data together."""
 MOST_ANSWER_CHARS = 8000
 _MOST_FIELDS = 50
 _MOST_FIELD_CHARS = 2000
