@@ -89,6 +89,16 @@ def test_a_decision_says_context_decision_and_cost(path: str) -> None:
     assert re.findall(r"^## (.+)$", text, re.MULTILINE) == ["Context", "Decision", "Consequences"]
 
 
+def test_the_index_of_decisions_lists_each_page_with_its_title() -> None:
+    index = (ROOT / DECISIONS[0]).read_text(encoding="utf-8")
+    titles = [
+        (Path(path).name, (ROOT / path).read_text(encoding="utf-8").partition("\n")[0].removeprefix("# "))
+        for path in DECISIONS[1:]
+    ]
+    listed = re.findall(r"^- \[(\d{4})\]\(([\w.-]+)\) (.+)$", index, re.MULTILINE)
+    assert [(name, f"{number} {title}") for number, name, title in listed] == titles
+
+
 def test_decisions_are_numbered_without_a_gap() -> None:
     assert [Path(path).name[:4] for path in DECISIONS] == [f"{number:04}" for number in range(1, len(DECISIONS) + 1)]
 
