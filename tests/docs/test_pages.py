@@ -11,7 +11,7 @@ import pytest
 
 from tests.docs.documents import ROOT, Page
 
-PAGES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", *sorted(
+PAGES = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", *sorted(
     path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md") if path.name != "requirements.md"
 )]  # fmt: skip
 DECISIONS = [page for page in PAGES if page.startswith("docs/decisions/")]
