@@ -58,9 +58,10 @@ from bot.turns.turn_log import StoredExplanations
 from bot.turns.turns import Turns
 from config.settings import Settings
 from config.texts import Texts
-from function_calls.checks.approvals import Approvals, Taint
+from function_calls.checks.approvals import Approvals
 from function_calls.checks.budgets import FunctionBudgets, RequestBudgets
 from function_calls.checks.permissions import Policies
+from function_calls.checks.vouching import Vouching
 from function_calls.filters import Filters
 from function_calls.invocation import Invoker
 from function_calls.llm import FunctionCallLLM
@@ -414,7 +415,7 @@ def calling_of(ground: Ground, consent: Consent) -> Calling:
 
     filters, units = filters_of(settings), FunctionBudgets(settings.budgets, ground.store, clock)
     invoker = Invoker(
-        Policies(budget=units, taint=Taint(consent.approvals), approval=consent.approvals),
+        Policies(budget=units, approval=Vouching(consent.approvals)),
         ground.deadlines,
         clock,
         filters=filters.call,

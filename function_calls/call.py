@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from function_calls.context import MessageContext
 from function_calls.profile import ChatProfile
-from function_calls.spec import Approved, FunctionResult, FunctionSpec, InputQuestion, Resumed, Takeable
+from function_calls.spec import Approved, FunctionResult, FunctionSpec, InputQuestion, Resumed, Takeable, leaves_chat
 from services.llm.model import CallersModel, OfferedFunction
 from services.refs import ErrorCode, Role
 from services.threads import Threads
@@ -52,6 +52,10 @@ class CallRequest(NamedTuple):
     round_number: int = 0
     request_id: str = ""
     """Id of the model request that contained the call; empty for commands."""
+    by_model: bool = False
+    """A model wrote the call, or an outer call whose own effect needs no vouching."""
+    outer: FunctionSpec | None = None
+    """The function whose handler made the call; None if no handler did."""
 
 
 class Runs(Protocol):
@@ -70,9 +74,6 @@ class Runs(Protocol):
 
     def find(self, request: CallRequest, text: str, most: int) -> Sequence[OfferedFunction]:
         """At most `most` functions that a model may call for this member and that match `text`, best first."""
-
-    def would_ask(self, request: CallRequest, spec: FunctionSpec) -> bool:
-        """Whether `spec` would need an approval in this turn because of what the turn has read."""
 
 
 class Call:
@@ -190,6 +191,7 @@ class Call:
             return FunctionResult.fail(ErrorCode.REFUSED, texts.say("refusals.only_ends"))
         if goes_on is not None:
             turn.memory.resume(key, goes_on)
+        outer = turn.input.functions.find(self._request.name)
         if allowed:
             sender = self._request.context.sender
             turn.memory.approved = Approved(allowed, sender, always=False, is_noted=True)
@@ -202,6 +204,8 @@ class Call:
             key=key,
             depth=self._request.depth + 1,
             confirmed=confirmed,
+            by_model=self._request.by_model and (outer is None or not leaves_chat(outer)),
+            outer=outer,
         )
         result = await self._runs.invoke(request)
         if allowed:
@@ -228,10 +232,6 @@ class Call:
     async def role_now(self) -> Role:
         """The member's current role according to the platform; MEMBER if the platform does not report it."""
         return await self._turn.role_now(self._request.context.sender)
-
-    def would_ask(self, spec: FunctionSpec) -> bool:
-        """Whether a run of `spec` would need an approval now because the turn has read outside text."""
-        return self._runs.would_ask(self._request, spec)
 
     async def status(self, text: str) -> None:
         """Show a progress text in the chat; never stored in history."""

@@ -19,7 +19,6 @@ from function_calls.checks.permissions import (
     PolicyDecision,
     callable_here,
     is_risky,
-    is_tainted,
     refusal,
     refusal_now,
     timeout_seconds,
@@ -91,6 +90,10 @@ class Invoker:
         if spec is None:
             text = profile.texts.say("refusals.unknown_function", name=request.name)
             return FunctionResult.fail(ErrorCode.NOT_FOUND, text)
+        if request.outer is not None and _exceeds(request.outer, spec):
+            _log.error("effect_within_a_read", function=spec.name, outer=request.outer.name)
+            text = profile.texts.say("refusals.effect_within_read", name=spec.name)
+            return FunctionResult.fail(ErrorCode.REFUSED, text)
         known = turn.memory.nested.get(key) or turn.input.log.stored_run(key)
         if known is not None and (known.result is not None or spec.execution.effect is Effect.ONCE):
             result = self._from_before(key, spec, known.function, known.result, turn, profile)
@@ -128,10 +131,6 @@ class Invoker:
         """At most `most` functions that a model may call for this member and that match `text`, best first."""
         return found_here(request.context, request.turn, text, most)
 
-    def would_ask(self, request: CallRequest, spec: FunctionSpec) -> bool:
-        """Whether `spec` would need an approval in this turn because of what the turn has read."""
-        return is_tainted(spec, request.turn)
-
     def problems_of(self, spec: FunctionSpec) -> list[str]:
         """Problems that prevent a run of `spec`: the unknown filters that it names."""
         return [
@@ -163,16 +162,15 @@ class Invoker:
     async def _decided(
         self, request: CallRequest, run: Run, profile: ChatProfile, *, is_paid: bool
     ) -> FunctionResult | None:
-        """Check budget, taint, approval and confirmation, then store the intent. Returns None if the run may start.
+        """Check budget, approval and confirmation, then store the intent. Returns None if the run may start.
         `is_paid`: an earlier attempt has stored the intent and charged the budget."""
-        context, turn, spec, arguments = request.context, request.turn, run.spec, run.arguments
+        turn, spec, arguments = request.turn, run.spec, run.arguments
         writes: tuple[Write, ...] = ()
-        # The policies are budget, taint, approval. A resumed run passed budget and taint before it began.
-        passed, is_confirmed = 1 if is_paid else 0, request.confirmed
-        if run.key in turn.memory.resuming:
-            passed, is_confirmed = 2, True
+        # A resumed run paid its budget before it began.
+        is_resumed = run.key in turn.memory.resuming
+        passed, is_confirmed = 1 if is_paid or is_resumed else 0, request.confirmed or is_resumed
         for policy in self._policies[passed:]:
-            judged = policy.judge(context, spec, arguments, turn)
+            judged = policy.judge(request, spec, arguments)
             if judged is ALLOWED:
                 continue
             decision = judged if isinstance(judged, PolicyDecision) else await judged
@@ -189,15 +187,15 @@ class Invoker:
             if noted is not None:
                 await noted
         except Conflict:
-            overtaken = None if is_paid else await self._overtaken(context, run, turn)
+            overtaken = None if is_paid else await self._overtaken(request, run)
             if overtaken is None:
                 raise
             return overtaken
         return None
 
-    async def _overtaken(self, context: MessageContext, run: Run, turn: Turn) -> FunctionResult | None:
+    async def _overtaken(self, request: CallRequest, run: Run) -> FunctionResult | None:
         """The budget's refusal, if another turn used up the budget between the check and the charge."""
-        judged = self._policies.budget.judge(context, run.spec, run.arguments, turn)
+        judged = self._policies.budget.judge(request, run.spec, run.arguments)
         decision = judged if isinstance(judged, PolicyDecision) else await judged
         return decision.refusal
 
@@ -262,6 +260,7 @@ class Invoker:
             turn.memory.holds_words_of_others(key)
         if turn.memory.is_from_outside(run):
             result = replace(result, outside=True)
+        turn.memory.note_texts(run, result)
         question = result.question
         if isinstance(question, InputQuestion) and not question.nested:
             resumed = turn.memory.resuming.get(key)
@@ -378,3 +377,8 @@ class Invoker:
             return unknown(spec, profile.texts)
         turn.memory.state.update(result.context_updates)
         return result
+
+
+def _exceeds(outer: FunctionSpec, spec: FunctionSpec) -> bool:
+    """Whether `spec` has an effect although `outer`, whose handler calls it, only reads."""
+    return outer.execution.effect is Effect.READ and spec.execution.effect is not Effect.READ

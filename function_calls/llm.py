@@ -290,6 +290,7 @@ class FunctionCallLLM:
             uncertain=call.uncertain,
             round_number=progress.round_number,
             request_id=request_id,
+            by_model=True,
         )
         result = await self._invoker.invoke(request)
         self.note_run(context, turn, spec)

@@ -106,6 +106,7 @@ def suspended(
         asked=(*asked, question.field) if isinstance(question, ArgumentQuestion) else asked,
         taint=sorted(turn.memory.taint),
         asked_at=turn.memory.asked_at_seconds,
+        words=turn.memory.words,
         **rounds,
     )
     messages = asking_messages(result, turn.input.profile().texts)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from config.texts import Phrases
-from function_calls.call import Path
+from function_calls.call import CallRequest, Path
 from function_calls.checks.permissions import Policy, PolicyDecision
 from function_calls.context import MessageContext
 from function_calls.invocation import Invoker
@@ -121,14 +121,15 @@ class Rehearsal:
             raise Unfit(code, fault_text(spec, fault, texts)) from None
         if spec.access.confirm:
             raise Unfit(ErrorCode.REFUSED, texts.say("schedules.asks_each_time", name=name))
-        judged = approvals.judge(context, spec, arguments, self._turn(context, profile))
+        request = CallRequest(context, spec.name, raw, self._turn(context, profile), Path.TIMER)
+        judged = approvals.judge(request, spec, arguments)
         if not isinstance(judged, PolicyDecision):
             raise TypeError("the policy of approvals has to judge without waiting")
         if judged.refusal is not None:
             raise Unfit(ErrorCode.REFUSED, texts.say("schedules.waits_for_a_yes", name=name), "approvals.required")
 
     def _turn(self, context: MessageContext, profile: ChatProfile) -> Turn:
-        """A turn without tainted data and without anybody to ask."""
+        """A turn without anybody to ask."""
         functions, _, _ = self._bound()
         return Turn(TurnInput("rehearsal", functions(context.bot), lambda: profile), math.inf)
 

@@ -66,7 +66,7 @@ class FunctionCallRouter:
         return await self._filtered(context, turn) if turn.input.addressed else sent(ReasonCode.NOT_ADDRESSED, [])
 
     async def _routed(self, context: MessageContext, turn: Turn) -> TurnOutcome:
-        turn.memory.asked_at = context.sent_at
+        turn.memory.asked_at, turn.memory.words = context.sent_at, (context.text,)
         if context.timer is not None:
             return await self._timer(context, turn, context.timer)
         if turn.input.answering is not None:

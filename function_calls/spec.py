@@ -441,6 +441,9 @@ class Access:
     approval: Literal["", "asker"] | Role = ""
     """Required approval for each run with its exact arguments: by the asker, or by a member of at least this role.
     Empty: none. The settings may override it."""
+    sinks: frozenset[str] = frozenset()
+    """Parameters that say who is affected, what is moved and where it goes. A call that a model wrote runs without a
+    question only if the asker named their values. Empty: all parameters with texts or numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -543,3 +546,11 @@ class Takeable:
     system_prompt: str = ""
     """Prompt for models while the group is active; empty for a function, which has its own."""
     is_group: bool = True
+
+
+def leaves_chat(spec: FunctionSpec) -> bool:
+    """Whether a call of the function may affect anything beyond what the asker sees and can undo in this chat."""
+    touches = spec.execution.touches
+    if spec.execution.effect is Effect.READ:
+        return Touch.SENDS_OUT in touches or Touch.REACHES_OUT in touches
+    return Touch.STAYS_HERE not in touches

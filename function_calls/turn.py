@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
+import orjson
+
 from function_calls.call import Path
 from function_calls.context import MessageContext, Sender
 from function_calls.profile import ChatProfile
@@ -27,6 +29,12 @@ from function_calls.spec import (
 from services.llm.model import CallersModel, ModelAnswer
 from services.refs import Effect, JsonObject, MemberRef, Role
 from services.store.port import Write
+
+FOUND_URLS = "found_urls"
+"""Metadata key of results of the configured search: the web addresses that it found, which a model may open."""
+PUBLIC = "public"
+"""Metadata key of results that contain public data only."""
+_MOST_TEXT = 50_000
 
 
 class Run(NamedTuple):
@@ -117,6 +125,8 @@ class HistoryLine(NamedTuple):
     reply_to_name: str = ""
     outside: bool = False
     """A message of the bot that may contain outside text."""
+    sender: str = ""
+    """Key of the sending member; empty for the bot."""
 
 
 class Past(Protocol):
@@ -169,6 +179,8 @@ class Continuation:
     """Time of the request in seconds since 1970; None if unknown."""
     remembered: JsonObject = field(default_factory=dict)
     """Progress of the model rounds; empty for a command."""
+    words: Sequence[str] = ()
+    """`TurnMemory.words` of the turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,6 +279,13 @@ class TurnMemory:
     """A function that reads tainting data has started, whether or not it has ended."""
     outside: frozenset[str] = frozenset()
     """Keys of the runs that read tainting data."""
+    words: tuple[str, ...] = ()
+    """Texts of the asker that belong to this request: the message, and the messages and answers before it if the turn
+    continues from a question. Oldest first."""
+    found_urls: frozenset[str] = frozenset()
+    """Web addresses in the results of the configured search in this turn."""
+    private_texts: tuple[str, ...] = ()
+    """Results in this turn that are not public, as text."""
     effects: int = 0
     """Number of started runs with an effect; if any, there is no chat fallback."""
     runs: int = 0
@@ -356,6 +375,15 @@ class TurnMemory:
         if not run.spec.execution.touches.isdisjoint(TAINTING):
             return True
         return bool(self.outside) and any(key.startswith(f"{run.key}.") for key in self.outside)
+
+    def note_texts(self, run: Run, result: FunctionResult) -> None:
+        """Note what `result` may contain that other services must not learn, and the addresses that a search found."""
+        if run.path is not Path.MODEL or result.error is not None:
+            return
+        self.found_urls |= frozenset(result.metadata.get(FOUND_URLS, ()))
+        if PUBLIC not in result.metadata and Touch.SENDS_OUT not in run.spec.execution.touches:
+            text = orjson.dumps((result.data, result.reply), default=str).decode()
+            self.private_texts += (text[:_MOST_TEXT],)
 
     def abandoned_by(self, key: str) -> str:
         """Name of the unfinished function that the run of `key` started and did not await, or empty."""

@@ -89,7 +89,7 @@ class Router:
         )
         self._timeout_seconds = timeout_seconds
         self._model = _chat_model(model, texts, clock, timeout_seconds)
-        policies, deadlines = Policies(Open(), Open(), Open()), Deadlines(clock)
+        policies, deadlines = Policies(Open(), Open()), Deadlines(clock)
         self._direct = Invoker(policies, deadlines, clock)
         invoker = Invoker(policies, deadlines, clock, filters=filters)
         self._router = FunctionCallRouter(invoker, FunctionCallLLM(self._model, invoker, RouterSettings(), clock))

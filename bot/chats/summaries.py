@@ -222,7 +222,8 @@ def line_of(row: Row) -> HistoryLine:
     """A history row as a line for models."""
     from_bot = bool(row["from_bot"])
     outside = from_bot and row["sender"] == history.OUTSIDE
-    return HistoryLine(row["sender_name"], row["text"], row["at_ms"], from_bot, row["reply_to_name"], outside)
+    sender = "" if from_bot else row["sender"]
+    return HistoryLine(row["sender_name"], row["text"], row["at_ms"], from_bot, row["reply_to_name"], outside, sender)
 
 
 def _as_many_as_fit(rows: Sequence[Row]) -> list[Row]:

@@ -297,7 +297,7 @@ class Replay:
         self, case: Case, model: WrittenModel, recorder: Recorder, clock: InstantClock
     ) -> TurnOutcome:
         """Run with the functions that the case defines, without the daemon's policies."""
-        invoker = Invoker(Policies(Open(), Open(), Open()), Deadlines(clock), clock, filters=[recorder])
+        invoker = Invoker(Policies(Open(), Open()), Deadlines(clock), clock, filters=[recorder])
         settings = _of_case(self._settings, case).router
         llm = FunctionCallLLM(_asked(model, clock), invoker, settings, clock, tool_choice=case.settings.tool_choice)
         return await self._routed(case, FunctionCallRouter(invoker, llm), _recorders(case), model, clock)

@@ -158,9 +158,9 @@ class ApprovalsSettings(Section):
 
     required: tuple[ApprovalRule, ...] = Field(default=(), max_length=1000)
     """Rules for required approvals. The first matching rule for a function in a chat applies."""
-    tainted: Literal["asker"] | RoleName = "asker"
-    """Approver of an effect beyond the asker's own data in a turn that has read outside text: the asker, or the least
-    role of a member."""
+    unvouched: Literal["asker"] | RoleName = "asker"
+    """Approver of an effect beyond the asker's own things in this chat if the asker's words do not name the function
+    and the values that a model chose: the asker, or the least role of a member."""
     expires_seconds: Count = Field(default=600, ge=10, le=604_800)
     """Time after which an approval question expires."""
     open_per_member: Count = Field(default=3, ge=1, le=1000)

@@ -1,4 +1,4 @@
-"""Approvals: a member's consent to one exact run, required by rules or because outside data was read."""
+"""Approvals: a member's consent to one exact run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import orjson
 from config.chat_settings import matches
 from config.sections.bots import ApprovalRule, ApprovalsSettings
 from config.texts import Phrases
-from function_calls.checks.permissions import ALLOWED, PolicyDecision, is_tainted
+from function_calls.call import CallRequest
+from function_calls.checks.permissions import ALLOWED, PolicyDecision
 from function_calls.context import MessageContext
 from function_calls.failures import LASTS
 from function_calls.profile import ChatProfile
@@ -63,26 +64,14 @@ class Approvals:
     def use(self, settings: ApprovalsSettings) -> None:
         """Apply `settings` to all later runs."""
         self._settings = settings
-        self.tainted = Rule(None if settings.tainted == "asker" else Role(settings.tainted))
-        """Rule for runs that outside data may have caused."""
+        self.unvouched = Rule(None if settings.unvouched == "asker" else Role(settings.unvouched))
+        """Rule for calls of a model that the asker's words do not stand for."""
         self._known.clear()
 
-    def judge(self, context: MessageContext, spec: FunctionSpec, arguments: Any, turn: Turn) -> PolicyDecision:
+    def judge(self, request: CallRequest, spec: FunctionSpec, arguments: Any) -> PolicyDecision:
         """ALLOWED if no rule applies, if this exact run was approved, or if the chat has a reusable approval."""
-        rule = self.rule(context.chat, spec, turn.input.profile())
-        if rule is not None and turn.memory.taint and is_tainted(spec, turn):
-            rule = self._with_taint(context, spec, arguments, turn, rule)
-        return ALLOWED if rule is None else self.decide(context, spec, arguments, turn, rule)
-
-    def _with_taint(self, context: MessageContext, spec: FunctionSpec, arguments: Any, turn: Turn, rule: Rule) -> Rule:
-        """`rule`, or a stricter one if the turn is tainted. A run that was approved already and continues keeps `rule`,
-        although it may have read tainting data itself."""
-        approved, values = turn.memory.approved, spec.arguments.dump(arguments)
-        if approved is not None and approved.is_noted:
-            before = _terms(context, spec, values, rule, turn, for_always=False)
-            if before.digest == approved.digest:
-                return rule
-        return rule.with_all_of(self.tainted)
+        rule = self.rule(request.context.chat, spec, request.turn.input.profile())
+        return ALLOWED if rule is None else self.decide(request, spec, arguments, rule)
 
     def rule(self, chat: ChatRef, spec: FunctionSpec, profile: ChatProfile) -> Rule | None:
         """Rule for `spec` in `chat`: from a matching rule of the settings, else from the function's settings, else from
@@ -106,12 +95,13 @@ class Approvals:
         return self._known[chat, spec]
 
     def decide(
-        self, context: MessageContext, spec: FunctionSpec, arguments: Any, turn: Turn, rule: Rule
+        self, request: CallRequest, spec: FunctionSpec, arguments: Any, rule: Rule, *, for_always: bool = True
     ) -> PolicyDecision:
-        """ALLOWED if this exact run was approved; otherwise the approval question, or a refusal to ask it."""
+        """ALLOWED if this exact run was approved; otherwise the approval question, or a refusal to ask it.
+        `for_always`: the approval may be reusable."""
+        context, turn = request.context, request.turn
         values = spec.arguments.dump(arguments)
-        tainted = is_tainted(spec, turn)
-        terms = _terms(context, spec, values, rule, turn, for_always=not tainted)
+        terms = _terms(context, spec, values, rule, turn, for_always=for_always)
         is_granted = terms.grant and self._grants.holds(context.chat, terms.grant)
         if context.private:
             # The list of a chat's reusable approvals is visible to all its members.
@@ -194,7 +184,7 @@ def _terms(
     digest = _digest("once", grant, context.sender.ref)
     return ApprovalTerms(
         digest=digest,
-        # Not reusable if another member must approve each run, or if outside data may have caused the run.
+        # Not reusable if another member must approve each run, or if the asker's words do not stand for it.
         grant=grant if for_always and not rule.by_other else "",
         code=_digest("code", turn.input.id, digest)[:_CODE_CHARS],
         role=rule.role,
@@ -205,20 +195,3 @@ def _terms(
 
 def _digest(*facts: object) -> str:
     return hashlib.sha256(orjson.dumps(facts, option=orjson.OPT_SORT_KEYS, default=str)).hexdigest()
-
-
-class Taint:
-    """Taint policy. The approvals determine who is asked."""
-
-    def __init__(self, approvals: Approvals) -> None:
-        self._approvals = approvals
-
-    def judge(self, context: MessageContext, spec: FunctionSpec, arguments: Any, turn: Turn) -> PolicyDecision:
-        """ALLOWED, or a question to confirm the intent. If a rule requires an approval anyway, a single question is
-        enough: the approval policy then applies both rules."""
-        if not turn.memory.taint or not is_tainted(spec, turn) or self._is_asked_anyway(context, spec, turn):
-            return ALLOWED
-        return self._approvals.decide(context, spec, arguments, turn, self._approvals.tainted)
-
-    def _is_asked_anyway(self, context: MessageContext, spec: FunctionSpec, turn: Turn) -> bool:
-        return self._approvals.rule(context.chat, spec, turn.input.profile()) is not None

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import structlog
 
 from config.sections.bots import AllowanceSettings, BudgetsSettings, PriceSettings
+from function_calls.call import CallRequest
 from function_calls.checks.permissions import ALLOWED, PolicyDecision
 from function_calls.context import MessageContext
 from function_calls.failures import OVER_BUDGET
@@ -257,11 +258,11 @@ class FunctionBudgets:
         self._costs = settings.functions if self._shares.limits else {}
 
     def judge(
-        self, context: MessageContext, spec: FunctionSpec, arguments: Any, turn: Turn
+        self, request: CallRequest, spec: FunctionSpec, arguments: Any
     ) -> PolicyDecision | Awaitable[PolicyDecision]:
         """ALLOWED if `spec` is free; otherwise the writes that charge its cost, or a refusal above the limit."""
         cost = self._costs.get(spec.name)
-        return ALLOWED if cost is None else self._taken(context, spec, cost, turn)
+        return ALLOWED if cost is None else self._taken(request.context, spec, cost, request.turn)
 
     async def _taken(self, context: MessageContext, spec: FunctionSpec, cost: int, turn: Turn) -> PolicyDecision:
         wanted = self._shares.wanted(context, turn, {"units": cost})

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 from config.chat_settings import DEFAULT_LAYER, ResolvedFunction
-from function_calls.call import Path
+from function_calls.call import CallRequest, Path
 from function_calls.context import MessageContext
 from function_calls.failures import Refusal, switched_on
 from function_calls.profile import ChatNote, ChatProfile
@@ -169,7 +169,7 @@ class Policy(Protocol):
     """A check of a run with parsed arguments."""
 
     def judge(
-        self, context: MessageContext, spec: FunctionSpec, arguments: Any, turn: Turn
+        self, request: CallRequest, spec: FunctionSpec, arguments: Any
     ) -> PolicyDecision | Awaitable[PolicyDecision]:
         """ALLOWED, or a refusal or question. Awaitable if the policy must read from the store."""
 
@@ -177,7 +177,7 @@ class Policy(Protocol):
 class Open:
     """Permits every run."""
 
-    def judge(self, context: MessageContext, spec: FunctionSpec, arguments: Any, turn: Turn) -> PolicyDecision:
+    def judge(self, request: CallRequest, spec: FunctionSpec, arguments: Any) -> PolicyDecision:
         return ALLOWED
 
 
@@ -185,12 +185,8 @@ class Policies(NamedTuple):
     """The policies that every run passes, in this order."""
 
     budget: Policy
-    taint: Policy
     approval: Policy
-
-
-_NOTHING: frozenset[Touch] = frozenset()
-_OUTSIDE = frozenset({Touch.READS_OUTSIDE})
+    """Rules for approvals, and whether the asker's words stand for the call."""
 
 
 def reaches_out(spec: FunctionSpec) -> bool:
@@ -203,12 +199,8 @@ def reaches_out(spec: FunctionSpec) -> bool:
     return spec.execution.effect is Effect.ONCE or Role.MEMBER not in spec.access.roles
 
 
-def is_tainted(spec: FunctionSpec, turn: Turn) -> bool:
-    """Whether outside data may have caused this effect, or private data may leave with it. A search after another
-    search is not tainted, since the data of the first one was public."""
-    if Touch.SENDS_OUT in spec.execution.touches and Touch.READS_PRIVATE in turn.memory.taint:
-        return True
-    return bool(turn.memory.taint) and reaches_out(spec)
+_NOTHING: frozenset[Touch] = frozenset()
+_OUTSIDE = frozenset({Touch.READS_OUTSIDE})
 
 
 def taint_of(context: MessageContext, notes: Sequence[ChatNote]) -> frozenset[Touch]:

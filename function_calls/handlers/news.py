@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -10,6 +11,7 @@ from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
 from function_calls.spec import FunctionResult
+from function_calls.turn import PUBLIC
 from services.clock import Clock
 from services.refs import ErrorCode, JsonObject
 from services.times.time_formatting import ago
@@ -66,7 +68,8 @@ async def news(
     now_ms = clock.now_ms()
     if found.items:
         lines = [_line(number, item, now_ms, call) for number, item in enumerate(found.items, 1)]
-        return FunctionResult.say("\n".join([*lines, *notes]), data=[_data(item) for item in found.items])
+        latest = FunctionResult.say("\n".join([*lines, *notes]), data=[_data(item) for item in found.items])
+        return replace(latest, metadata={PUBLIC: True})
     if found.broken:
         return FunctionResult.fail(ErrorCode.TRANSIENT, call.say("news.all_down", names=", ".join(found.broken)))
     if not args.topic:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pydantic import BaseModel, ConfigDict, Field
 
 from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
 from function_calls.spec import FunctionResult
+from function_calls.turn import FOUND_URLS, PUBLIC
 from services.refs import ErrorCode, JsonObject
 from services.web.http import WebError
 from services.web.search import Answer, Hit, NoSearch, WebSearch
@@ -57,7 +60,8 @@ async def search(context: MessageContext, args: SearchArguments, *, web: WebSear
         return FunctionResult.fail(code, call.say(f"search.{key}"))
     if not answer.text and not answer.hits:
         return FunctionResult.say(call.say("search.nothing", query=args.query), data={"hits": []})
-    return FunctionResult.say(_text(answer, call), data=_data(answer))
+    found = FunctionResult.say(_text(answer, call), data=_data(answer))
+    return replace(found, metadata={PUBLIC: True, FOUND_URLS: [hit.url for hit in answer.hits]})
 
 
 def _text(answer: Answer, call: Call) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date, timedelta
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -10,6 +11,7 @@ from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
 from function_calls.spec import FunctionResult
+from function_calls.turn import PUBLIC
 from services.refs import ErrorCode, JsonObject
 from services.web.http import WebError
 from services.web.weather import DayWeather, Forecast, OpenMeteo, PlaceNotFound
@@ -69,7 +71,7 @@ async def weather(
         return FunctionResult.fail(code, call.say("weather.try_again" if again else "weather.out_of_order"))
     days = found.days[: args.days]
     lines = [_now(found, call), *(_day(day, found.days[0].day, call) for day in days)]
-    return FunctionResult.say("\n".join(lines), data=_data(found, days))
+    return replace(FunctionResult.say("\n".join(lines), data=_data(found, days)), metadata={PUBLIC: True})
 
 
 def _now(found: Forecast, call: Call) -> str:

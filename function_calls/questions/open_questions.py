@@ -35,6 +35,7 @@ def open_to_json(open_question: OpenQuestion) -> JsonObject:
         "uncertain": on.uncertain,
         "taint": list(on.taint),
         "asked_at": on.asked_at,
+        "words": list(on.words),
         "remembered": on.remembered,
         "asker": None if asker is None else context_to_json(asker),
         "private": open_question.private,
@@ -48,6 +49,7 @@ def open_from_json(id_: int, data: Mapping[str, Any]) -> OpenQuestion:
         **{key: data[key] for key in keys},
         taint=data.get("taint", ()),
         asked_at=data.get("asked_at"),
+        words=tuple(data.get("words", ())),
         remembered=data.get("remembered", {}),
     )
     asker = data.get("asker")

@@ -45,6 +45,9 @@ class Questions:
     async def resume(self, context: MessageContext, turn: Turn, asked: OpenQuestion, text: str) -> TurnOutcome:
         """Resume the turn that `asked` with the answer `text`; in a turn for its expiry without an answer."""
         turn.memory.resumed = True
+        turn.memory.words = tuple(asked.continuation.words)
+        if not isinstance(asked.question, ApprovalQuestion):
+            turn.memory.words += (text,)
         asked_at, waiting = asked.continuation.asked_at, self._waiting(context, turn, asked)
         turn.memory.asked_at = context.sent_at if asked_at is None else datetime.fromtimestamp(asked_at, UTC)
         question, is_expiry = asked.question, context.kind is Kind.EXPIRY

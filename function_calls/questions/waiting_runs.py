@@ -152,7 +152,15 @@ class WaitingRun:
             return with_unknown(refusal, await end(self.invoker, request, resumed))
         way = Path.NESTED if question.nested else path
         request = CallRequest(
-            self.context, spec.name, arguments, turn, way, key=key, confirmed=confirmed, uncertain=self.on.uncertain
+            self.context,
+            spec.name,
+            arguments,
+            turn,
+            way,
+            key=key,
+            confirmed=confirmed,
+            uncertain=self.on.uncertain,
+            by_model=path is Path.MODEL,
         )
         result = await self.invoker.invoke(request)
         return result.from_nested() if question.nested else result

@@ -80,6 +80,11 @@ def build_spec(
         for one in fields.get("positional", ())
         if one not in parameters["properties"]
     ]
+    problems += [
+        f"sinks: there is no parameter {one!r}"
+        for one in fields.get("sinks", ())
+        if one not in parameters["properties"]
+    ]
     line = fields.get("line", "")
     if line and parameters["properties"].get(line, {}).get("type") != "string":
         problems.append(f"line: there is no text parameter {line!r}")
@@ -254,6 +259,7 @@ _OPTIONS: dict[str, tuple[type, str, Callable[[Any], Any]]] = {
     "serial": (Execution, "serial", _flag),
     "return_direct": (Execution, "return_direct", _flag),
     "sensitive": (Execution, "sensitive", _tags),
+    "sinks": (Access, "sinks", _tags),
     "status_text": (Execution, "status_text", _text),
     "system_prompt": (Prompt, "system_prompt", _text),
     "line": (CommandForm, "line", _text),

@@ -28,7 +28,7 @@ from tests.fakes.functions import Recorder
 from tests.fakes.model import Scripted
 from tests.fakes.wired_model import scripted_model
 
-EVERYTHING_PASSES = Policies(budget=Open(), taint=Open(), approval=Open())
+EVERYTHING_PASSES = Policies(budget=Open(), approval=Open())
 
 
 class Routing:

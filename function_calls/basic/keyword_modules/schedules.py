@@ -144,8 +144,6 @@ def _check(run: ScriptRun, spec: FunctionSpec, given: Mapping[str, Value]) -> No
         return
     if spec.name != run.tool and not may_call(spec, run.grants):
         raise RunError(RunCode.NOT_ALLOWED, run.call.say("basic.call.not_granted", name=spec.name))
-    if run.call.would_ask(spec):
-        raise worded(run, RunCode.NOT_ALLOWED, "schedule.from_outside", name=spec.name)
 
 
 def _when(run: ScriptRun, text: str, schedules: Schedules, clock: Clock) -> When:
