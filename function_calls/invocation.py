@@ -36,7 +36,7 @@ from function_calls.rounds.shortlist import found_here
 from function_calls.schema.arguments import as_said, require_json
 from function_calls.schema.commands import spoken_name
 from function_calls.schema.definition import DefinitionError
-from function_calls.spec import ArgumentError, FunctionResult, FunctionSpec, InputQuestion, ToolError
+from function_calls.spec import ApprovalQuestion, ArgumentError, FunctionResult, FunctionSpec, InputQuestion, ToolError
 from function_calls.turn import Run, Turn
 from services.clock import Clock, Deadlines
 from services.fault_points import FaultPoints
@@ -114,10 +114,26 @@ class Invoker:
         decided = await self._decided(request, run, profile, is_paid=is_paid)
         if decided is not None:
             return await self._not_run(request, spec, decided, arguments)
-        # If the approval is gone now, this run consumed it.
-        allowed = approved.digest if approved is not None and turn.memory.approved is None else ""
+        # If the approval has changed, this run consumed its part.
+        left = turn.memory.approved
+        allowed = "" if approved is None or left is approved else approved.consumed_by(left)
         result = await self._run(request, run, profile, allowed)
         return await self._with_its_question(result, request, spec, profile)
+
+    async def approval_needed(self, request: CallRequest) -> ApprovalQuestion | None:
+        """The approval question that a call would ask now; None if it would ask none. Nothing is run or recorded."""
+        turn, profile = request.turn, request.turn.input.profile()
+        spec = turn.input.functions.find(request.name)
+        if spec is None or refusal(request.context, spec, turn, profile, request.path) is not None:
+            return None
+        try:
+            arguments = spec.arguments.parse(as_said(spec.arguments, request.arguments, profile))
+        except ArgumentError:
+            return None
+        judged = self._policies.approval.judge(request, spec, arguments)
+        decision = judged if isinstance(judged, PolicyDecision) else await judged
+        question = decision.refusal.question if decision.refusal is not None else None
+        return question if isinstance(question, ApprovalQuestion) else None
 
     def now(self) -> datetime:
         """The current time, in UTC."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import structlog
@@ -16,6 +17,7 @@ from function_calls.context import MessageContext
 from function_calls.filters.round import Round, RoundFilter
 from function_calls.invocation import Invoker
 from function_calls.outcome import OutcomeKind, TurnOutcome, is_repeated, sent
+from function_calls.questions.approval_questions import for_all
 from function_calls.registry import BotFunctions
 from function_calls.result import plain
 from function_calls.rounds.asking import Asking, Outages, RecordAnswer, not_recorded
@@ -23,7 +25,7 @@ from function_calls.rounds.claims import Claim, false_claims, told_before, true_
 from function_calls.rounds.conversation import last_round_message, opened, paired
 from function_calls.rounds.progress import Progress, signature_of
 from function_calls.rounds.shortlist import ChatLists, Shortlist
-from function_calls.spec import FunctionResult, FunctionSpec, Message
+from function_calls.spec import ApprovalQuestion, FunctionResult, FunctionSpec, Message
 from function_calls.turn import Continuation, Turn
 from services.clock import Clock
 from services.fault_points import FaultPoints
@@ -251,16 +253,44 @@ class FunctionCallLLM:
             if turn.input.functions.find(call.name) is None and call.name in (NO_FUNCTION, INSUFFICIENT):
                 return await self._without_function(context, turn, progress, call)
             spec, result = await self._run_call(context, turn, progress, call, request_id)
-            if result.question is not None and spec is not None:
+            question = result.question
+            if question is not None and spec is not None:
                 rest = tuple(calls[index + 1 :])
-                if not is_repeated(result.question, progress.asked):
-                    return progress.suspended(turn, spec, call, rest, result, result.question, final=final)
+                if isinstance(question, ApprovalQuestion):
+                    question = await self._for_all(context, turn, progress, [(spec, question)], rest)
+                    result = replace(result, question=question)
+                if not is_repeated(question, progress.asked):
+                    return progress.suspended(turn, spec, call, rest, result, question, final=final)
                 if not rest:
                     return sent(ReasonCode.USAGE, [*progress.said, *result.for_chat()], spec.name)
             faults += progress.note(call, spec, result, self._settings)
         progress.repairs += bool(faults)
         progress.loops.end_round()
         return None
+
+    async def _for_all(
+        self,
+        context: MessageContext,
+        turn: Turn,
+        progress: Progress,
+        asked: list[tuple[FunctionSpec, ApprovalQuestion]],
+        rest: Sequence[ToolCall],
+    ) -> ApprovalQuestion:
+        """The question of the first call that needs an approval, extended by those calls of `rest` that need the same
+        one."""
+        first = asked[0][1]
+        if first.goes_on is not None:
+            return first
+        for call in rest:
+            spec = turn.input.functions.find(call.name)
+            if spec is None or call.arguments is None:
+                continue
+            question = await self._invoker.approval_needed(self._request(context, turn, progress, spec, call))
+            if question is None or any(question.terms.digest == one.terms.digest for _, one in asked):
+                continue
+            if (question.terms.role, question.terms.by_other) == (first.terms.role, first.terms.by_other):
+                asked.append((spec, question))
+        return for_all(asked, turn.input.profile().texts) if len(asked) > 1 else first
 
     async def _run_call(
         self, context: MessageContext, turn: Turn, progress: Progress, call: ToolCall, request_id: str
@@ -281,21 +311,25 @@ class FunctionCallLLM:
         progress.calls.count += 1
         if progress.calls.count > self._settings.max_calls:
             return spec, FunctionResult.fail(ErrorCode.TOO_MANY_CALLS, texts.say("failures.too_many_calls"))
-        request = CallRequest(
-            context,
-            spec.name,
-            call.arguments,
-            turn,
-            Path.MODEL,
-            uncertain=call.uncertain,
-            round_number=progress.round_number,
-            request_id=request_id,
-            by_model=True,
-        )
+        request = self._request(context, turn, progress, spec, call)._replace(request_id=request_id)
         result = await self._invoker.invoke(request)
         self.note_run(context, turn, spec)
         progress.calls.ended(spec, signature, result)
         return spec, result
+
+    def _request(
+        self, context: MessageContext, turn: Turn, progress: Progress, spec: FunctionSpec, call: ToolCall
+    ) -> CallRequest:
+        return CallRequest(
+            context,
+            spec.name,
+            call.arguments or {},
+            turn,
+            Path.MODEL,
+            uncertain=call.uncertain,
+            round_number=progress.round_number,
+            by_model=True,
+        )
 
     async def _without_function(
         self, context: MessageContext, turn: Turn, progress: Progress, call: ToolCall

@@ -48,6 +48,8 @@ def question_to_json(question: Question) -> JsonObject:
         data |= {"said": list(question.said), "only_choices": question.only_choices}
         if question.takes_files:
             data["takes_files"] = True
+    if isinstance(question, ApprovalQuestion) and question.further:
+        data["further"] = list(question.further)
     if isinstance(question, ApprovalQuestion) and question.goes_on is not None:
         before = question.goes_on
         data["goes_on"] = [before.state, before.answer, before.kind, before.number]
@@ -68,7 +70,8 @@ def question_from_json(data: Mapping[str, Any]) -> Question:
             return ConfirmQuestion(*common)
         case ApprovalQuestion.kind:
             goes_on = Resumed(*data["goes_on"]) if data.get("goes_on") else None
-            return ApprovalQuestion(*common, terms=_terms_from_json(data["terms"]), goes_on=goes_on, said=said)
+            terms, further = _terms_from_json(data["terms"]), tuple(data.get("further", ()))
+            return ApprovalQuestion(*common, terms=terms, goes_on=goes_on, said=said, further=further)
     return InputQuestion(
         *common,
         resume=data["resume"],

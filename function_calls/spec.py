@@ -82,6 +82,22 @@ class Approved(NamedTuple):
     """Later runs of the same kind in the chat need no approval."""
     is_noted: bool = False
     """It was consumed and recorded before the run asked a question; the same run continues."""
+    further: tuple[str, ...] = ()
+    """Digests of further runs of the same answer of the model that it covers, each once."""
+
+    def covers(self, digest: str) -> bool:
+        """Whether it approves the run with this digest."""
+        return digest == self.digest or digest in self.further
+
+    def consumed_by(self, left: Approved | None) -> str:
+        """Digest of the run that consumed its part, if `left` is what remains."""
+        remaining = () if left is None else (left.digest, *left.further)
+        return next((one for one in (self.digest, *self.further) if one not in remaining), "")
+
+    def without(self, digest: str) -> Approved | None:
+        """The approval after the run with `digest` has consumed its part; None if nothing is left."""
+        left = tuple(one for one in (self.digest, *self.further) if one != digest)
+        return self._replace(digest=left[0], further=left[1:]) if left else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +188,8 @@ class ApprovalQuestion(BaseQuestion):
     started."""
     said: tuple[str, ...] = ()
     """Texts that this run has sent to the chat, including questions."""
+    further: tuple[str, ...] = ()
+    """Digests of the other runs of the same answer of the model that the question covers."""
 
     @property
     def saved_run(self) -> Resumed | None:

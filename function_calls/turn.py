@@ -307,7 +307,9 @@ class TurnMemory:
     ending: frozenset[str] = frozenset()
     """Keys of the runs that may only clean up and end."""
     approved: Approved | None = None
-    """Approval that the next run may consume."""
+    """Approval that the next runs may consume."""
+    rejected: frozenset[str] = frozenset()
+    """Digests of runs that a member has rejected in this turn; they are not asked for again."""
     asker: MessageContext | None = None
     """The message whose sender the turn acts for, if that is not the sender of the answered message."""
     untold: frozenset[MemberRef] = frozenset()

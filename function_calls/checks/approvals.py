@@ -107,14 +107,16 @@ class Approvals:
             # The list of a chat's reusable approvals is visible to all its members.
             terms = replace(terms, grant="")
         approved = turn.memory.approved
-        if approved is not None and approved.digest == terms.digest:
-            turn.memory.approved = None
+        if approved is not None and approved.covers(terms.digest):
+            turn.memory.approved = approved.without(terms.digest)
             if approved.always:
                 turn.output.granted = terms.grant[:CODE_CHARS]
             return PolicyDecision(writes=tuple(self._allowed(context, spec, values, terms, approved)))
         if is_granted:
             return ALLOWED
         texts = turn.input.profile().texts
+        if terms.digest in turn.memory.rejected:
+            return PolicyDecision(_refused(texts.say("approvals.rejected_too", function=spec.name), "approvals"))
         refused = self._no_room(spec, terms, texts)
         return PolicyDecision(refused or FunctionResult(question=approval_question(spec, values, terms, texts)))
 

@@ -22,13 +22,16 @@ _FENCES = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)", re.DOTALL)
 _QUOTED_LINE = re.compile(r"^\s*[>|›].*$", re.MULTILINE)
 _FORWARDED = re.compile(
     r"^[\s\-_*]*(?:forwarded (?:message|from)|original message|begin forwarded|weitergeleitete nachricht|"
-    r"von:|from:|转发(?:的)?消息|以下为转发|原始邮件)\b?.*\Z",
+    r"转发(?:的)?消息|以下为转发|原始邮件).*\Z",
     re.IGNORECASE | re.DOTALL | re.MULTILINE,
 )
 _PASTED_CHARS = 500
 """A longer message probably contains pasted text: only its first and its last paragraph count, if they are short."""
 _PARAGRAPH_CHARS = 300
-_DIGITS = re.compile(r"(?<![\w.,])[-+]?\d[\d,. ]*(?:\d|(?<=\d))|\d+(?:\.\d+)?")
+_DIGITS = re.compile(r"(?<![\d.,])[-+]?\d[\d,.]*\d|\d")
+_UNSPACED = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
+_INSIDE = rf"[^\W{_UNSPACED}]"
+"""A letter or digit of a script with spaces between words."""
 _HAN_NUMBER = re.compile(r"[零〇一二两三四五六七八九十百千万]+")
 _ISO = re.compile(
     r"(?P<year>\d{4})-(?P<month>\d{2})-(?P<day>\d{2})(?:[T ](?P<hour>\d{2}):(?P<minute>\d{2})(?::\d{2}(?:\.\d+)?)?)?"
@@ -89,14 +92,10 @@ class AskersWords:
     def _says(self, text: str) -> bool:
         """Whether the words contain `text` as whole words, also with other endings or with `_` for spaces."""
         wanted = _plain(text)
-        if not wanted:
+        loose = _plain(re.sub(r"[_-]", " ", wanted))
+        if any(re.search(rf"(?<!{_INSIDE}){re.escape(one)}(?!{_INSIDE})", self._text) for one in (wanted, loose)):
             return True
-        if re.search(rf"(?<!\w){re.escape(wanted)}(?!\w)", self._text) is not None:
-            return True
-        if _is_unspaced(wanted) and wanted in self._text:
-            return True
-        loose = _plain(wanted.replace("_", " ").replace("-", " "))
-        if len(loose.split()) == 1 and loose.isalpha() and stem(loose) in self._stems:
+        if loose.isalpha() and loose.isascii() and stem(loose) in self._stems:
             return True
         number = _number(wanted)
         return number is not None and number in self._numbers
@@ -196,11 +195,6 @@ def mentioned(context: MessageContext) -> frozenset[str]:
 
 def _plain(text: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", text).casefold().replace("’", "'").split())
-
-
-def _is_unspaced(text: str) -> bool:
-    """Whether `text` is written without spaces between words, so that it has no word boundaries."""
-    return any("\u3040" <= letter <= "\u9fff" or "\uac00" <= letter <= "\ud7af" for letter in text)
 
 
 def _number(text: str) -> float | None:

@@ -42,6 +42,28 @@ def approval_question(spec: FunctionSpec, values: JsonObject, terms: ApprovalTer
     return ApprovalQuestion(text, spec.name, values, tuple(_choices(terms, texts)), terms=terms)
 
 
+def for_all(calls: Sequence[tuple[FunctionSpec, ApprovalQuestion]], texts: Phrases) -> ApprovalQuestion:
+    """One question for all `calls`, which the same answer of a model contains. All have the same terms but for their
+    digests. The approval is not reusable."""
+    first = calls[0][1]
+    terms = replace(first.terms, grant="")
+    key = "asker" if terms.role is None else "other" if terms.by_other else "role"
+    lines = [f"{number}. {_as_line(spec, one.arguments)}" for number, (spec, one) in enumerate(calls, 1)]
+    text = texts.say(
+        f"approvals.ask_several_{key}",
+        asker=shown_name(terms.asker.sender),
+        calls="\n".join(lines),
+        role=terms.role.value if terms.role else "",
+        code=terms.code,
+    )
+    further = tuple(one.terms.digest for _, one in calls[1:])
+    return replace(first, text=text, terms=terms, choices=tuple(_choices(terms, texts)), further=further)
+
+
+def _as_line(spec: FunctionSpec, values: JsonObject) -> str:
+    return f"{spec.name} ({shown_arguments(spec, values)})" if values else spec.name
+
+
 def _choices(terms: ApprovalTerms, texts: Phrases) -> Sequence[Choice]:
     answers = ["yes", "no", "always"] if terms.grant else ["yes", "no"]
     return [
@@ -164,10 +186,12 @@ async def resume(waiting: WaitingTurn, question: ApprovalQuestion, text: str) ->
     if spec is None:
         return sent(ReasonCode.ANSWERED_QUESTION, [Message(texts.say("questions.changed", name=question.function))])
     if allows:
-        turn.memory.approved = Approved(terms.digest, context.sender, answer.kind is Answered.ALWAYS)
+        is_always = answer.kind is Answered.ALWAYS
+        turn.memory.approved = Approved(terms.digest, context.sender, is_always, further=question.further)
         if question.goes_on is not None:
             return await waiting.resume_run(question, spec, question.goes_on)
         return await waiting.run(question, spec, question.arguments, confirmed=True)
+    turn.memory.rejected |= frozenset(question.further)
     said = rejection(context, asker, spec.name, answer.value, texts, others_wait=turn.input.approval.others_wait())
     ended = await waiting.end(question, "cancelled")
     if not waiting.on.transcript:

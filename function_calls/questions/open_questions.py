@@ -35,10 +35,10 @@ def open_to_json(open_question: OpenQuestion) -> JsonObject:
         "uncertain": on.uncertain,
         "taint": list(on.taint),
         "asked_at": on.asked_at,
-        "words": list(on.words),
         "remembered": on.remembered,
         "asker": None if asker is None else context_to_json(asker),
         "private": open_question.private,
+        **({"words": list(on.words)} if on.words else {}),
     }
 
 
