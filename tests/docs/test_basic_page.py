@@ -14,9 +14,12 @@ import pytest
 
 from bot.testing import Group, a_group
 from function_calls.basic.compiler import SESSION_VARIABLES
+from function_calls.basic.keyword_modules._rows import MOST_UNASKED
 from function_calls.basic.language.param_types import type_names
 from function_calls.basic.run.session import session_variables
 from services.refs import Role
+from services.scripts.files import MOST_BYTES, MOST_ROWS
+from services.scripts.tables import MOST_RESULTS, TableLimits
 from services.web.http import WebClient
 from tests.bot.cli.running import a_settings_file, command
 from tests.bot.cli.running import without_a_model as without_a_model
@@ -196,6 +199,21 @@ async def test_what_models_are_told_lies_in_the_work_folder_as_the_page_shows(tm
     assert json.loads((work / "rent.tool.json").read_text()) == openai
     assert (work / "rent.bas").read_text() == SCRIPTS["rent.bas"]
     shutil.rmtree(work)
+
+
+def test_the_limits_of_rows_are_those_of_the_program() -> None:
+    [tables] = re.findall(r"^\*\*Tables\*\* .*?(?=\n\n)", PAGE.text, re.DOTALL | re.MULTILINE)
+    [files] = re.findall(r"^\*\*CSV files\*\*.*?(?=\n\n)", PAGE.text, re.DOTALL | re.MULTILINE)
+    limits = TableLimits()
+    tables, files = " ".join(tables.split()), " ".join(files.split())
+    for said in (
+        f"Without `LIMIT` it returns at most {MOST_UNASKED:,} rows",
+        f"With `LIMIT` it returns at most {MOST_RESULTS:,};",
+        f"A table holds {limits.rows:,} rows and {limits.table_bytes // 10**6} MB, ",
+        f"a row {limits.row_bytes // 1000} kB, and a chat has {limits.tables} tables.",
+    ):
+        assert said in tables
+    assert f"at most {MOST_ROWS:,} rows and {MOST_BYTES // 10**6} MB" in files
 
 
 def test_the_table_of_types_has_them_all() -> None:
