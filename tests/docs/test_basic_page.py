@@ -23,6 +23,7 @@ from services.scripts.tables import MOST_RESULTS, TableLimits
 from services.web.http import WebClient
 from tests.bot.cli.running import a_settings_file, command
 from tests.bot.cli.running import without_a_model as without_a_model
+from tests.bot.test_mcp_questions import User, asking
 from tests.config.files import settings_of
 from tests.docs.documents import Block, Page
 from tests.docs.terminal import Terminal
@@ -33,6 +34,7 @@ from tests.fakes.sources import ToldChanges
 from tests.fakes.timers import pass_time
 from tests.fakes.web_server import Page as WebPage
 from tests.fakes.web_server import WebServer
+from tests.harness.mcp_programs import texts
 from tests.harness.smtp_server import SmtpServer
 
 PAGE = Page("docs/basic.md")
@@ -220,3 +222,21 @@ def test_the_table_of_types_has_them_all() -> None:
     [table] = re.findall(r"^\| types \|.*?(?=\n\n)", PAGE.text, re.DOTALL | re.MULTILINE)
     named = {name for row in table.splitlines()[2:] for name in re.findall(r"`(\w+)`", row.split("|")[1])}
     assert named == set(type_names())
+
+
+async def test_over_mcp_the_user_of_a_client_answers_a_script_but_can_send_no_file(tmp_path: Path) -> None:
+    folder = written(tmp_path, "booking.bas")
+    (folder / "photo.bas").write_text('DESCRIPTION "Take a photo"\nTALK "Which one?"\nHEAR shot AS FILE\nTALK "Thanks"\n')
+    user = User("4", "outside", "tomorrow")
+    async with asking([], user, settings={"sources": {"basic": [str(folder)]}}) as (_, client):
+        booked = await client.call_tool("booking", {})
+        listed = {tool.name: tool.model_dump(by_alias=True) for tool in (await client.list_tools()).tools}
+        user.answers = ["this"] * 4
+        photo = await client.call_tool("photo", {})
+    assert user.messages[:3] == ["How many are you?", "Inside or outside?", "On which day?"]
+    assert texts(booked)[-1].startswith("4 guests outside on ")
+    assert photo.is_error
+    # More than `functions --format mcp` prints, and without the script's keywords.
+    assert listed["booking"]["title"] == "Booking"
+    assert listed["booking"]["annotations"]["readOnlyHint"] is False
+    assert "keywords" not in listed["booking"]
