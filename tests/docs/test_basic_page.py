@@ -226,7 +226,9 @@ def test_the_table_of_types_has_them_all() -> None:
 
 async def test_over_mcp_the_user_of_a_client_answers_a_script_but_can_send_no_file(tmp_path: Path) -> None:
     folder = written(tmp_path, "booking.bas")
-    (folder / "photo.bas").write_text('DESCRIPTION "Take a photo"\nTALK "Which one?"\nHEAR shot AS FILE\nTALK "Thanks"\n')
+    (folder / "photo.bas").write_text(
+        'DESCRIPTION "Take a photo"\nTALK "Which one?"\nHEAR shot AS FILE\nTALK "Thanks"\n'
+    )
     user = User("4", "outside", "tomorrow")
     async with asking([], user, settings={"sources": {"basic": [str(folder)]}}) as (_, client):
         booked = await client.call_tool("booking", {})
