@@ -35,3 +35,7 @@ async def test_the_guides_function_is_loaded_and_runs(example: ModuleType) -> No
 
 async def test_the_guides_test_passes(example: ModuleType) -> None:
     await example.test_a_die_shows_one_of_its_sides()
+
+
+def test_the_guide_is_short() -> None:
+    assert len(GUIDE.read_text(encoding="utf-8").split()) <= 1000

@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from ruamel.yaml import YAML
 
 from bot import VERSION
 
@@ -78,10 +79,25 @@ def test_a_script_can_be_started(script: str) -> None:
     assert checked.stderr == ""
 
 
-@pytest.mark.parametrize("name", ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE"])
+@pytest.mark.parametrize("name", ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "LICENSE"])
 def test_what_a_newcomer_looks_for_is_there(name: str) -> None:
     assert (ROOT / name).is_file()
     assert (ROOT / name).read_text(encoding="utf-8").strip()
+
+
+def test_each_pre_commit_hook_runs_a_check_of_the_test_script() -> None:
+    script = (ROOT / "test").read_text(encoding="utf-8")
+    checks = re.findall(r'^(?:step|begin) "([^"]+)" "\$venv_python" (.+)$', script, re.MULTILINE)
+    [local] = YAML(typ="safe").load(ROOT / ".pre-commit-config.yaml")["repos"]
+    hooks = [(hook["name"], hook["entry"].removeprefix(".venv/bin/python ")) for hook in local["hooks"]]
+    assert hooks == checks
+
+
+def test_the_workflow_runs_the_complete_tests() -> None:
+    workflow = YAML(typ="safe").load(ROOT / ".github/workflows/test.yml")
+    [job] = workflow["jobs"].values()
+    assert job["steps"][-1]["run"] == ".ci/run"
+    assert [step["uses"] for step in job["steps"] if "@v" not in step.get("uses", "@v")] == []
 
 
 def test_the_licence_is_the_one_that_the_package_declares() -> None:

@@ -363,7 +363,7 @@ async def test_no_row_of_bad_yaml_gets_in_and_the_last_good_settings_stay(
             assert all(one.file.endswith("bot.yaml") and one.line for one in file.reload.faults)
             assert file.reload.faults
             [asked] = await group.say("Ann", "/pay")
-            assert "needs approval" in asked or "waits" in asked
+            assert "needs approval" in asked or "already waiting for approval" in asked
         assert await file.holds(file.usual)
         assert file.reload.faults == ()
     assert pay.runs == []

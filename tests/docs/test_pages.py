@@ -11,7 +11,7 @@ import pytest
 
 from tests.docs.documents import ROOT, Page
 
-PAGES = ["README.md", "README.zh.md", "CONTRIBUTING.md", "CHANGELOG.md", *sorted(
+PAGES = ["README.md", "README.zh.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", *sorted(
     path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md") if path.name != "requirements.md"
 )]  # fmt: skip
 DECISIONS = [page for page in PAGES if page.startswith("docs/decisions/")]
@@ -88,6 +88,16 @@ def test_a_decision_says_context_decision_and_cost(path: str) -> None:
     number = Path(path).name[:4]
     assert text.startswith(f"# {number} ")
     assert re.findall(r"^## (.+)$", text, re.MULTILINE) == ["Context", "Decision", "Consequences"]
+
+
+def test_the_index_of_decisions_lists_each_page_with_its_title() -> None:
+    index = (ROOT / DECISIONS[0]).read_text(encoding="utf-8")
+    titles = [
+        (Path(path).name, (ROOT / path).read_text(encoding="utf-8").partition("\n")[0].removeprefix("# "))
+        for path in DECISIONS[1:]
+    ]
+    listed = re.findall(r"^- \[(\d{4})\]\(([\w.-]+)\) (.+)$", index, re.MULTILINE)
+    assert [(name, f"{number} {title}") for number, name, title in listed] == titles
 
 
 def test_decisions_are_numbered_without_a_gap() -> None:
