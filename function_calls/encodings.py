@@ -12,7 +12,7 @@ from typing import Any
 from function_calls.schema.commands import usage_line
 from function_calls.schema.definition import DefinitionError
 from function_calls.schema.schema import EMPTY, UnusableSchema, imported
-from function_calls.spec import FunctionSpec
+from function_calls.spec import FunctionSpec, OfferedTo
 from services.refs import JsonObject, Role
 
 _ILLEGAL = re.compile(r"[^A-Za-z0-9_-]")
@@ -125,7 +125,8 @@ def imported_definition(definition: Mapping[str, Any]) -> ForeignDefinition:
 
 
 def inventory(specs: Sequence[FunctionSpec]) -> str:
-    """Markdown reference of `specs`: usage, parameters, result, effect, roles and location of each function."""
+    """Markdown reference of `specs`: usage, parameters, result, effect, places, roles, callers, the services that a
+    Python function requests, and location of each function."""
     return "\n".join(line for spec in specs for line in _section(spec))
 
 
@@ -145,6 +146,9 @@ def _section(spec: FunctionSpec) -> list[str]:
         f"- usage: `{usage_line(spec)}`",
         f"- effect: {spec.execution.effect.value}; where: {spec.access.scope}; who: {who_may(spec)}",
     ]
+    lines.append(f"- called by: {', '.join(caller.value for caller in OfferedTo if caller in spec.access.offered_to)}")
+    if spec.origin.runs:
+        lines.append(f"- runs: {spec.origin.runs}; needs: {', '.join(spec.origin.needs) or 'nothing'}")
     if spec.command.words:
         lines.append(f"- commands: {', '.join(f'`/{word}`' for word in spec.command.words)}")
     required = spec.parameters["required"]

@@ -500,6 +500,10 @@ class Origin:
     tags: frozenset[str] = frozenset()
     metadata: Mapping[str, Any] = field(default_factory=dict)
     """Declared keys that are not options; preserved on export."""
+    needs: tuple[str, ...] = ()
+    """Names of the types of services and ports that the handler requests; known for marked Python functions only."""
+    runs: Literal["", "async", "thread"] = ""
+    """How the handler runs: in the event loop or in a thread; known for marked Python functions only."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -49,8 +49,8 @@ INTRODUCTION = """\
 
 <!-- Made by `python -m tests.requirements_page --write` from requirements.yaml and the marks of the tests. -->
 
-What Rollcall is asked to do, and which tests show that it does. *Shown* means that at least one test is marked with the
-requirement and fails when it is broken; what is *not yet* shown may be missing or merely untested.
+Requirements of Rollcall and the tests that show them. *Shown*: at least one test is marked with the requirement, and
+fails when it is broken. A requirement *not yet* shown may be missing or merely untested.
 """
 
 

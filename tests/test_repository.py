@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
+from bot import VERSION
+
 ROOT = Path(__file__).parent.parent
 SCRIPTS = ("run", "test", ".ci/run")
 LOCKS = ("requirements.txt", "requirements-dev.txt", "deploy/requirements-uv.txt")
@@ -103,6 +105,13 @@ def test_the_licence_is_the_one_that_the_package_declares() -> None:
     licence = (ROOT / "LICENSE").read_text(encoding="utf-8")
     assert re.match(r"\s+Apache License\s+Version 2\.0, January 2004\n", licence)
     assert "END OF TERMS AND CONDITIONS" in licence
+
+
+def test_the_newest_release_of_the_changelog_is_the_version_of_the_package() -> None:
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    first, newest, *_ = re.findall(r"^## \[(.+?)\](?: - \d{4}-\d\d-\d\d)?$", changelog, re.MULTILINE)
+    assert (first, newest) == ("Unreleased", VERSION)
+    assert f'version = "{VERSION}"' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
 
 
 def test_no_file_names_a_package_index(texts: dict[str, str]) -> None:

@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import is_dataclass, replace
 from types import ModuleType
-from typing import Any, get_type_hints
+from typing import Any, Literal, get_type_hints
 
 from pydantic import BaseModel, TypeAdapter
 
@@ -77,7 +77,8 @@ def as_spec(function: Callable[..., Any], services: Services, declaration: Decla
             result_schema=signature.result_schema,
         )
         declared.read["spec"] = spec
-    return replace(spec, handler=handler, origin=replace(spec.origin, source=where))
+    origin = replace(spec.origin, source=where, needs=signature.needs, runs=signature.runs)
+    return replace(spec, handler=handler, origin=origin)
 
 
 async def _unbound(context: MessageContext, arguments: Any, call: Call) -> FunctionResult:
@@ -88,11 +89,15 @@ async def _unbound(context: MessageContext, arguments: Any, call: Call) -> Funct
 class _Signature:
     """Signature of a marked function: the context, optionally a model, keyword-only services, and the result type."""
 
-    def __init__(self, model: Any, takes_model: bool, wanted: Mapping[str, Any], returns: Any) -> None:
+    def __init__(
+        self, model: Any, takes_model: bool, wanted: Mapping[str, Any], returns: Any, runs: Literal["async", "thread"]
+    ) -> None:
         self.arguments = ModelArguments(model)
         self.takes_model = takes_model
         self.wanted = wanted
+        self.needs = tuple(getattr(kind, "__name__", str(kind)) for kind in wanted.values() if kind is not Call)
         self.result_schema = _result_schema(returns)
+        self.runs = runs
 
 
 def _signature(function: Callable[..., Any], where: str) -> _Signature:
@@ -115,7 +120,8 @@ def _signature(function: Callable[..., Any], where: str) -> _Signature:
     if problems:
         raise DefinitionError(where, problems)
     try:
-        return _Signature(model, len(positional) > 1, wanted, hints.get("return"))
+        runs: Literal["async", "thread"] = "async" if inspect.iscoroutinefunction(function) else "thread"
+        return _Signature(model, len(positional) > 1, wanted, hints.get("return"), runs)
     except UnusableSchema as error:
         raise DefinitionError(where, [str(error)]) from None
 
@@ -127,7 +133,7 @@ def _handler(function: Callable[..., Any], signature: _Signature, services: Serv
     if missing:
         raise DefinitionError(where, missing)
     run = functools.partial(function, **bound) if bound else function
-    if inspect.iscoroutinefunction(function):
+    if signature.runs == "async":
         return _async_handler(run, signature.takes_model, call_name)
     return _threaded_handler(run, signature.takes_model, call_name)
 

@@ -131,6 +131,19 @@ def test_what_is_no_name_of_a_module_is_refused_by_the_settings(
     assert "settings.bad_value plugins[0] has to be the name of a Python module, such as package.module" in printed.out
 
 
+@pytest.mark.requirement("E45")
+async def test_file_shell_and_human_tools_are_off_in_every_chat_until_plugins_name_them_and_todos_are_on() -> None:
+    off = {"file_read", "file_write", "file_list", "file_glob", "shell_exec", "human_input"}
+    async with a_group() as group:
+        names = {spec.name for spec in group.daemon.registry.of("default").specs}
+        assert names & off == set()
+        assert names >= {"todo_add", "todo_list", "todo_update"}
+        await group.say("Ann", "@Rollcall hello")
+        offer = group.model.requests[-1].offer
+        assert offer is not None
+        assert {one.original for one in offer.functions} & off == set()
+
+
 @pytest.mark.requirement("E42", "E43", "E44", "E45", "F7")
 async def test_the_built_in_tools_bear_the_names_that_were_asked_for() -> None:
     async with a_group(settings={"plugins": ["file", "shell", "human"]}) as group:

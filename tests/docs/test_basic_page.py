@@ -14,12 +14,16 @@ import pytest
 
 from bot.testing import Group, a_group
 from function_calls.basic.compiler import SESSION_VARIABLES
+from function_calls.basic.keyword_modules._rows import MOST_UNASKED
 from function_calls.basic.language.param_types import type_names
 from function_calls.basic.run.session import session_variables
 from services.refs import Role
+from services.scripts.files import MOST_BYTES, MOST_ROWS
+from services.scripts.tables import MOST_RESULTS, TableLimits
 from services.web.http import WebClient
 from tests.bot.cli.running import a_settings_file, command
 from tests.bot.cli.running import without_a_model as without_a_model
+from tests.bot.test_mcp_questions import User, asking
 from tests.config.files import settings_of
 from tests.docs.documents import Block, Page
 from tests.docs.terminal import Terminal
@@ -30,6 +34,7 @@ from tests.fakes.sources import ToldChanges
 from tests.fakes.timers import pass_time
 from tests.fakes.web_server import Page as WebPage
 from tests.fakes.web_server import WebServer
+from tests.harness.mcp_programs import texts
 from tests.harness.smtp_server import SmtpServer
 
 PAGE = Page("docs/basic.md")
@@ -198,7 +203,42 @@ async def test_what_models_are_told_lies_in_the_work_folder_as_the_page_shows(tm
     shutil.rmtree(work)
 
 
+def test_the_limits_of_rows_are_those_of_the_program() -> None:
+    [tables] = re.findall(r"^\*\*Tables\*\* .*?(?=\n\n)", PAGE.text, re.DOTALL | re.MULTILINE)
+    [files] = re.findall(r"^\*\*CSV files\*\*.*?(?=\n\n)", PAGE.text, re.DOTALL | re.MULTILINE)
+    limits = TableLimits()
+    tables, files = " ".join(tables.split()), " ".join(files.split())
+    for said in (
+        f"Without `LIMIT` it returns at most {MOST_UNASKED:,} rows",
+        f"With `LIMIT` it returns at most {MOST_RESULTS:,};",
+        f"A table holds {limits.rows:,} rows and {limits.table_bytes // 10**6} MB, ",
+        f"a row {limits.row_bytes // 1000} kB, and a chat has {limits.tables} tables.",
+    ):
+        assert said in tables
+    assert f"at most {MOST_ROWS:,} rows and {MOST_BYTES // 10**6} MB" in files
+
+
 def test_the_table_of_types_has_them_all() -> None:
     [table] = re.findall(r"^\| types \|.*?(?=\n\n)", PAGE.text, re.DOTALL | re.MULTILINE)
     named = {name for row in table.splitlines()[2:] for name in re.findall(r"`(\w+)`", row.split("|")[1])}
     assert named == set(type_names())
+
+
+async def test_over_mcp_the_user_of_a_client_answers_a_script_but_can_send_no_file(tmp_path: Path) -> None:
+    folder = written(tmp_path, "booking.bas")
+    (folder / "photo.bas").write_text(
+        'DESCRIPTION "Take a photo"\nTALK "Which one?"\nHEAR shot AS FILE\nTALK "Thanks"\n'
+    )
+    user = User("4", "outside", "tomorrow")
+    async with asking([], user, settings={"sources": {"basic": [str(folder)]}}) as (_, client):
+        booked = await client.call_tool("booking", {})
+        listed = {tool.name: tool.model_dump(by_alias=True) for tool in (await client.list_tools()).tools}
+        user.answers = ["this"] * 4
+        photo = await client.call_tool("photo", {})
+    assert user.messages[:3] == ["How many are you?", "Inside or outside?", "On which day?"]
+    assert texts(booked)[-1].startswith("4 guests outside on ")
+    assert photo.is_error
+    # More than `functions --format mcp` prints, and without the script's keywords.
+    assert listed["booking"]["title"] == "Booking"
+    assert listed["booking"]["annotations"]["readOnlyHint"] is False
+    assert "keywords" not in listed["booking"]

@@ -54,7 +54,7 @@ def test_the_commands_of_the_page_show_what_it_shows(tmp_path: Path) -> None:
     folder = terminal.home / "my-bot"
     (folder / "functions").mkdir(parents=True)
     (folder / "functions" / "bar.py").write_text(PAGE.of("python", "A complete example")[0].text, encoding="utf-8")
-    [settings] = README.of("yaml", "Your own settings")
+    [settings] = README.of("yaml")
     (folder / "bot.yaml").write_text(settings.text, encoding="utf-8")
     terminal.follow(PAGE.of("console"))
 

@@ -11,12 +11,13 @@ import pytest
 
 from tests.docs.documents import ROOT, Page
 
-PAGES = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", *sorted(
+PAGES = ["README.md", "README.zh.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", *sorted(
     path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md") if path.name != "requirements.md"
 )]  # fmt: skip
 DECISIONS = [page for page in PAGES if page.startswith("docs/decisions/")]
 RUN_BY_TESTS = {
     "README.md",
+    "README.zh.md",
     "CONTRIBUTING.md",
     "docs/api.md",
     "docs/basic.md",

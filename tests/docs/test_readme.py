@@ -1,20 +1,25 @@
-"""The README, followed word for word."""
+"""The README in both languages, followed word for word."""
 
 from __future__ import annotations
 
 import asyncio
-import os
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.docs.documents import ROOT, Page
+from tests.docs.documents import Block, Page
 from tests.docs.terminal import COLD, Terminal
 from tests.fakes.openai_server import OpenAIServer
 from tests.harness.forked_processes import forked_command
 
 README = Page("README.md")
+HEADINGS = {
+    "README.md": ("Start", "Your first function", "Connect a model"),
+    "README.zh.md": ("启动", "第一个函数", "连接模型"),
+}
+START, FUNCTION, MODEL = range(3)
 
 
 @pytest.fixture
@@ -22,28 +27,25 @@ def terminal(tmp_path: Path) -> Terminal:
     return Terminal(tmp_path)
 
 
-@pytest.fixture
-def my_bot(terminal: Terminal) -> Path:
-    """The settings and the function of the README, written where it says."""
+@pytest.fixture(params=HEADINGS)
+def page(request: pytest.FixtureRequest) -> Page:
+    """The README in each language."""
+    return Page(request.param)
+
+
+def console(page: Page, part: int) -> list[Block]:
+    """The console blocks of a part of the page."""
+    return page.of("console", HEADINGS[page.path][part])
+
+
+def my_bot(terminal: Terminal, page: Page = README) -> Path:
+    """The settings and the function of the page, written where it says."""
     folder = terminal.home / "my-bot"
     (folder / "functions").mkdir(parents=True)
-    [settings] = README.of("yaml", "Your own settings")
-    [function] = README.of("python")
+    [settings], [function] = page.of("yaml"), page.of("python")
     (folder / "bot.yaml").write_text(settings.text, encoding="utf-8")
     (folder / "functions" / "greetings.py").write_text(function.text, encoding="utf-8")
     return folder
-
-
-@pytest.fixture
-def my_script(my_bot: Path) -> Path:
-    """The settings with scripts, and the script, written where the README says."""
-    [own], [more] = README.of("yaml", "Your own settings"), README.of("yaml", "A function without Python")
-    [script] = README.of("basic")
-    (my_bot / "bot.yaml").write_text(own.text.partition("sources:")[0] + more.text, encoding="utf-8")
-    (my_bot / "scripts").mkdir()
-    file = my_bot / "scripts" / "cake.bas"
-    file.write_text(script.text, encoding="utf-8")
-    return file
 
 
 def says(text: str) -> dict[str, Any]:
@@ -59,15 +61,15 @@ def calls(name: str, arguments: str) -> dict[str, Any]:
     return {"body": {"model": "qwen3", "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}}
 
 
-def test_a_newcomer_starts_it_and_chats_without_a_model(tmp_path: Path) -> None:
+def test_a_newcomer_starts_it_and_chats_without_a_model(tmp_path: Path, page: Page) -> None:
     # The commands of pages are forks otherwise, which have all modules: here `run` and `chat` import them themselves.
-    Terminal(tmp_path, COLD).follow(README.of("console", "Start"))
+    Terminal(tmp_path, COLD).follow(console(page, START))
 
 
-async def test_where_there_is_a_terminal_one_chats_there_below_the_greeting(terminal: Terminal, my_bot: Path) -> None:
-    settings = my_bot / "bot.yaml"
-    changed = settings.read_text(encoding="utf-8").replace("platforms:\n", "platforms:\n  console: {enabled: 'on'}\n")
-    settings.write_text(changed, encoding="utf-8")
+async def test_where_there_is_a_terminal_one_chats_there_below_the_greeting(terminal: Terminal) -> None:
+    settings = my_bot(terminal) / "bot.yaml"
+    with settings.open("a", encoding="utf-8") as file:
+        file.write("platforms: {console: {enabled: 'on'}}\n")
     process = await asyncio.create_subprocess_exec(
         *(*forked_command("bot"), "run", "--port", "0", "--config", str(settings)),
         cwd=terminal.house,
@@ -93,33 +95,28 @@ async def test_where_there_is_a_terminal_one_chats_there_below_the_greeting(term
     assert status == 0
 
 
-async def test_a_newcomer_connects_a_model(terminal: Terminal) -> None:
+async def test_a_newcomer_connects_a_model(terminal: Terminal, page: Page) -> None:
     async with OpenAIServer([says("OK")]) as provider:
-        blocks = README.of("console", "Connect a model")
-        await asyncio.to_thread(terminal.follow, blocks, {"http://127.0.0.1:11434/v1": provider.base_url})
+        await asyncio.to_thread(terminal.follow, console(page, MODEL), {"http://127.0.0.1:11434/v1": provider.base_url})
         assert provider.requests[0].headers["authorization"] == "Bearer your-key"
         assert provider.requests[0].json["model"] == "qwen3"
 
 
 @pytest.mark.requirement("D8")
-@pytest.mark.usefixtures("my_bot")
-def test_the_first_function_is_shown_called_by_hand_by_command_and_by_plain_words(terminal: Terminal) -> None:
-    terminal.follow(README.of("console", "Your first function"))
-
-
-@pytest.mark.requirement("A1", "A51")
-def test_a_script_of_eight_lines_is_checked_and_asks_in_a_chat(terminal: Terminal, my_script: Path) -> None:
-    assert len(my_script.read_text(encoding="utf-8").splitlines()) == 8
-    settings = str(my_script.parents[1] / "bot.yaml")
-    terminal.follow(README.of("console", "A function without Python"), ROLLCALL_CONFIG=settings)
+def test_the_first_function_of_ten_lines_is_called_by_hand_by_command_and_in_plain_words(
+    terminal: Terminal, page: Page
+) -> None:
+    my_bot(terminal, page)
+    assert len([line for line in page.of("python")[0].text.splitlines() if line]) <= 10
+    terminal.follow(console(page, FUNCTION))
 
 
 @pytest.mark.requirement("D8")
-async def test_the_first_function_is_offered_to_a_model_and_called_by_it(terminal: Terminal, my_bot: Path) -> None:
+async def test_the_first_function_is_offered_to_a_model_and_called_by_it(terminal: Terminal) -> None:
     async with OpenAIServer([calls("greet", '{"name": "Dora"}'), says("Hello Dora! Done.")]) as provider:
         environment = terminal.environment(OPENAI_API_KEY="a-key", OPENAI_BASE_URL=provider.base_url)
         process = await asyncio.create_subprocess_exec(
-            *(*forked_command("bot"), "chat", "--config", str(my_bot / "bot.yaml")),
+            *(*forked_command("bot"), "chat", "--config", str(my_bot(terminal) / "bot.yaml")),
             cwd=terminal.house,
             env=environment,
             stdin=asyncio.subprocess.PIPE,
@@ -135,30 +132,9 @@ async def test_the_first_function_is_offered_to_a_model_and_called_by_it(termina
     assert "Hello Dora, says you!" in second["messages"][-1]["content"]
 
 
-def test_the_tree_is_the_one_on_the_disk() -> None:
-    [tree] = [block.text for block in README.of("text", "The tree")]
-    shown: set[str] = set()
-    folder = ""
-    for line in tree.splitlines():
-        names = line.strip().split("   ")[0].split()
-        inside = line.startswith("  ")
-        folder = folder if inside else names[0]
-        shown |= {f"{folder if inside else ''}{name}" for name in names}
-    assert [name for name in sorted(shown) if not (ROOT / name).exists()] == []
-    assert _top_level() - shown == set()
-    packages = {f"{name}/" for name in ("bot", "function_calls", "services", "config", "docs")}
-    inner = {f"{package}{one}" for package in packages for one in _folders(ROOT / package)}
-    assert inner - shown == set()
-
-
-def _top_level() -> set[str]:
-    made_here = {"var", "build", "__pycache__"}
-    return {
-        f"{one.name}/" if one.is_dir() else one.name
-        for one in ROOT.iterdir()
-        if not one.name.startswith(".") and one.name not in made_here and not one.name.endswith(".egg-info")
-    }
-
-
-def _folders(folder: Path) -> set[str]:
-    return {f"{one.name}/" for one in os.scandir(folder) if one.is_dir() and one.name != "__pycache__"}
+def test_the_front_page_is_short_and_the_same_in_both_languages() -> None:
+    english, chinese = (Page(path).text for path in HEADINGS)
+    assert len(english.split()) <= 900
+    links, theirs = (re.findall(r"\]\(([^)]+)\)", text) for text in (english, chinese))
+    assert sorted(links[1:]) == sorted(theirs[1:])
+    assert (links[0], theirs[0]) == ("README.zh.md", "README.md")

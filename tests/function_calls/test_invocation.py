@@ -242,19 +242,22 @@ async def test_the_timeout_of_a_nested_run_is_its_own() -> None:
 
 @pytest.mark.requirement("E7")
 @pytest.mark.parametrize(
-    ("fails", "effect", "runs", "ok"),
+    ("fails", "effect", "most", "delay", "runs", "ok"),
     [
-        ([ErrorCode.TRANSIENT] * 9, "read", 4, False),
-        ([ErrorCode.TRANSIENT] * 3, "read", 4, True),
-        ([ErrorCode.TRANSIENT] * 1, "idempotent", 2, True),
-        ([ErrorCode.FAILED], "read", 1, False),
-        ([ErrorCode.ENVIRONMENT], "read", 1, False),
-        ([ErrorCode.TRANSIENT, ErrorCode.NOT_FOUND], "read", 2, False),
-        ([], "read", 1, True),
+        ([ErrorCode.TRANSIENT] * 9, "read", 3, 500, 4, False),
+        ([ErrorCode.TRANSIENT] * 9, "read", 1, 2000, 2, False),
+        ([ErrorCode.TRANSIENT] * 9, "read", 0, 500, 1, False),
+        ([ErrorCode.TRANSIENT] * 3, "read", 3, 500, 4, True),
+        ([ErrorCode.TRANSIENT] * 2, "read", 2, 0, 3, True),
+        ([ErrorCode.TRANSIENT] * 1, "idempotent", 3, 500, 2, True),
+        ([ErrorCode.FAILED], "read", 3, 500, 1, False),
+        ([ErrorCode.ENVIRONMENT], "read", 3, 500, 1, False),
+        ([ErrorCode.TRANSIENT, ErrorCode.NOT_FOUND], "read", 3, 500, 2, False),
+        ([], "read", 3, 500, 1, True),
     ],
 )
-async def test_only_transient_failures_are_repeated_and_only_so_often(
-    fails: list[ErrorCode], effect: str, runs: int, ok: bool
+async def test_only_transient_failures_are_repeated_with_the_declared_number_and_delay(
+    fails: list[ErrorCode], effect: str, most: int, delay: int, runs: int, ok: bool
 ) -> None:
     left = list(fails)
     started: list[float] = []
@@ -266,13 +269,13 @@ async def test_only_transient_failures_are_repeated_and_only_so_often(
             raise ToolError("not now", left.pop(0))
         return "done"
 
-    act = Recorder("act", does=try_it, effect=effect, retry={"max": 3, "delay": 500})
+    act = Recorder("act", does=try_it, effect=effect, retry={"max": most, "delay": delay})
     routing = Routing(act)
     task = asyncio.ensure_future(routing.invoke("act"))
     await routing.clock.settle()
     await routing.clock.advance(10)
     assert (await task).ok is ok
-    assert started == [0.5 * n for n in range(runs)]
+    assert started == [delay / 1000 * n for n in range(runs)]
     assert len({call.key for call in act.calls}) == 1
     assert len(routing.recorded) == 1
 

@@ -36,7 +36,6 @@ async def run(trial: Trial, policy: RetryPolicy | None = None, deadline: float =
     return await running
 
 
-@pytest.mark.requirement("E7")
 async def test_waits_double_up_to_the_longest() -> None:
     trial = Trial(VirtualClock(), *(ConnectionError() for _ in range(5)))
     assert await run(trial, RetryPolicy(attempts=6, first_wait_seconds=1.0, longest_wait_seconds=4.0)) == "done"

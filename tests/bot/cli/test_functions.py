@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,34 @@ def test_a_function_is_shown_in_every_spelling(capsys: pytest.CaptureFixture[str
     golden = GOLDEN / f"functions.{style}"
     assert (printed.status, printed.err) == (0, "")
     assert printed.out == golden.read_text(encoding="utf-8")
+
+
+@pytest.mark.requirement("D15")
+def test_the_inventory_has_every_function_with_its_callers_place_services_and_manner_of_running(
+    capsys: pytest.CaptureFixture[str], parcels: Path
+) -> None:
+    printed = command(capsys, "functions", "--format", "markdown", "--config", parcels).out
+    sections = {text.partition("\n")[0]: text for text in printed.removeprefix("## ").split("\n## ")}
+    names = {line.split()[0] for line in command(capsys, "functions", "--config", parcels).out.splitlines()[1:]}
+    assert sections.keys() == names
+    assert [
+        name for name, text in sections.items() if not re.search(r"^- effect: \w+; where: \w+; who: ", text, re.M)
+    ] == []
+    assert "- called by: model, command, timer, mcp, api\n- runs: async; needs: OpenMeteo" in sections["weather"]
+    assert "- called by: timer\n" in sections["remind"]
+    assert "effect: once; where: both; who: everybody" in sections["parcel_send"]
+    assert "- runs: thread; needs: nothing" in sections["parcel_send"]
+
+
+@pytest.mark.requirement("D3")
+def test_the_abilities_of_the_group_bot_that_came_before_are_registered_functions(
+    capsys: pytest.CaptureFixture[str], parcels: Path
+) -> None:
+    names = {line.split()[0] for line in command(capsys, "functions", "--config", parcels).out.splitlines()[1:]}
+    assert names >= {
+        "weather", "news", "search", "reminder_create", "reminder_list", "reminder_delete", "help", "summary",
+        "clear_messages",
+    }  # fmt: skip
 
 
 def test_without_a_name_all_functions_are_listed(capsys: pytest.CaptureFixture[str], parcels: Path) -> None:

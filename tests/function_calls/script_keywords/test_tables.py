@@ -273,6 +273,7 @@ async def test_a_file_beside_the_script_is_a_table_too(say: Saying) -> None:
     assert not run.outside
     assert (await say(run, 'FIND "people.csv" WHERE id = 2'))[0]["Name"] == "Bob"
     assert len(await say(run, 'FIND "people.csv" LIMIT 2')) == 2
+    assert len(await say(run, 'FIND "people.csv" LIMIT 10001')) == 3
     await say(run, 'SAVE "people.csv", row', row={"id": 4, "name": "New", "age": 31})
     assert await names(say, 'FIND "people.csv", "age = 31"') == ["Ann", "Zoë", "New"]
     assert await names(say, 'FIND "deals.csv"') == []

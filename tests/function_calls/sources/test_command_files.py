@@ -335,6 +335,24 @@ async def test_without_a_word_a_tool_is_not_repeated_and_taints(tmp_path: Path) 
         assert sorted(b.access.offered_to) == ["command", "model"]
 
 
+@pytest.mark.requirement("C18")
+@pytest.mark.parametrize(
+    ("options", "place"),
+    [
+        ("timeout_seconds: soon", "opts.timeout_seconds"),
+        ("output_chars: 5", "opts.output_chars"),
+        ("max_steps: many", "opts.max_steps"),
+        ("approval: maybe", "opts.approval"),
+        ("approved_by: admin", "opts"),
+    ],
+)
+async def test_an_option_of_the_wrong_type_or_size_is_an_error_at_its_line(
+    tmp_path: Path, options: str, place: str
+) -> None:
+    found = await faults_of(tmp_path, f"tools:\n  - name: act\n    cmds: [[echo]]\n    opts: {{{options}}}\n", "")
+    assert [(one.line, one.message.split()[0]) for one in found] == [(4, f"tools[0].{place}")]
+
+
 def test_every_option_of_functions_is_one_of_tools() -> None:
     own_words = {"auth", "tag", "confirmation_prompt", "timeout"}
     # Who allows a run is said in `opts`; what controls the queue is no command.

@@ -372,6 +372,7 @@ async def test_options_hold_for_commands(tmp_path: Path) -> None:
         assert (len(result["stdout"]), result["cut"]) == (100, True)
 
 
+@pytest.mark.requirement("C18")
 async def test_a_command_that_takes_too_long_is_ended_and_the_run_with_it(tmp_path: Path) -> None:
     tools = """
     tools:

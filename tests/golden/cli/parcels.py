@@ -5,6 +5,7 @@ from pydantic import BaseModel, Field
 from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
 from function_calls.spec import FunctionResult
+from services.clock import Clock
 
 
 class Parcel(BaseModel):
@@ -30,12 +31,12 @@ class Quote(BaseModel):
     scope="group",
     cost_center="logistics",
 )
-async def quote(context: MessageContext, args: Parcel) -> Quote:
+async def quote(context: MessageContext, args: Parcel, *, clock: Clock) -> Quote:
     """Look it up."""
     return Quote(price=4.5 if args.speed == "normal" else 9)
 
 
 @tool_function(effect="once", confirm="Send {number}?", sensitive=("number",))
-async def parcel_send(context: MessageContext, args: Parcel) -> FunctionResult:
+def parcel_send(context: MessageContext, args: Parcel) -> FunctionResult:
     """Send a parcel."""
     return FunctionResult.say(f"{args.number} is on its way.")

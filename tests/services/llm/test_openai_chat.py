@@ -168,7 +168,6 @@ async def test_a_short_body_does_not_disturb_the_next_answer() -> None:
         assert (await model.complete(HELLO)).text == "second"
 
 
-@pytest.mark.requirement("E7")
 async def test_a_failure_that_passes_is_asked_again() -> None:
     script = [{"status": 500, "body": BUSY}, {"body": "<html>"}, {"body": a_body("Hi")}]
     async with talking_to(*script) as (server, model):

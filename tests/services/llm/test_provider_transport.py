@@ -168,7 +168,6 @@ async def test_a_connection_that_the_server_closed_meanwhile_is_not_used() -> No
     assert [asked.connection for asked in server.asked] == [0, 1]
 
 
-@pytest.mark.requirement("E7")
 async def test_what_a_server_may_have_read_is_not_sent_again_by_itself() -> None:
     async with ConnectionServer([reply()], [END], [reply("again")]) as server, a_model(server.origin) as model:
         await said(model)
