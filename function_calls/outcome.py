@@ -27,6 +27,8 @@ from function_calls.spec import (
 from function_calls.turn import Continuation, OpenQuestion, Turn
 from services.refs import ErrorCode, ReasonCode
 
+UNVOUCHED = "unvouched"
+"""Metadata key of an approval question: why the asker's words do not stand for the call, a text of `vouching`."""
 SAID_ALL = "said_all"
 """Metadata key of a result whose data are for models and callers only: the run has sent the chat everything."""
 
@@ -110,7 +112,9 @@ def suspended(
         **rounds,
     )
     messages = asking_messages(result, turn.input.profile().texts)
-    return TurnOutcome(OutcomeKind.SENT, ReasonCode.ASKED, messages, OpenQuestion(question, on), detail=spec.name)
+    doubt = result.metadata.get(UNVOUCHED)
+    detail = f"@vouching.{doubt} {spec.name}" if doubt else spec.name
+    return TurnOutcome(OutcomeKind.SENT, ReasonCode.ASKED, messages, OpenQuestion(question, on), detail=detail)
 
 
 def cause(result: FunctionResult, spec: FunctionSpec) -> str:

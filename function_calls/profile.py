@@ -67,7 +67,7 @@ def reason_text(texts: Phrases, reason: ReasonCode, detail: str) -> str:
     """Text of the reason why a message ended as it did. `detail`, the subject of the code, is a function, an id, a
     settings key, a command that would change it, or `@key name`: key of a text and the function that it mentions."""
     key, _, name = detail.removeprefix("@").partition(" ")
-    if reason is ReasonCode.REFUSED and detail.startswith("@") and texts.has(key):
+    if detail.startswith("@") and texts.has(key):
         return texts.say(key, name=name)
     key = f"reasons.{reason.value}"
     variant = f"{key}_by_{_kind(detail)}"

@@ -401,7 +401,7 @@ class Touch(StrEnum):
     READS_PRIVATE = "reads_private"  # its result contains data that not everybody in this chat may know
     REACHES_OUT = "reaches_out"  # acts on others' data, other chats, members, networks, or this machine
     SENDS_OUT = "sends_out"  # sends its arguments beyond this machine and its services: a search, a post
-    STAYS_HERE = "stays_here"  # its effect concerns only the asker in this chat, although it happens only once
+    STAYS_HERE = "stays_here"  # its effect stays in this chat, is visible there and can be undone
 
 
 TAINTING = frozenset({Touch.READS_OUTSIDE, Touch.READS_PRIVATE})

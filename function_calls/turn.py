@@ -282,6 +282,8 @@ class TurnMemory:
     words: tuple[str, ...] = ()
     """Texts of the asker that belong to this request: the message, and the messages and answers before it if the turn
     continues from a question. Oldest first."""
+    vouched: frozenset[str] = frozenset()
+    """Names of the functions with calls that the asker's words stand for."""
     found_urls: frozenset[str] = frozenset()
     """Web addresses in the results of the configured search in this turn."""
     private_texts: tuple[str, ...] = ()

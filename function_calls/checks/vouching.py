@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -19,6 +19,7 @@ from function_calls.call import CallRequest
 from function_calls.checks.approvals import Approvals
 from function_calls.checks.askers_words import AskersWords, leaves, mentioned, own_text
 from function_calls.checks.permissions import PolicyDecision
+from function_calls.outcome import UNVOUCHED
 from function_calls.rounds.shortlist import found_here
 from function_calls.schema.commands import spoken_name
 from function_calls.spec import FunctionSpec, Touch, leaves_chat
@@ -86,6 +87,7 @@ class Vouching:
         turn, values = request.turn, spec.arguments.dump(arguments)
         doubt = await self.unvouched(request, spec, values)
         if doubt is None:
+            turn.memory.vouched |= {spec.name}
             return self._approvals.judge(request, spec, arguments)
         rule = self._approvals.rule(request.context.chat, spec, turn.input.profile())
         rule = self._approvals.unvouched if rule is None else rule.with_all_of(self._approvals.unvouched)
@@ -93,7 +95,9 @@ class Vouching:
         decision = self._approvals.decide(request, spec, arguments, rule, for_always=False)
         if decision.refusal is None and not is_asked:
             self._note(request, spec, values)
-        return decision
+        if decision.refusal is None or decision.refusal.question is None:
+            return decision
+        return replace(decision, refusal=replace(decision.refusal, metadata={UNVOUCHED: doubt.doubt.value}))
 
     async def unvouched(self, request: CallRequest, spec: FunctionSpec, values: JsonObject) -> Unvouched | None:
         """Reason why the asker's words do not stand for the call; None if they do."""

@@ -67,6 +67,7 @@ class PollArguments(BaseModel):
     commands=("poll", "投票"),
     tags="poll",
     scope="group",
+    touches="stays_here",
     effect="idempotent",
     ask={"question": "@poll.ask_question", "options": "@poll.ask_options"},
 )
@@ -111,7 +112,7 @@ async def poll_create(context: MessageContext, args: CreateArguments, *, polls: 
     ),
     commands=("vote", "投"),
     tags="poll",
-    touches="reads_outside",
+    touches=("reads_outside", "stays_here"),
     scope="group",
     effect="idempotent",
     ask={"option": "@poll.ask_option"},

@@ -138,7 +138,6 @@ async def reminder_list(
     ),
     commands=("reminder change", "提醒 修改"),
     tags="reminder",
-    touches="stays_here",
     effect="idempotent",
     ask={"which": "@reminders.ask_which"},
 )
@@ -239,7 +238,6 @@ class DeleteAllArguments(BaseModel):
     ),
     commands=("reminder delete", "unremind", "提醒 删除", "删除提醒", "取消提醒"),
     tags="reminder",
-    touches="stays_here",
     effect="idempotent",
     ask={"which": "@reminders.ask_which"},
 )

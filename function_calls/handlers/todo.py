@@ -77,6 +77,7 @@ class UpdateArguments(BaseModel):
     ),
     commands=("todo add", "待办 添加"),
     tags="todo",
+    touches="stays_here",
     effect="idempotent",
     ask={"text": "@todo.ask_text"},
 )
@@ -142,7 +143,7 @@ async def todo_list(context: MessageContext, args: ListArguments, *, lists: Todo
     ),
     commands=("todo done", "done", "待办 完成"),
     tags="todo",
-    touches="reads_outside",
+    touches=("reads_outside", "stays_here"),
     effect="idempotent",
     ask={"item": "@todo.ask_item"},
 )
@@ -171,7 +172,7 @@ async def todo_done(context: MessageContext, args: EntryArguments, *, lists: Tod
     ),
     commands=("todo update", "todo change", "待办 修改"),
     tags="todo",
-    touches="reads_outside",
+    touches=("reads_outside", "stays_here"),
     effect="idempotent",
     ask={"number": "@todo.ask_number"},
 )

@@ -342,7 +342,9 @@ class Progress:
         if self.failed and not self.called:
             # The model has reported the failure in its text; the ids lead to the log.
             return sent(ReasonCode.FUNCTION_FAILED, messages, ", ".join(self.failed.values()), self.error)
-        return sent(reason, messages, self._named(), self.error)
+        named = self._named()
+        detail = f"@vouching.words {named}" if named in turn.memory.vouched else named
+        return sent(reason, messages, detail, self.error)
 
     def _named(self) -> str:
         """Names of the called functions without duplicates, and log ids of the failures."""

@@ -183,3 +183,13 @@ async def test_all_calls_of_an_answer_share_one_question_with_their_values() -> 
         await group.say("Ann", "@Rollcall do what is needed")
         await group.say("Ann", "no")
         assert (known["transfer"].runs, known["note"].runs) == ([], [{"city": "Oslo"}])
+
+
+@pytest.mark.requirement("D28")
+async def test_why_explains_what_vouched_for_a_call_or_what_did_not() -> None:
+    known = functions()
+    async with a_group([one.spec for one in known.values()]) as group:
+        await outcome(group, known, "send Tom 20 euros", PAY_TOM)
+        assert "Your own words asked for exactly this" in (await group.say("Ann", "/why"))[-1]
+        await outcome(group, known, "send Tom some euros", call("transfer", recipient="Tom", amount=35))
+        assert "did not contain all the details that “transfer” needed" in (await group.say("Ann", "/why"))[-1]

@@ -6,13 +6,11 @@ from typing import Any
 
 import pytest
 
-from function_calls.checks.permissions import is_tainted, taint_of
+from function_calls.checks.permissions import taint_of
 from function_calls.context import Quoted
 from function_calls.profile import ChatNote
 from function_calls.spec import Touch
 from tests.fakes.builders import a_message
-from tests.fakes.functions import Recorder
-from tests.function_calls.routing import Routing
 
 OUTSIDE = frozenset({Touch.READS_OUTSIDE})
 ANN, BOB = "test:bot:ann", "test:bot:bob"
@@ -51,11 +49,3 @@ def test_what_scripts_note_of_others_is_words_from_outside(notes: list[ChatNote]
 )
 def test_a_quotation_is_somebody_else_s_unless_it_is_the_bot_s_own(quoted: Quoted | None, taints: bool) -> None:
     assert taint_of(a_message("do it", reply_to=quoted), []) == (OUTSIDE if taints else frozenset())
-
-
-@pytest.mark.requirement("D37")
-def test_nothing_is_tainted_before_something_has_been_read() -> None:
-    act = Recorder("act", effect="once", touches=("reaches_out", "sends_out"))
-    routing = Routing(act)
-    read = [is_tainted(act.spec, routing.a_turn(taint=taint)) for taint in (frozenset(), OUTSIDE)]
-    assert read == [False, True]

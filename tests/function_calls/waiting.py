@@ -58,7 +58,7 @@ class Waiting(NoApproval):
         read = ApprovalsSettings.model_validate(settings)
         approval = self.code.approvals.Approvals(read, self.grants)
         permissions = self.code.permissions
-        policies = permissions.Policies(permissions.Open(), self.code.approvals.Taint(approval), approval)
+        policies = permissions.Policies(permissions.Open(), self.code.vouching.Vouching(approval))
         self.routing = Routing(
             *self.functions,
             script=script,
