@@ -14,6 +14,7 @@ from function_calls.context import MessageContext
 from services.llm.offline.utterance import with_digits
 from services.refs import JsonObject
 from services.text_index import stem
+from services.timers.reminder_lines import US
 from services.times.reader import Times
 from services.times.words.readings import Found, Kind
 from services.times.zh.letters import number as han_number
@@ -92,6 +93,8 @@ class AskersWords:
     def _says(self, text: str) -> bool:
         """Whether the words contain `text` as whole words, also with other endings or with `_` for spaces."""
         wanted = _plain(text)
+        if wanted in US:
+            return any(re.search(rf"(?<!{_INSIDE}){re.escape(one)}(?!{_INSIDE})", self._text) for one in US)
         loose = _plain(re.sub(r"[_-]", " ", wanted))
         if any(re.search(rf"(?<!{_INSIDE}){re.escape(one)}(?!{_INSIDE})", self._text) for one in (wanted, loose)):
             return True

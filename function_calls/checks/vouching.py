@@ -151,15 +151,19 @@ def _place(request: CallRequest, spec: FunctionSpec) -> tuple[str, str, str]:
 
 
 def _selects(words: AskersWords, request: CallRequest, spec: FunctionSpec) -> bool:
-    """Whether the words name the function, or the text index ranks it first for them or for a clause of them."""
+    """Whether the words name the function, or the text index ranks it first for them or for a clause of them. A nested
+    call is also selected by the outer function."""
     context, turn = request.context, request.turn
     language = turn.input.profile().texts.language
-    names = {spec.name.replace("_", " "), spoken_name(spec, language), *spec.command.words}
+    specs = [spec] if request.outer is None else [spec, request.outer]
+    names = {name for one in specs for name in (one.name, spoken_name(one, language), *one.command.words)}
     if any(words.contain("", name, {}) for name in names):
         return True
     for text in words.texts:
         for clause in dict.fromkeys((text, *(one.strip() for one in _CLAUSE.split(text)))):
-            if clause and any(one.original == spec.name for one in found_here(context, turn, clause, 1)):
+            if clause and any(
+                one.original == spec.name for spec in specs for one in found_here(context, turn, clause, 1)
+            ):
                 return True
     return False
 

@@ -192,4 +192,4 @@ async def test_why_explains_what_vouched_for_a_call_or_what_did_not() -> None:
         await outcome(group, known, "send Tom 20 euros", PAY_TOM)
         assert "Your own words asked for exactly this" in (await group.say("Ann", "/why"))[-1]
         await outcome(group, known, "send Tom some euros", call("transfer", recipient="Tom", amount=35))
-        assert "did not contain all the details that “transfer” needed" in (await group.say("Ann", "/why"))[-1]
+        assert "did not contain all the details that “/pay” needed" in (await group.say("Ann", "/why"))[-1]
