@@ -85,7 +85,7 @@ def test_what_a_newcomer_looks_for_is_there(name: str) -> None:
 
 def test_each_pre_commit_hook_runs_a_check_of_the_test_script() -> None:
     script = (ROOT / "test").read_text(encoding="utf-8")
-    checks = re.findall(r'^(?:step|begin) "([^"]+)" "\$venv_python" (.+)$', script, re.MULTILINE)
+    checks = re.findall(r'^(?:run_step|start_step) "([^"]+)" "\$venv_python" (.+)$', script, re.MULTILINE)
     [local] = YAML(typ="safe").load(ROOT / ".pre-commit-config.yaml")["repos"]
     hooks = [(hook["name"], hook["entry"].removeprefix(".venv/bin/python ")) for hook in local["hooks"]]
     assert hooks == checks
