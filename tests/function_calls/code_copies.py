@@ -51,7 +51,7 @@ class Code:
         for original in _IN_ORDER:
             source = inspect.getsource(original)
             if original is module:
-                assert source.count(piece) == 1, f"{piece!r} stands {source.count(piece)} times in {module.__name__}"
+                assert source.count(piece) == 1, f"{piece!r} occurs {source.count(piece)} times in {module.__name__}"
                 source = source.replace(piece, instead)
             copy = ModuleType(original.__name__)
             exec(_compiled(source, original.__name__), vars(copy))
