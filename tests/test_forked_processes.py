@@ -1,4 +1,4 @@
-"""A forked process has what a process that is started alone has, and ends with the program that stands for it."""
+"""A forked process is set up like a normal one, and ends together with its client process."""
 
 from __future__ import annotations
 
@@ -66,6 +66,6 @@ def test_a_signal_ends_it_and_the_program_that_stands_for_it(folder: Path, numbe
         assert process.stdout is not None
         assert process.stdout.readline() == b"started\n"
         process.send_signal(number)
-        # Both have this pipe open.
+        # Both processes have this pipe open.
         assert process.stdout.read() == b""
         assert process.wait(30) == -number

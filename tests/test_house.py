@@ -1,4 +1,4 @@
-"""The house as it was agreed: its folders, its doors, and what must not come back."""
+"""Project structure: folders, public modules, and rules of the code base."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ BLIND_HANDLERS = {
     "services/threads.py::ThreadPool._do": "transfers the exception to the waiting task",
     "services/timers/scheduler.py::Ticker.every.run": "a failing periodic job must not end its later runs",
 }
-"""Handlers that may catch every exception, with the reason; a second one in the same function counts anew."""
+"""Handlers that may catch every exception, with the reason. A second handler in a function is a separate entry."""
 
 
 def test_only_listed_handlers_catch_every_exception() -> None:

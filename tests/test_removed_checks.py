@@ -1,4 +1,4 @@
-"""The list of conditions that a module has, and that taking one out is noticed."""
+"""The harness `removed_checks` lists the conditions of a module and detects the removal of one."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_without_one_the_rest_stays_line_for_line() -> None:
 
 
 def tried(*arguments: str) -> tuple[int, list[dict[str, Any]], str]:
-    """What the harness ends with, what it tells of each condition, and of what it was given."""
+    """Exit code, report of each condition, and error output of the harness."""
     done = subprocess.run(
         [sys.executable, "-m", "tests.harness.removed_checks", *arguments],
         cwd=REPOSITORY,

@@ -1,4 +1,4 @@
-"""The requirements page tells the truth about the tests."""
+"""The requirements page matches the marked tests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ EVERY_SENTENCE = {name: f"It does {name}." for name in IDS}
 
 
 def marked(folder: Path, source: str, file: str = "test_sample.py") -> dict[str, list[Shown]]:
-    """What is collected from a tests folder with one file that holds `source`."""
+    """Tests collected from a folder with one file with the content `source`."""
     path = folder / file
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("import pytest\n" + source, encoding="utf-8")
