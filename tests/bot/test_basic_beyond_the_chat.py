@@ -1,4 +1,4 @@
-"""Scripts in chats that reach beyond them: the web, mail, the model, files; and what the operator lets them."""
+"""Scripts that use the web, mail, the model and files, with the operator's permissions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a function is given that a script calls, what comes back of it, and the questions between them."""
+"""Arguments and results of functions called by scripts, and the questions in between."""
 
 from __future__ import annotations
 

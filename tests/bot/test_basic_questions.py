@@ -1,4 +1,4 @@
-"""Scripts that ask: the run goes on with the answer, also after a restart, and hears how it ends."""
+"""Scripts that ask: the run resumes with the answer, also after a restart, and is informed if there is none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a member and a chat may use in a day, through a whole daemon; and shares, whatever is taken at once."""
+"""Daily budgets of members and chats in a whole daemon, and shares with concurrent requests."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ SPENT_HERE = EN.say("budgets.model_chat")
 
 
 async def used(group: Group) -> dict[tuple[str, str], int]:
-    """What is used, by holder and kind, today."""
+    """Today's use, by holder and kind."""
     await group.daemon.store.commit([])
     rows = await group.daemon.store.read(Statement("tests.budgets", select(BUDGETS)).query())
     return {(row["holder"], row["kind"]): row["used"] for row in rows if not row["holder"].startswith("told ")}

@@ -1,4 +1,4 @@
-"""The model in use: another takes its place with the next question; the old one is closed when nobody waits for it."""
+"""Replacing the model at run time: new requests use the new one, the old one is closed after its last request."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ QUESTION = ModelRequest([ModelMessage("user", "hello")])
 
 
 class Slow:
-    """Answers with its name, when it is let."""
+    """Answers with its name after its release."""
 
     def __init__(self, name: str) -> None:
         self.name = name

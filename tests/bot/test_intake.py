@@ -1,4 +1,4 @@
-"""Everything that arrives is taken in once: duplicates, edits and deletions in any order, history of all of it."""
+"""Each incoming event is processed once: duplicates, edits and deletions in any order, and their history."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ async def test_a_limit_that_was_lowered_deletes_the_rest_of_a_history_batch_by_b
 
 
 async def waiting(group: Group, held: Held, text: str, **facts: str) -> None:
-    """`text` waits behind a run that is held."""
+    """Let `text` wait behind a held run."""
     await group.hear("Bob", "/hold first")
     await held.has_begun("first")
     await group.hear("Ann", text, **facts)

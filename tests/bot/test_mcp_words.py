@@ -1,5 +1,5 @@
-"""Functions that want words of a model, called by programs that lend theirs: by the official client over HTTP, as the
-protocol is now and as it was before."""
+"""Functions that use the model of the calling program (sampling), with the official client over HTTP, in the current
+and the previous protocol."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _SECONDS = 30
 
 
 class TheirModel:
-    """What the client's model writes: `answers` one after another, and what it was asked."""
+    """The client's model: returns `answers` one after the other and records the requests."""
 
     def __init__(self, *answers: Any) -> None:
         self.answers = list(answers)
@@ -61,7 +61,7 @@ class TheirModel:
 async def lending(
     model: TheirModel | None, mode: str = MODERN, clients: Any = LENDING, **options: Any
 ) -> AsyncIterator[tuple[Programs, Client]]:
-    """A bot with the functions, and a client of it that lends `model`."""
+    """A bot with the functions, and a client that provides `model`."""
     async with (
         asyncio.timeout(_SECONDS),
         programs(clients=clients, settings=FUNCTIONS) as served,
@@ -71,7 +71,7 @@ async def lending(
 
 
 def data(result: Any) -> Any:
-    """Whose words came back."""
+    """Structured content of a result."""
     return (result.structured_content or {}).get("result", texts(result)[-1])
 
 

@@ -1,5 +1,5 @@
-"""The daemon on a small disk of its own, which fills up: nothing that was accepted is lost, the probes say so at once,
-and it goes on by itself when there is room."""
+"""The daemon on a small disk that becomes full: nothing accepted is lost, the probes report it immediately, and it
+recovers when there is space."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _AS_ROOT = [] if os.geteuid() == 0 else ["sudo", "-n"]
 
 
 class SmallDisk:
-    """A file system in memory with one file that belongs to somebody else."""
+    """An in-memory file system with a file of another program."""
 
     def __init__(self, folder: Path) -> None:
         self.home = folder
