@@ -1,4 +1,4 @@
-"""The README, followed word for word."""
+"""The README's instructions, executed literally."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def terminal(tmp_path: Path) -> Terminal:
 
 @pytest.fixture
 def my_bot(terminal: Terminal) -> Path:
-    """The settings and the function of the README, written where it says."""
+    """The settings and the function of the README in their files."""
     folder = terminal.home / "my-bot"
     (folder / "functions").mkdir(parents=True)
     [settings] = README.of("yaml", "Your own settings")
@@ -36,7 +36,7 @@ def my_bot(terminal: Terminal) -> Path:
 
 @pytest.fixture
 def my_script(my_bot: Path) -> Path:
-    """The settings with scripts, and the script, written where the README says."""
+    """The settings with scripts, and the script of the README in their files."""
     [own], [more] = README.of("yaml", "Your own settings"), README.of("yaml", "A function without Python")
     [script] = README.of("basic")
     (my_bot / "bot.yaml").write_text(own.text.partition("sources:")[0] + more.text, encoding="utf-8")
@@ -47,20 +47,20 @@ def my_script(my_bot: Path) -> Path:
 
 
 def says(text: str) -> dict[str, Any]:
-    """A provider's answer in words."""
+    """A provider's response with text."""
     message = {"role": "assistant", "content": text}
     return {"body": {"model": "qwen3", "choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}}
 
 
 def calls(name: str, arguments: str) -> dict[str, Any]:
-    """A provider's answer that calls a function."""
+    """A provider's response with a function call."""
     call = {"id": "call_1", "type": "function", "function": {"name": name, "arguments": arguments}}
     message = {"role": "assistant", "content": None, "tool_calls": [call]}
     return {"body": {"model": "qwen3", "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}}
 
 
 def test_a_newcomer_starts_it_and_chats_without_a_model(tmp_path: Path) -> None:
-    # The commands of pages are forks otherwise, which have all modules: here `run` and `chat` import them themselves.
+    # A new process: `run` and `chat` import their modules themselves, while other pages use forks with all modules.
     Terminal(tmp_path, COLD).follow(README.of("console", "Start"))
 
 

@@ -1,4 +1,4 @@
-"""What comes of a question once it is answered, or is not: what the run is given, and what people and models hear."""
+"""Answered, cancelled and expired questions: input of the run, and messages to members and models."""
 
 from __future__ import annotations
 

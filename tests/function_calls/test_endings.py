@@ -1,4 +1,4 @@
-"""However a turn ends, the chat hears what was done in it and what was found."""
+"""However a turn ends, the chat is informed of its effects and results."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DONE = EN.say("claims.done", names="/add")
 
 
 def add(**options: Any) -> Recorder:
-    """An effect that says nothing unless it is told to."""
+    """An effect without a message by default."""
     return Recorder("add", CITY, commands=["add", "添加"], **({"effect": "idempotent", "gives": True} | options))
 
 

@@ -1,4 +1,4 @@
-"""Filters around a run: their order, what they may change, and that nothing reaches a handler past them."""
+"""Filters of a run: their order, their changes, and that every run passes them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.function_calls.routing import Routing
 
 
 def noting(events: list[str], name: str) -> CallFilter:
-    """A filter that notes what it stands around."""
+    """A filter that records its start and end."""
 
     async def around(invocation: Invocation, proceed: Proceed) -> FunctionResult:
         events.append(f"{name} before {invocation.spec.name}")

@@ -1,4 +1,4 @@
-"""Who may call what, where, by which way: every combination, and that offer and refusal never disagree."""
+"""Permissions: all combinations of role, scope and entry point, and consistency of offers and refusals."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DOORS = {Path.COMMAND: "command", Path.MODEL: "model", Path.TIMER: "timer", Path
 
 
 def a_setting(*, enabled: bool = True, **fields: object) -> ResolvedFunction:
-    """What YAML says of one function."""
+    """The settings of one function."""
     values: dict[str, Any] = {"roles": None, "timeout_seconds": None, "require_at": None, "scope": None}
     values.update(fields)
     layers = {"enabled": "functions.act.enabled", **values.pop("layers", {})}

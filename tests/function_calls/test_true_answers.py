@@ -1,4 +1,4 @@
-"""What the chat is told was done is what was done, whatever a model says or leaves out."""
+"""The chat is informed of the actual effects, whatever a model claims or omits."""
 
 from __future__ import annotations
 
@@ -182,13 +182,13 @@ PERFORM = {"task": {"type": "string", "description": "What", "required": True}}
 
 
 def asking(**options: Any) -> Recorder:
-    """A read whose argument a person is asked for."""
+    """A read function that asks the member for its argument."""
     city = {"city": {"type": "string", "required": True}}
     return Recorder("weather", city, ask={"city": "Where?"}, **options)
 
 
 async def after_a_question(*functions: Recorder, asked: str, first: ModelAnswer, answer: str, words: str) -> list[str]:
-    """What the chat hears when the model says `words`, twice if need be, after the answer to a question."""
+    """Messages to the chat when the model says `words`, if necessary twice, after the answer to a question."""
     routing = Routing(*functions, script=[first, says(words), says(words)])
     return said(await routing.hears_answer(await routing.hears(asked), answer))
 

@@ -1,4 +1,4 @@
-"""SUBs and FUNCTIONs when a script runs."""
+"""Execution of SUBs and FUNCTIONs."""
 
 from __future__ import annotations
 

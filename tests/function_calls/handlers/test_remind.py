@@ -1,4 +1,4 @@
-"""What a reminder says when its time has come, and what people do about it then."""
+"""Messages of due reminders, and the reactions of members."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reminders that are set already: whose they are, which are meant, and what can be done with them."""
+"""Existing reminders: ownership, selection and changes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def remind(group: Group, who: str, line: str, **facts: Any) -> str:
 
 
 async def listed(group: Group, who: str = "Ann", **facts: Any) -> list[str]:
-    """What the list of `who` has, without its first line."""
+    """The list of `who` without its first line."""
     [text] = await group.say(who, "/reminders", **facts)
     return text.splitlines()[1:]
 
