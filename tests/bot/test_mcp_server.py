@@ -429,7 +429,7 @@ async def test_a_bot_that_stops_does_not_wait_for_clients_that_listen() -> None:
 
 
 class Forgets:
-    """A store that fails to write results after it is told to."""
+    """A store that stops storing results when the test says so."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

@@ -526,7 +526,7 @@ async def test_an_unknown_outcome_below_a_read_is_said_whatever_the_model_says()
 
 
 @pytest.mark.requirement("D22", "D34")
-# No provider reports an empty text as content.
+# No protocol can express that nothing is to be added.
 @pytest.mark.parametrize(
     ("each_protocol", "final"),
     [pytest.param(way, False, id=name_of(way)) for way in ways_but()] + [pytest.param(None, True, id="final")],

@@ -365,7 +365,7 @@ async def test_requests_of_a_chat_are_the_same_bytes_up_to_the_end_of_the_pinned
     messages = ["hi", "an apple", "the weather and a guitar", "thanks", "peel an onion"]
     await offers(routing, *messages)
 
-    # A cache breakpoint is excluded by the provider from the cached prefix.
+    # The mark of a cache breakpoint is not part of the cached prefix.
     marked = b',"cache_control":{"type":"ephemeral"}'
     shared = shared_beginning([encoded(request).replace(marked, b"") for request in routing.model.requests])
     assert offered(routing.model.requests[0]) == ["help", "find_functions"]

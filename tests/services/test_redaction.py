@@ -1,4 +1,4 @@
-"""Secrets do not get into logs, however they are written."""
+"""Secrets are not logged, however they are written."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def test_a_value_that_holds_itself_has_an_end() -> None:
 
 
 def core(secret: str) -> str:
-    """The part of a recorded example that nobody may read."""
+    """The part of a recorded example that must not be readable."""
     for word in ("hunter2", "pa55", "session=abcdef", "z" * 16):
         if word in secret:
             return word

@@ -1,4 +1,4 @@
-"""Words of a text, and how documents score by them."""
+"""Terms of a text, and scores of documents."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ FIELDS = {"name": Field(8.0, 0.9), "description": Field(2.8, 0.2)}
 
 
 def best(query: str, **documents: str) -> list[str]:
-    """The documents that share a term with `query`, best first; each has a name and a description."""
+    """Documents that share a term with `query`, best first; each has a name and a description."""
     fields = [{"name": terms(name.replace("_", " ")), "description": terms(text)} for name, text in documents.items()]
     scores = TextIndex(fields, FIELDS).scores(dict.fromkeys(terms(query), 1.0))
     names = list(documents)

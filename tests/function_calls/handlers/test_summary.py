@@ -172,7 +172,7 @@ async def test_what_is_too_much_is_cut_to_the_latest_and_that_is_said() -> None:
         told = lines_of(group.model.requests[0])
         assert ("number 3." in told, "number 4." in told) == (False, True)
         assert reply.splitlines()[-1] == "(There were more messages in that time; these are the latest 10.)"
-        # A member who asks for the last messages is informed that there are more.
+        # The requester of the last messages is informed that there are more.
         [reply] = await group.say("Cy", "/summary")
         assert "There is more" not in reply
 

@@ -1,4 +1,4 @@
-"""The few steps for the usual answer give what the careful reader gives, or leave the answer to it."""
+"""The fast path for typical answers has the same result as the full parser, or leaves the answer to it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def completion(**message: Any) -> Json:
 
 
 def carefully(content: str, seed: str) -> Visible:
-    """Reads text alike, and is not the one with which the few steps are taken."""
+    """The full parser with equal behaviour, which disables the fast path."""
     return visible_text(content, seed)
 
 
