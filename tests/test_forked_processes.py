@@ -36,7 +36,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_it_has_the_folder_the_environment_the_streams_and_the_umask_of_whoever_starts_it(folder: Path) -> None:
+def test_it_has_the_folder_environment_streams_and_umask_of_the_starting_process(folder: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(folder / "elsewhere"), "PYTHONWARNINGS": "error", "NAME": "Zoë"}
 
     def told(*program: str) -> tuple[int, str, str]:

@@ -76,7 +76,7 @@ def test_an_id_that_is_computed_is_refused_with_its_place(tmp_path: Path) -> Non
         marked(tmp_path, "NAME = 'C1'\n\n@pytest.mark.requirement(NAME)\ndef test_order(): ...\n")
 
 
-def test_an_unknown_id_is_named_with_the_test_that_bears_it(tmp_path: Path) -> None:
+def test_an_unknown_id_is_reported_with_its_test(tmp_path: Path) -> None:
     shown = marked(tmp_path, "@pytest.mark.requirement('D69')\ndef test_more(): ...\n")
     assert faults(EVERY_SENTENCE, shown) == ["tests/test_sample.py: test_more is marked D69, which is unknown"]
 

@@ -179,7 +179,7 @@ def test_what_the_tests_need_covers_the_daemon_but_not_the_other_way_round(lived
     assert "installing requirements-dev.txt" in lived_in.bootstrap("requirements-dev.txt", "requirements.txt")[2]
 
 
-def test_an_environment_whose_python_is_gone_is_made_anew(lived_in: House) -> None:
+def test_an_environment_without_its_python_is_created_again(lived_in: House) -> None:
     environment = lived_in.root / ".venv"
     (environment / "bin" / "python").unlink()
     (environment / "bin" / "python").symlink_to(Path(sys.executable).resolve().parent / "python-that-was-removed")
@@ -194,7 +194,7 @@ def test_a_failed_installation_is_said_and_tried_again(lived_in: House) -> None:
         assert (code, "could not install requirements.txt" in said) == (1, True)
 
 
-def test_a_start_keeps_the_bytecode_for_the_next_one_whatever_the_machine_is_set_to(furnished: House) -> None:
+def test_a_start_caches_bytecode_despite_pythondontwritebytecode(furnished: House) -> None:
     bytecode = furnished.root / "bot" / "__pycache__"
     shutil.rmtree(bytecode, ignore_errors=True)
     code, _, complaint = furnished.start("env", "PYTHONDONTWRITEBYTECODE=1", str(furnished.root / "run"))

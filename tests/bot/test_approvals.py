@@ -254,7 +254,7 @@ async def test_a_question_outlives_a_restart_and_so_does_its_answer(tmp_path: Pa
     assert len(function.runs) == 1
 
 
-async def test_a_crash_in_the_midst_of_what_was_allowed_leaves_it_unknown_and_is_told_once(tmp_path: Path) -> None:
+async def test_a_crash_during_an_approved_effect_is_reported_once_as_unknown(tmp_path: Path) -> None:
     function = Held("hold", effect="once")
     settings = {"chats": {"allow": ["*"]}, "approvals": {"required": [{"functions": ["hold"]}]}}
     async with a_group([function.spec], settings=settings, home=tmp_path) as group:

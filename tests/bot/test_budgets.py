@@ -150,7 +150,7 @@ async def test_what_functions_did_is_said_before_the_budget_ends_the_turn() -> N
 
 @pytest.mark.requirement("D28")
 @over_each_protocol
-async def test_what_was_found_is_said_beside_what_was_done_before_the_budget_ends_the_turn() -> None:
+async def test_results_and_effects_are_both_reported_when_the_budget_ends_the_turn() -> None:
     add, rain = Recorder("add", effect="idempotent", gives="Added."), Recorder("rain", gives="It rains.")
     async with a_group([add.spec, rain.spec], settings=budget(member={"requests": 1})) as group:
         group.model.says([call("add"), call("rain")])

@@ -383,7 +383,7 @@ async def test_settings_that_take_their_places_while_turns_run_disturb_none(tmp_
 
 
 @pytest.mark.requirement("E6")
-async def test_a_daemon_that_is_told_to_stop_finishes_what_runs_and_leaves_the_rest_for_the_next_start(
+async def test_a_daemon_finishes_running_turns_at_shutdown_and_leaves_the_rest_for_the_next_start(
     tmp_path: Path, nursery: Nursery
 ) -> None:
     many = [Said(f"m{number}", f"chat{number % 5}", "Ann", f"@Rollcall pay bill{number}") for number in range(40)]

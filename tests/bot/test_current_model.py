@@ -58,7 +58,7 @@ async def test_what_was_asked_is_answered_by_the_old_one_and_the_next_by_the_new
     assert new.closed.is_set()
 
 
-async def test_one_that_nobody_waits_for_is_closed_at_once_and_the_same_one_goes_on() -> None:
+async def test_an_idle_model_is_closed_immediately_and_an_unchanged_one_is_kept() -> None:
     old, new = Slow("old"), Slow("new")
     model = CurrentModel(old)
     model.use(old)

@@ -144,7 +144,7 @@ async def test_a_yes_for_somebody_who_may_not_any_more_only_ends_the_run() -> No
 
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("at", range(7, 14))
-async def test_wherever_the_process_dies_such_a_run_goes_on_once_or_is_told_as_unknown(
+async def test_after_any_crash_such_a_run_resumes_once_or_is_reported_as_unknown(
     tmp_path: Path, at: int, when: Literal["before", "after"]
 ) -> None:
     fill = Asking(effect="once")

@@ -265,7 +265,7 @@ async def test_nothing_is_acknowledged_while_the_disk_is_full() -> None:
         assert await heard(group) == [("Ann", "hello")]
 
 
-async def test_a_deletion_that_could_not_be_kept_is_heeded_when_it_is_delivered_again() -> None:
+async def test_a_deletion_that_could_not_be_stored_applies_when_it_is_delivered_again() -> None:
     disk = FullDisk()
     held = Held()
     async with a_group([held.spec], around_store=disk.under) as group:
@@ -309,7 +309,7 @@ async def test_rights_are_those_of_the_moment_when_a_turn_begins(tmp_path: Path)
 
 
 @pytest.mark.parametrize("ticks", range(12))
-async def test_a_deletion_that_meets_its_message_on_the_way_in_is_heeded(ticks: int) -> None:
+async def test_a_deletion_during_the_intake_of_its_message_applies(ticks: int) -> None:
     """Wherever it meets it, except in a turn that runs already."""
     once = Recorder("once", commands=["once"], effect="once", status_text="Going once")
 

@@ -24,7 +24,7 @@ OFF = {"chats": {"allow": ["*"], "settings": {FAMILY.key: {"enabled": False}}}}
 FUNCTIONS_OFF = {"chats": {"allow": ["*"], "settings": {FAMILY.key: {"functions_on": False}}}}
 
 
-async def test_that_nobody_knows_how_a_run_ended_which_nobody_answered_is_told_once() -> None:
+async def test_an_unknown_outcome_of_an_unanswered_run_is_reported_once() -> None:
     async def does(context: Any, arguments: Any, own: Any) -> FunctionResult:
         if own.resumed is None:
             return FunctionResult.ask("Go on?")

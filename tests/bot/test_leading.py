@@ -113,7 +113,7 @@ async def test_a_second_one_is_told_who_leads(row: OneRow, clock: VirtualClock, 
     assert row.until > clock.monotonic()
 
 
-async def test_who_stands_by_says_so_once_and_leads_at_once_when_the_leader_ends(
+async def test_a_standby_reports_itself_once_and_leads_immediately_when_the_leader_ends(
     row: OneRow, clock: VirtualClock, first: Leading
 ) -> None:
     told: list[Held] = []

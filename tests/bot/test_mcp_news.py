@@ -48,7 +48,7 @@ async def pass_by(group: Group, seconds: float) -> None:
         (-32012, "", "answers with an error"),
     ],
 )
-async def test_a_server_that_refuses_in_ever_new_words_is_told_of_once_and_in_ours(
+async def test_a_server_with_varying_error_texts_is_reported_once_in_our_words(
     code: int, prefix: str, said: str
 ) -> None:
     program = REFUSES.replace("CODE", str(code)).replace("PREFIX", prefix)

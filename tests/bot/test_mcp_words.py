@@ -171,7 +171,7 @@ async def test_what_is_no_text_is_no_answer(mode: str, content: Any) -> None:
 
 
 @pytest.mark.parametrize(("error", "why", "key"), [(-1, "cancelled", "declined"), (-32603, "transient", "down")])
-async def test_who_does_not_want_it_or_cannot_is_told_so_and_the_bots_own_is_not_asked_instead(
+async def test_a_client_that_declines_or_cannot_sample_gets_an_error_and_the_bots_model_is_not_used(
     error: int, why: str, key: str
 ) -> None:
     theirs = TheirModel(ErrorData(code=error, message="their own words about it"))

@@ -188,7 +188,7 @@ async def test_one_place_with_ever_new_words_does_not_flood_either() -> None:
     assert 4 <= len([one for one in told if one != WELL]) <= 12
 
 
-async def test_what_was_held_back_and_stays_broken_is_told_in_the_end_and_what_is_mended_is_not() -> None:
+async def test_suppressed_problems_are_reported_later_if_they_persist_and_not_if_they_are_repaired() -> None:
     async with a_world() as world:
         await world.is_broken(broken())
         assert len(await world.told_after(2)) == 1

@@ -45,7 +45,7 @@ async def reload(group: Group, **sections: Any) -> bool:
     return await Reload(group.daemon.live, lambda: fresh).now()
 
 
-async def test_a_rule_of_approvals_counts_from_the_next_call_on_and_no_longer_than_it_stands_there() -> None:
+async def test_an_approval_rule_applies_from_the_next_call_until_it_is_removed_from_the_settings() -> None:
     pay = Recorder("pay", commands=["pay"])
     rule = {"required": [{"functions": ["pay"], "by": "admin"}]}
     async with a_group([pay.spec]) as group:

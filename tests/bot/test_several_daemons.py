@@ -129,7 +129,7 @@ async def test_a_leader_that_was_paused_past_its_lease_changes_and_says_nothing_
             assert len(await ann.hears("work", 2)) == 2
 
 
-async def test_a_leader_that_ends_well_lets_the_next_one_lead_at_once_and_one_that_stands_by_ends_when_told_to(
+async def test_a_leader_hands_over_immediately_on_shutdown_and_a_standby_stops_on_sigterm(
     start: Start,
 ) -> None:
     model = "http://127.0.0.1:9/v1"

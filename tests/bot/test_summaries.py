@@ -62,7 +62,7 @@ async def talk(group: Group, count: int, word: str = "word", **facts: Any) -> No
         await group.hear("Ann", f"{word} number {number} is about many things, all of them long", **facts)
 
 
-async def test_what_is_shown_no_longer_is_put_in_short_after_the_turn_and_told_in_the_next() -> None:
+async def test_lines_that_no_longer_fit_are_summarized_after_the_turn_for_the_next_one() -> None:
     model = Talker()
     async with a_group(settings=SMALL, model=model) as group:
         await talk(group, 10)

@@ -178,7 +178,7 @@ async def test_settings_may_ask_somebody_else_than_the_asker() -> None:
 
 @pytest.mark.requirement("D37")
 @pytest.mark.parametrize("own", ["asker", "moderator"])
-async def test_a_functions_own_weaker_approval_does_not_stand_in_for_that_of_a_tainted_turn(own: str) -> None:
+async def test_a_functions_weaker_approval_does_not_replace_that_of_a_tainted_turn(own: str) -> None:
     function = mail(approval=own)
     settings = {"chats": {"allow": ["*"]}, "approvals": {"tainted": "admin"}}
     async with a_group([page().spec, function.spec], settings=settings) as group:
@@ -240,9 +240,7 @@ async def test_what_was_allowed_for_always_is_not_allowed_to_a_tainted_turn() ->
     ids=["put off", "changed", "deleted", "one of several", "listed"],
 )
 @pytest.mark.parametrize("author", ["Bob", "Ann"])
-async def test_what_others_let_one_be_reminded_of_is_words_of_others_whatever_is_done_with_it(
-    author: str, touched: ToolCall
-) -> None:
+async def test_a_reminder_by_another_member_is_external_text_after_any_change(author: str, touched: ToolCall) -> None:
     function = mail()
     clock = VirtualClock(datetime(2026, 11, 20, 9, 0, tzinfo=UTC))
     async with a_group([function.spec], clock=clock) as group:

@@ -180,7 +180,7 @@ async def test_a_long_message_leaves_room_for_the_word_that_it_is_late() -> None
         assert max(map(len, [first, *others])) <= 300
 
 
-async def test_under_a_minute_nobody_minds_and_a_delay_of_its_own_making_is_no_absence() -> None:
+async def test_a_lag_under_a_minute_is_not_mentioned_and_a_late_tick_is_no_absence() -> None:
     held = Held()
     async with a_group([a_note().spec, held.spec]) as group:
         await ask(group, "in time", later(group.clock.now(), seconds=10))

@@ -29,7 +29,7 @@ def noting(events: list[str], name: str) -> CallFilter:
 
 
 @pytest.mark.requirement("E8", "E35", "F6")
-async def test_a_functions_own_filters_stand_inside_those_for_all_and_around_it_alone() -> None:
+async def test_a_functions_filters_run_inside_the_global_ones_and_for_it_only() -> None:
     events: list[str] = []
     routing = Routing(
         Recorder("plain"),

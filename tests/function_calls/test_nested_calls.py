@@ -203,7 +203,7 @@ async def test_a_run_that_may_not_wait_for_a_yes_now_is_refused_and_hears_that_i
     assert (result.error and result.error.text, fill.runs) == ("Too many wait.", [("expired", "")])
 
 
-async def test_that_nobody_knows_how_a_run_ended_is_said_beside_what_came_of_the_other() -> None:
+async def test_an_unknown_outcome_is_reported_in_addition_to_the_result_of_the_other_run() -> None:
     async def asks(context: Any, arguments: Any, call: Any) -> FunctionResult:
         if call.resumed is None:
             return FunctionResult.ask("Go on?")

@@ -542,7 +542,7 @@ async def test_an_unknown_outcome_below_a_read_is_said_whatever_the_model_says()
         ("once", False, OutcomeKind.SILENT),
     ],
 )
-async def test_a_function_that_speaks_for_itself_and_handles_nothing_leaves_the_message_to_chat(
+async def test_a_return_direct_function_that_handles_nothing_leaves_the_message_to_chat(
     final: bool, effect: str, gives: Any, kind: OutcomeKind
 ) -> None:
     act = Recorder("act", effect=effect, gives=gives, return_direct=not final)

@@ -60,9 +60,7 @@ def test_forms_of_one_word_share_a_stem() -> None:
         ("", []),
     ],
 )
-def test_the_wishes_of_a_text_are_kept_apart_unless_one_is_too_short_to_stand_alone(
-    text: str, parts: list[list[str]]
-) -> None:
+def test_requests_in_a_text_are_separated_unless_one_is_too_short(text: str, parts: list[list[str]]) -> None:
     assert wishes(text) == parts
 
 

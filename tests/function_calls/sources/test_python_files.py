@@ -173,7 +173,7 @@ def filters():
 
 
 @pytest.mark.requirement("E8", "E28")
-async def test_the_filters_of_a_module_stand_around_its_functions_that_name_them(tmp_path: Path) -> None:
+async def test_filters_of_a_module_apply_to_its_functions_that_name_them(tmp_path: Path) -> None:
     write(tmp_path, "own.py", FILTERED)
     greet, act, free = (await given_by(tmp_path)).specs
     assert [await said_by(greet), await said_by(act, x="well"), await said_by(free)] == ["HI", "DONE WELL", "free"]

@@ -160,5 +160,5 @@ def test_answers_of_the_usual_form_take_the_few_steps(usual: Json) -> None:
         {**USUAL_TEXT, "error": None},
     ],
 )
-def test_whatever_has_to_be_put_right_or_kept_is_left_to_the_careful_reader(unusual: Json) -> None:
+def test_answers_that_need_repair_or_raw_data_are_left_to_the_full_parser(unusual: Json) -> None:
     assert usual_answer(unusual, "r-1") is None

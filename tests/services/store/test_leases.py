@@ -258,7 +258,7 @@ async def test_a_leader_that_is_held_up_before_it_has_sent_all_of_a_transaction_
     assert [entry["event"] for entry in logs] == ["held_up_leader_cut_off"]
 
 
-async def test_who_may_not_cut_off_a_leader_that_is_held_up_says_so_and_stands_by(
+async def test_a_standby_without_permission_to_terminate_sessions_reports_it_and_waits(
     postgres_server: PostgresServer, url: str
 ) -> None:
     name = conninfo_to_dict(url)["dbname"]

@@ -51,7 +51,7 @@ def end_sessions(other: psycopg.Connection[Any]) -> None:
     other.execute(f"SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE {OF_THE_STORE}")
 
 
-async def test_a_connection_lost_before_the_commit_is_made_anew_and_the_group_is_done_once(
+async def test_a_connection_lost_before_the_commit_is_reopened_and_the_group_is_committed_once(
     engine: PostgresEngine,
 ) -> None:
     store = await engine.open(clock=SystemClock())

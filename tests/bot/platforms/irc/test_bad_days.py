@@ -500,7 +500,7 @@ async def test_only_an_account_makes_somebody_more_than_a_member() -> None:
         assert await world.platform.role(FAMILY, by_nick) is Role.MEMBER
 
 
-async def test_a_private_answer_goes_to_whoever_has_the_account_and_to_nobody_who_took_the_nick() -> None:
+async def test_a_private_answer_goes_to_the_owner_of_the_account_and_not_to_a_new_user_of_the_nick() -> None:
     async with a_world(caps=ALL_CAPS) as world:
         world.server.write("@account=zoe :zo!a@b PRIVMSG Rollcall :psst")
         [context] = await world.hears(1)
