@@ -1,4 +1,4 @@
-"""The figures that Rollcall promises, measured on this machine: one line of JSON for each.
+"""Run benchmarks on this machine. Prints one JSON line per figure, with its limit.
 
 python -m benchmarks [NAME …] [--rounds 5] [--scale 1.0]
 """
@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 
 from benchmarks.measuring import DRIVER_CORE, Effort, Load, Sample, in_process, pin
 
-# Imported by name: a driver's process loads nothing that its measurement would be charged for.
+# Imported on demand, so that a driver process does not load modules that would count in its measurement.
 BENCHMARKS = {
     "command_lookup": "commands",
     "command_invoke": "commands",
@@ -32,7 +32,7 @@ BENCHMARKS = {
 
 
 def main(arguments: Sequence[str] | None = None, sample: Callable[[str, Load], Sample] = in_process) -> int:
-    """Measure as the command line says, each driver by `sample`. 1: a figure does not hold."""
+    """Run the benchmarks named on the command line; `sample` runs a driver. Returns 1 if a figure exceeds its limit."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of: {', '.join(BENCHMARKS)}; none: all")
     parser.add_argument("--rounds", type=int, default=5, help="how often each driver runs")
@@ -56,14 +56,14 @@ def main(arguments: Sequence[str] | None = None, sample: Callable[[str, Load], S
 
 
 def run_driver(driver: str, load: Load) -> Sample:
-    """The sample of `driver` (`module.name`), run in this process."""
+    """Sample of `driver` (`module.name`), measured in this process."""
     module, _, name = driver.partition(".")
     sample: Sample = asyncio.run(importlib.import_module(f"benchmarks.{module}").DRIVERS[name](load))
     return sample
 
 
 def _drive(driver: str, load: Load) -> int:
-    """Run one driver in this process and print its sample."""
+    """Run one driver in this process and print its sample as JSON."""
     pin(DRIVER_CORE)
     sample = run_driver(driver, load)
     print(json.dumps(dict(sample)), flush=True)

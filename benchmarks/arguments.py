@@ -1,8 +1,8 @@
-"""Checking the arguments of a call to a function with a foreign schema, against the bare validator.
+"""Argument validation of functions with external JSON Schemas, compared with the validator alone.
 
-python -m benchmarks.arguments FILE.jsonl … measures the valid calls of corpora instead: rows with `functions` and with
-`concrete_calls` (`[{"name", "arguments"}]`) or `ground_truth` (`{name: arguments}`, or a list of such). It prints the
-best of many rounds, and how many of the corpora's own answers are accepted: the others contradict their schemas.
+`python -m benchmarks.arguments FILE.jsonl …` measures the valid calls of corpora instead. Rows have `functions`, and
+`concrete_calls` (`[{"name", "arguments"}]`) or `ground_truth` (`{name: arguments}`, or a list of these). Prints the
+best of many rounds, and the share of calls that are accepted; the other calls contradict their schemas.
 """
 
 from __future__ import annotations
@@ -59,11 +59,11 @@ TYPICAL: Sequence[tuple[dict[str, Any], dict[str, Any]]] = (
     ),
     ({"properties": {"start": _TEXT, "end": _TEXT, "changes": {**_WHOLE, "default": 3}}}, {"start": "A", "end": "B"}),
 )
-"""Schemas as others write them, each with arguments that fit."""
+"""Typical external schemas, each with valid arguments."""
 
 
 class Case(NamedTuple):
-    """One call."""
+    """One call: its arguments, our parser and the bare validator."""
 
     parse: Callable[[dict[str, Any]], Any]
     is_valid: Callable[[Any], bool]
@@ -71,7 +71,7 @@ class Case(NamedTuple):
 
 
 def case_of(schema: dict[str, Any], arguments: dict[str, Any]) -> Case:
-    """The call with `arguments` under a schema in our form. Raises UnusableSchema."""
+    """The call with `arguments`; `schema` is in our form. Raises UnusableSchema."""
     bare = jsonschema_rs.validator_for({"$schema": "http://json-schema.org/draft-07/schema#", **schema})
     return Case(SchemaArguments(schema).parse, bare.is_valid, arguments)
 
@@ -81,7 +81,7 @@ def _typical() -> list[Case]:
 
 
 async def bare(load: Load) -> Sample:
-    """The floor: the validator alone, which neither reads text for numbers nor fills in defaults."""
+    """Floor: the validator alone, without conversion of strings to numbers and without defaults."""
 
     async def once(case: Case) -> None:
         assert case.is_valid(case.arguments)
@@ -90,7 +90,7 @@ async def bare(load: Load) -> Sample:
 
 
 async def parse(load: Load) -> Sample:
-    """Arguments read, checked and completed."""
+    """Parse the arguments: convert, validate and add defaults."""
 
     async def once(case: Case) -> None:
         assert case.parse(case.arguments)
@@ -106,7 +106,7 @@ DRIVERS: dict[str, Driver] = {"bare": bare, "parse": parse}
 
 
 def argument_figures(effort: Effort) -> list[Figure]:
-    """The arguments of a call under a foreign schema."""
+    """Cost of parsing the arguments of a call with an external schema."""
     load = Load(count=effort.count(2_000))
     samples = rounds({"bare": ("arguments.bare", load), "parse": ("arguments.parse", load)}, effort)
     what = "the arguments of a call read, checked by a foreign schema and completed by its defaults"
@@ -128,11 +128,11 @@ FIGURES: dict[str, Callable[[Effort], list[Figure]]] = {"argument_check": argume
 
 
 def calls_in(file: Path) -> Iterator[Case | None]:
-    """The calls of a corpus, None for each that is not accepted by its function's schema."""
+    """The calls of a corpus; None for a call that its schema rejects."""
     for line in file.read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
         if "special" in row.get("category", ""):
-            # Its answer says what is wrong with the request; it is no call.
+            # This answer describes an error in the request and is not a call.
             continue
         schemas: dict[str, Any] = {}
         for definition in row["functions"]:
@@ -140,7 +140,7 @@ def calls_in(file: Path) -> Iterator[Case | None]:
                 foreign = imported_definition(definition)
                 schemas[foreign.name] = foreign.parameters
         for name, arguments in _calls_of(row):
-            # The same function called twice is numbered.
+            # Repeated calls of a function have numbered names.
             schema = schemas.get(name) or schemas.get(re.sub(r"_\d+$", "", name))
             yield _accepted(schema, arguments) if schema is not None and isinstance(arguments, dict) else None
 
@@ -164,7 +164,7 @@ def _calls_of(row: dict[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _best_us(once: Callable[[], None], calls: int) -> float:
-    """The CPU of one call in the best of many rounds, in microseconds."""
+    """CPU time of one call in the best round, in microseconds."""
     taken: list[float] = []
     for _ in range(_ROUNDS):
         began = time.process_time()
@@ -174,7 +174,7 @@ def _best_us(once: Callable[[], None], calls: int) -> float:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure as the command line says."""
+    """Measure the files named on the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE.jsonl")
     options = parser.parse_args(arguments)

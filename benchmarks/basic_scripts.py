@@ -1,4 +1,4 @@
-"""BASIC scripts: a thousand of them compiled, taken up again from what was kept, and what running one costs."""
+"""BASIC scripts: time to compile a thousand of them, to load them from the cache, and the cost of running one."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ _ARGUMENTS = {"customer_name": "Ann", "order_amount": 120, "shipping_address": "
 
 
 class _Runs:
-    """Scripts that nobody calls."""
+    """Script runs; no script of this benchmark is called."""
 
     def effect_of(self, keywords: Iterable[str]) -> Effect:
         return Effect.READ
@@ -107,7 +107,7 @@ def _compiler() -> BasicCompiler:
 
 @asynccontextmanager
 async def _scripts(load: Load) -> AsyncIterator[Callable[[], BasicScripts]]:
-    """What gives a source of so many scripts, each as a new start has it."""
+    """A factory of script sources with `load.functions` scripts. Each new source behaves like one after a restart."""
     with tempfile.TemporaryDirectory(prefix="rollcall-benchmark-") as folder:
         home = Path(folder)
         set_up_process(home / "logs")
@@ -138,7 +138,7 @@ async def _scripts(load: Load) -> AsyncIterator[Callable[[], BasicScripts]]:
 
 
 async def _published(source: BasicScripts, load: Load) -> tuple[float, float]:
-    """Seconds until all its functions are there, and until everything is written."""
+    """Seconds until all functions are published, and until the source has written everything."""
     there: list[float] = []
     began = time.perf_counter()
 
@@ -151,14 +151,14 @@ async def _published(source: BasicScripts, load: Load) -> tuple[float, float]:
 
 
 async def cold(load: Load) -> Sample:
-    """Scripts that were never seen: all are compiled, and everything is written."""
+    """First start: compile all scripts and write the results."""
     async with _scripts(load) as source:
         seconds, written = await _published(source(), load)
         return {"seconds": seconds, "written": written}
 
 
 async def kept(load: Load) -> Sample:
-    """The same scripts at the next start."""
+    """Second start: load the same scripts from the cache."""
     async with _scripts(load) as source:
         await _published(source(), load)
         seconds, _ = await _published(source(), load)
@@ -176,13 +176,13 @@ async def _store() -> AsyncIterator[Store]:
 
 
 async def call(load: Load) -> Sample:
-    """A script run through every check, with its program at hand."""
+    """Call a script with all checks; its program is already in memory."""
     async with _store() as store:
         return await _called(load, _script(store))
 
 
 async def call_of_python(load: Load) -> Sample:
-    """A function in Python that takes the same and says the same."""
+    """Call a Python function with the same arguments and result."""
 
     async def handle(context: MessageContext, arguments: Any, call: Call) -> FunctionResult:
         amount = arguments["order_amount"]
@@ -207,7 +207,7 @@ async def _called(load: Load, spec: FunctionSpec) -> Sample:
 
 
 def _script(store: Store) -> FunctionSpec:
-    """One script, as the function that it is."""
+    """One script as a function."""
     result = _compiler().compile_text(_SCRIPT.format(number=1), "order.bas", name="order")
     (tool,) = result.tools
 
@@ -241,7 +241,7 @@ DRIVERS: dict[str, Driver] = {"cold": cold, "kept": kept, "call": call, "call_of
 
 
 def scripts_figures(effort: Effort) -> list[Figure]:
-    """All of them."""
+    """Start times and the cost of a call."""
     many, calls = Load(functions=effort.count(1000)), Load(count=effort.count(200))
     samples = rounds(
         {

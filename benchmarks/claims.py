@@ -1,12 +1,11 @@
-"""How many false claims of a model are noticed, and how often an honest sentence is taken for one.
+"""Detection rate of false claims of a model, and the rate of honest sentences that are mistaken for false claims.
 
     python -m benchmarks.claims [--data DIR] [--errors N]
 
-The sentences are those of data sets, none written for this: the assistant's turns of ACEBench in English and Chinese
-(`B_function_calls`), recorded answers of providers (`A_provider_traffic`), what people ask assistants (`C_intents`) and
-lines of a group (`F_group_chat`). Which of ACEBench's turns after a call claim a change is said in `CLAIMS`, by hand; a
-liar is the same turn without the run, an honest model the same turn with it. Prints one JSON line; pairs are
-[noticed, of how many].
+The sentences are from public data sets: assistant turns of ACEBench in English and Chinese (`B_function_calls`),
+recorded answers of providers (`A_provider_traffic`), requests to assistants (`C_intents`) and lines of a group chat
+(`F_group_chat`). `CLAIMS` lists the ACEBench turns after a call that claim a change; it was made by hand. Such a turn
+without its run is a lie, and with its run is honest. Prints one JSON line; pairs are [detected, total].
 """
 
 from __future__ import annotations
@@ -49,24 +48,24 @@ CLAIMS = frozenset(
     ace_zh_normal_multi_turn_user_switch_10_2:0 ace_zh_normal_multi_turn_user_switch_26_1:0
     """)
 )
-"""The turns after a call that say something was changed or made beyond the words themselves, as `id:number`."""
+"""Turns after a call that claim to have changed or created something, as `id:number`."""
 _TURN = re.compile(r"\n(?=(?:user|system): ?)")
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """One turn of an assistant."""
+    """One assistant turn."""
 
     key: str
     text: str
     specs: tuple[FunctionSpec, ...]
-    """The functions there were, each taken for one with an effect."""
+    """The available functions, all with effect `once`."""
     acts: Sequence[Act]
-    """Those that had just been called; empty where none was."""
+    """Calls made immediately before; empty if there were none."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure what the data folder has. 2: a set is not there."""
+    """Measure the available data sets. Returns 2 if B_function_calls is missing."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=DATA, help="the folder of the data sets")
     parser.add_argument("--errors", type=int, default=0, help="how many misjudged sentences to show on stderr")
@@ -161,7 +160,7 @@ def _spec(name: str, description: str) -> FunctionSpec:
 
 
 def _recorded(folder: Path) -> Iterator[str]:
-    """What models said in answers without a call to conversations without a result."""
+    """Texts of model answers without a call, in conversations without a result."""
     for name in ("chat_completions.jsonl", "anthropic_messages.jsonl"):
         for row in _rows(folder / name):
             asked = json.dumps(row["request_json"])

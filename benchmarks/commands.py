@@ -1,4 +1,4 @@
-"""Direct commands: found and read, run through every check, and as a whole durable turn."""
+"""Direct commands: parsing, a run with all checks, and a whole durable turn."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from services.store.sqlite.writer import connect_writer
 
 _BATCHES = 21
 _COMMITS = 2
-"""A message is on disk before the network is told, and its answer before it is sent."""
+"""The message is committed before the network gets its acknowledgement, and the reply before it is sent."""
 
 
 class Typed(NamedTuple):
-    """What a member types, and the number in it."""
+    """A command as typed by a member, and the number in it."""
 
     text: str
     number: int
@@ -39,7 +39,7 @@ def _typed(load: Load) -> Callable[[int], Typed]:
 
 
 async def floor(load: Load) -> Sample:
-    """The least that can be done: a dictionary and a validator."""
+    """Floor: a dictionary lookup and a validator."""
     validate = TypeAdapter(int).validate_python
     table = {f"/cmd{number}": validate for number in range(load.functions)}
 
@@ -51,7 +51,7 @@ async def floor(load: Load) -> Sample:
 
 
 async def lookup(load: Load) -> Sample:
-    """The command found, its line split, its arguments typed."""
+    """Find the command, split its line and parse the arguments."""
     functions = BotFunctions(commands(load.functions))
 
     async def once(typed: Typed) -> None:
@@ -64,7 +64,7 @@ async def lookup(load: Load) -> Sample:
 
 
 async def invoke(load: Load) -> Sample:
-    """The same, then every check, two filters, the deadline, the handler and the call log."""
+    """`lookup`, then all checks, two filters, the deadline, the handler and the call log."""
     functions, profile, context = BotFunctions(commands(load.functions)), a_profile(), message("", 0)
     with tempfile.TemporaryDirectory() as folder:
         invoker = an_invoker(Path(folder))
@@ -81,12 +81,12 @@ async def invoke(load: Load) -> Sample:
 
 
 async def turn(load: Load) -> Sample:
-    """From a network's event to the delivered reply, on disk: `load.chats` chats at a time."""
+    """A durable turn, from the network's event to the delivered reply, with `load.chats` chats at a time."""
     return await _turns(load, "read")
 
 
 async def turn_once(load: Load) -> Sample:
-    """The same for a function that changes something: its intent is on disk before it runs."""
+    """`turn` for a function with effect `once`: its intent is committed before it runs."""
     return await _turns(load, "once")
 
 
@@ -103,7 +103,7 @@ async def _turns(load: Load, effect: str) -> Sample:
                 assert reply.endswith(f":{context.text.split()[1]}")
 
         async def all_chats(count: int) -> float:
-            """The CPU that it took, in seconds."""
+            """CPU time in seconds."""
             chats = [messages(place, count) for place in range(load.chats)]
             before = cpu_seconds()
             await asyncio.gather(*map(chat, chats))
@@ -116,7 +116,7 @@ async def _turns(load: Load, effect: str) -> Sample:
 
 
 async def commits(load: Load) -> Sample:
-    """The floor of what is on disk: a table, and the fewest commits that a turn can do with, in the same thread."""
+    """Floor of durability: one table and the smallest number of commits for a turn, in the same thread."""
     with tempfile.TemporaryDirectory(prefix="rollcall-benchmark-") as home:
         database = connect_writer(Path(home) / "floor.sqlite")
         database.execute("CREATE TABLE said (id INTEGER PRIMARY KEY, text TEXT)")
@@ -143,7 +143,7 @@ DRIVERS: dict[str, Driver] = {
 
 
 def lookup_figures(effort: Effort) -> list[Figure]:
-    """A command found and its arguments parsed, among few and among many."""
+    """Cost of finding a command and parsing its arguments, among few and among many functions."""
     load = Load(count=effort.count(3_000), functions=100)
     samples = rounds(
         {
@@ -167,7 +167,7 @@ def lookup_figures(effort: Effort) -> list[Figure]:
 
 
 def invoke_figures(effort: Effort) -> list[Figure]:
-    """The same through `invoke`."""
+    """Cost of `invoke`."""
     load = Load(count=effort.count(3_000), functions=100)
     samples = rounds({"floor": ("commands.floor", load), "invoke": ("commands.invoke", load)}, effort)
     what = "a command found, parsed and run through every check, two filters and the call log, no storage"
@@ -175,7 +175,7 @@ def invoke_figures(effort: Effort) -> list[Figure]:
 
 
 def turn_figures(effort: Effort) -> list[Figure]:
-    """The durable turn."""
+    """Cost of a durable turn."""
     alone = Load(count=effort.count(1500), functions=100)
     busy = replace(alone, count=effort.count(10_000), chats=50)
     drivers = {"read": "commands.turn", "once": "commands.turn_once"}

@@ -33,12 +33,12 @@ platforms:
 _ADDRESS = re.compile(rb"http://127\.0\.0\.1:(\d+)")
 _CONNECTIONS = 64
 _PAUSE_SECONDS = 0.12
-"""Below the 600 messages of a minute that one chat is sent."""
+"""Below the limit of 600 messages per minute that are sent to one chat."""
 _MORE_SECONDS = 0.1
 
 
 class _Connection:
-    """One kept-alive HTTP connection, with as little work for each request as possible."""
+    """A persistent HTTP connection with little overhead per request."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -47,7 +47,7 @@ class _Connection:
     @classmethod
     @asynccontextmanager
     async def open(cls, port: int) -> AsyncIterator[_Connection]:
-        """A connection to the daemon."""
+        """A connection to the daemon on `port`."""
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         try:
             yield cls(reader, writer)
@@ -56,7 +56,7 @@ class _Connection:
             await writer.wait_closed()
 
     async def post(self, chat: str, number: str, text: str) -> int:
-        """Say `text`; the status of the answer."""
+        """Post the message `text`; returns the status code."""
         facts = {"id": number, "sender": {"id": "ann", "name": "Ann"}, "text": text}
         body = json.dumps(facts).encode()
         self._request("POST", f"/api/v1/chats/{chat}/messages", body)
@@ -67,7 +67,7 @@ class _Connection:
         return int(head.split(b" ", 2)[1])
 
     async def listen(self, chat: str, heard: Callable[[bytes], None]) -> None:
-        """Hand over the lines of the chat's event stream until cancelled."""
+        """Pass the lines of the chat's event stream to `heard` until cancelled."""
         self._request("GET", f"/api/v1/chats/{chat}/events?last=1", b"")
         while line := await self._reader.readline():
             heard(line)
@@ -81,7 +81,7 @@ class _Connection:
 
 
 async def flood(load: Load) -> Sample:
-    """Say as many commands in one chat, as fast as the daemon takes them; how many it accepted."""
+    """Post commands to one chat as fast as the daemon accepts them. Returns the number of accepted ones."""
     left, accepted = iter(range(load.count)), 0
 
     async def say() -> None:
@@ -96,7 +96,7 @@ async def flood(load: Load) -> Sample:
 
 
 class _Probe:
-    """A member of another group, who asks and waits for the answer, again and again."""
+    """A member of another group, who sends commands one after the other and waits for each answer."""
 
     def __init__(self, port: int) -> None:
         self._port = port
@@ -105,7 +105,7 @@ class _Probe:
         self._numbers = count(1)
 
     async def latencies(self, is_over: Callable[[int], bool]) -> list[float]:
-        """Seconds from a command to its answer, until it `is_over` after that many."""
+        """Latencies in seconds, until `is_over(number of latencies)`."""
         seconds: list[float] = []
         async with _Connection.open(self._port) as asking, _Connection.open(self._port) as listening:
             stream = asyncio.create_task(listening.listen("quiet", self._hear))
@@ -130,7 +130,7 @@ class _Probe:
 
 async def quiet_group(load: Load) -> Sample:
     """95th percentiles of the quiet group's latency, idle and during the flood, in seconds."""
-    # The daemon inherits this, and is not to share the one core of this process.
+    # The daemon inherits the affinity and must not share the single core of this process.
     os.sched_setaffinity(0, range(os.cpu_count() or 1))
     with tempfile.TemporaryDirectory(prefix="rollcall-benchmark-") as home:
         settings = Path(home) / "bot.yaml"
@@ -169,7 +169,8 @@ DRIVERS: dict[str, Driver] = {"quiet_group": quiet_group, "flood": flood}
 
 
 def flood_figures(effort: Effort) -> list[Figure]:
-    """The latency during the flood against twice the idle latency, or 100 ms more than that, whichever is longer."""
+    """Latency during the flood. The limit is twice the idle latency, or the idle latency plus 100 ms if that is
+    more."""
     samples = rounds({"flood": ("flood.quiet_group", Load(count=effort.count(10_000)))}, effort)["flood"]
     ratios = [one["flooded"] / max(2 * one["idle"], one["idle"] + _MORE_SECONDS) for one in samples]
     what = "95th percentile of a command while another group posts 10,000, against max(2 x idle, idle + 100 ms)"

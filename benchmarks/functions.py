@@ -1,4 +1,4 @@
-"""The functions that are measured with: twenty ordinary ones for a model, and any number of typed commands."""
+"""Functions of the benchmarks: twenty typical ones for a model, and any number of typed commands."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from function_calls.loading.python_functions import as_spec
 from function_calls.spec import FunctionResult, FunctionSpec
 
 _Parameter = tuple[type, Any, str]
-"""Type, default (... where there is none) and description."""
+"""Type, default (... if there is none) and description."""
 _UNIT: Any = Literal["celsius", "fahrenheit"]
 _MODE: Any = Literal["car", "bike", "walk", "transit"]
 
@@ -128,7 +128,7 @@ TWENTY: Sequence[tuple[str, str, dict[str, _Parameter]]] = (
 
 
 def functions(count: int = 20) -> list[FunctionSpec]:
-    """`count` functions: the twenty, and again under numbered names."""
+    """`count` functions: the twenty, repeated with numbered names."""
     specs: list[FunctionSpec] = []
     for number in range(count):
         name, description, parameters = TWENTY[number % len(TWENTY)]
@@ -138,12 +138,12 @@ def functions(count: int = 20) -> list[FunctionSpec]:
 
 
 def commands(count: int, effect: str = "read") -> list[FunctionSpec]:
-    """`count` functions with one whole number each, called by `/cmd0 1`, `/cmd1 1` and so on."""
+    """`count` functions with one integer argument each, called as `/cmd0 1`, `/cmd1 1` and so on."""
     return [_command(f"cmd{number}", effect) for number in range(count)]
 
 
 class Number(BaseModel):
-    """The argument of every command."""
+    """Argument of each command."""
 
     n: int
 
@@ -165,7 +165,7 @@ def _function(name: str, description: str, parameters: dict[str, _Parameter]) ->
     async def run(context: MessageContext, args: Any) -> FunctionResult:
         return FunctionResult.say(answer(args))
 
-    # The model of the arguments exists only now; an annotation in the source could not name it.
+    # The arguments model is created at run time, so the source cannot contain its annotation.
     run.__annotations__["args"] = create_model(name, **fields)
     return as_spec(tool_function(name, description)(run), {})
 

@@ -1,4 +1,4 @@
-"""How everything here is measured: CPU of whole processes, fresh ones that take turns; medians over rounds."""
+"""Measurement: CPU time of separate new processes that alternate, and medians over rounds."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ _LONGEST_SECONDS = 300
 
 Case = TypeVar("Case")
 Sample = Mapping[str, float]
-"""What one driver measured in one round."""
+"""Measurements of one driver in one round, by name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What a driver is to do."""
+    """Parameters of a driver."""
 
     count: int = 1000
-    """How many messages."""
+    """Number of messages."""
     functions: int = 20
-    """How many functions are registered."""
+    """Number of registered functions."""
     chats: int = 1
-    """How many chats speak at the same time."""
+    """Number of concurrent chats."""
     url: str = ""
-    """Where the stub of a provider is."""
+    """URL of the provider stub."""
 
 
 Driver = Callable[[Load], Awaitable[Sample]]
@@ -43,30 +43,30 @@ Driver = Callable[[Load], Awaitable[Sample]]
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One measured figure beside its limit."""
+    """One measured figure and its limit."""
 
     name: str
     figure: str
-    """What was measured, in words."""
+    """Description of the measured value."""
     unit: str
-    """`us` of CPU, `ratio` of CPU to the floor's, `seconds`, `megabytes`, `bytes` or `errors`."""
+    """`us` of CPU time, `ratio` of CPU time to the floor, `seconds`, `megabytes`, `bytes` or `errors`."""
     value: float
     limit: float
     floor_us: float | None = None
-    """CPU of the floor in the same run."""
+    """CPU time of the floor in the same run."""
 
     @property
     def told(self) -> float:
-        """The value as it is told."""
+        """The rounded value, as printed."""
         return round(self.value, 3)
 
     @property
     def holds(self) -> bool:
-        """Whether the value is within its limit, as it is told: nobody is to read that 1.5 is more than 1.5."""
+        """Whether the printed value is within its limit; a printed 1.5 never exceeds a limit of 1.5."""
         return self.told <= self.limit
 
     def line(self) -> str:
-        """The figure as one line of JSON."""
+        """The figure as one JSON line."""
         floor = None if self.floor_us is None else round(self.floor_us, 2)
         facts = {"name": self.name, self.unit: self.told, "floor_us": floor}
         return json.dumps({**facts, "figure": self.figure, "limit": self.limit, "holds": self.holds})
@@ -79,12 +79,12 @@ def cpu_seconds() -> float:
 
 
 def peak_megabytes() -> float:
-    """The most memory that this process ever held."""
+    """Peak memory of this process."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def pin(core: int) -> None:
-    """Keep this process on one core, where there are several."""
+    """Restrict this process to one core, if there are several."""
     allowed = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, {allowed[core % len(allowed)]})
 
@@ -92,9 +92,9 @@ def pin(core: int) -> None:
 async def timed(
     count: int, prepare: Callable[[int], Case], once: Callable[[Case], Awaitable[object]], *, batches: int = 1
 ) -> Sample:
-    """The CPU of one `once(case)`: the median over `batches` of `count` calls each, after a tenth to warm up; never
-    more batches than a batch has calls. The cases are what `prepare(number)` gives for a new number each; they are made
-    before the clock starts."""
+    """CPU time of `once(case)`: the median over `batches` of `count` calls each, after a warm-up of a tenth. There are
+    at most as many batches as calls in a batch. `prepare(number)` creates the case of each call before the measurement
+    starts."""
     for number in range(max(1, count // 10)):
         await once(prepare(-number - 1))
     costs: list[float] = []
@@ -109,7 +109,7 @@ async def timed(
 
 
 def in_process(driver: str, load: Load) -> Sample:
-    """The sample of `driver` (`module.name`) from a fresh process on the drivers' core."""
+    """Sample of `driver` (`module.name`) from a new process on the drivers' core."""
     command = [sys.executable, "-m", "benchmarks", "--driver", driver, "--load", json.dumps(asdict(load))]
     done = subprocess.run(
         command, cwd=REPOSITORY, capture_output=True, text=True, check=False, timeout=_LONGEST_SECONDS
@@ -122,24 +122,24 @@ def in_process(driver: str, load: Load) -> Sample:
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How thoroughly to measure."""
+    """Number of rounds, scale of the loads, and how to run a driver."""
 
     rounds: int = 5
     scale: float = 1.0
     sample: Callable[[str, Load], Sample] = in_process
-    """Where a driver runs. Only a process of its own is measured rightly."""
+    """Runs a driver. Only a separate process gives correct measurements."""
 
     def count(self, usual: int) -> int:
         """`usual` messages, scaled."""
         return max(2, int(usual * self.scale))
 
     def functions(self, usual: int) -> int:
-        """`usual` registered functions, scaled down to the twenty that nearly every driver has."""
+        """`usual` registered functions, scaled, but at least the twenty that most drivers have."""
         return min(usual, max(20, self.count(usual)))
 
 
 def rounds(drivers: Mapping[str, tuple[str, Load]], effort: Effort) -> dict[str, list[Sample]]:
-    """The samples of every driver under its label: in each round each runs once, one after the other."""
+    """Samples of every driver by its label. Each driver runs once per round, one after the other."""
     samples: dict[str, list[Sample]] = {label: [] for label in drivers}
     for _ in range(effort.rounds):
         for label, (driver, load) in drivers.items():
@@ -148,12 +148,12 @@ def rounds(drivers: Mapping[str, tuple[str, Load]], effort: Effort) -> dict[str,
 
 
 def median(samples: Sequence[Sample], fact: str = "cpu_us") -> float:
-    """The median of one fact over the rounds."""
+    """Median of a measurement over the rounds."""
     return statistics.median(sample[fact] for sample in samples)
 
 
 def ratio(samples: Sequence[Sample], floor: Sequence[Sample]) -> float:
-    """The median over the rounds of the CPU against that of the floor in the same round."""
+    """Median over the rounds of CPU time divided by that of the floor in the same round."""
     pairs = zip(samples, floor, strict=True)
     return statistics.median(one["cpu_us"] / base["cpu_us"] for one, base in pairs)
 

@@ -1,11 +1,11 @@
-"""How often the offline model picks the right function, and how often it picks one where none was meant.
+"""Accuracy of the offline model: how often it selects the right function, and how often it selects one without reason.
 
     python -m benchmarks.offline [--data DIR] [--threshold 0.65] [--errors N]
 
-Builds the offer from the built-in functions themselves, and runs every labelled message of `C_intents` and every line
-of `F_group_chat` in the data folder through the selection. Prints one JSON line; shares are of the messages of their
-group: `right` and `wrong` calls, or functions `asked` about, of messages that are meant for one of the functions; calls
-for messages that are meant for none, that are `near` to one, or that were overheard.
+Offers the built-in functions and selects one for each labelled message of `C_intents` and each line of `F_group_chat`
+in the data folder. Prints one JSON line with shares per group of messages: `right` and `wrong` calls and functions
+`asked` about, for messages that need one of the functions; calls for messages that need none, that are `near` to one,
+or that were overheard.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ MEANT: Mapping[str, str] = {
     # SNIPS
     "GetWeather": "weather",
 }
-"""The functions that are right for an intent; the other intents are meant for none of the built-in functions."""
+"""Right functions for an intent. Other intents need none of the built-in functions."""
 
 NEAR = frozenset(
     listed("""
@@ -72,12 +72,12 @@ NEAR = frozenset(
     next_holiday exchange_rate qa_currency distance cancel repeat
     """)
 )
-"""Intents that are close to a function or could be taken as one: reported apart, since a call may be arguable."""
+"""Intents that are close to a function. Reported separately, because a call may be acceptable."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One labelled message."""
+    """A labelled message."""
 
     text: str
     intent: str
@@ -86,18 +86,18 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one message: the function called, or the functions named."""
+    """Selection for a message: the function to call, or the functions to ask about."""
 
     case: Case
     called: str
     named: tuple[str, ...]
     score: float
     example: str
-    """The example that the message resembles most."""
+    """The most similar example."""
 
 
 class _EveryService(Mapping[type, object]):
-    """Stands in for every service: the functions are described here, never run."""
+    """Contains every service. The functions are only described, never run."""
 
     def __getitem__(self, key: type) -> object:
         return key
@@ -113,7 +113,7 @@ class _EveryService(Mapping[type, object]):
 
 
 def built_in_offer() -> Offer:
-    """The functions of `function_calls/handlers`, as a model is offered them."""
+    """The functions of `function_calls/handlers`, as offered to a model."""
     package = function_calls.handlers
     names = sorted(module.name for module in pkgutil.iter_modules(package.__path__))
     modules = [importlib.import_module(f"{package.__name__}.{name}") for name in names]
@@ -122,7 +122,7 @@ def built_in_offer() -> Offer:
 
 
 def intent_cases(folder: Path, known: frozenset[str]) -> list[Case]:
-    """The labelled messages of all three sets, whatever part of them `folder` holds; `known` names the functions."""
+    """Labelled messages of the three sets, as far as `folder` contains them. `known`: names of functions."""
     cases: list[Case] = []
     for pattern in ("clinc150_*.jsonl", "slurp_*.jsonl", "snips_*.jsonl"):
         for file in sorted(folder.glob(pattern)):
@@ -139,7 +139,7 @@ def _group(intent: str, known: frozenset[str]) -> str:
 
 
 def overheard_cases(folder: Path, most: int = 10_000) -> list[Case]:
-    """Lines of group chats that were meant for no bot; a fixed sample where there are more than `most`."""
+    """Lines of group chats that were not for a bot; a fixed sample of `most` if there are more."""
     cases: list[Case] = []
     for file in sorted(folder.glob("irc_*.jsonl.gz")):
         with gzip.open(file, "rt", encoding="utf-8") as lines:
@@ -151,7 +151,7 @@ def overheard_cases(folder: Path, most: int = 10_000) -> list[Case]:
 
 
 def outcomes(index: ExampleIndex, cases: Sequence[Case], shift: float) -> tuple[list[Outcome], float]:
-    """What the selection makes of each case, and the milliseconds it took for one. `shift` raises all thresholds."""
+    """Selection for each case, and the mean time in milliseconds. `shift` is added to all thresholds."""
     found: list[Outcome] = []
     started = time.perf_counter()
     for case in cases:
@@ -170,7 +170,7 @@ def _called(matches: Sequence[Match], text: str, shift: float) -> str:
 
 
 def report(found: Sequence[Outcome], ms_per_message: float) -> dict[str, float]:
-    """The figures that are printed."""
+    """The figures to print."""
     groups: defaultdict[str, list[Outcome]] = defaultdict(list)
     for outcome in found:
         groups[outcome.case.group].append(outcome)
@@ -200,7 +200,7 @@ def _share(count: int, of: Sequence[Outcome]) -> float:
 
 
 def _print_errors(found: Sequence[Outcome], most: int) -> None:
-    """Counts by intent, and some of the false calls, on the error stream."""
+    """Print counts by intent, and some of the wrong calls, to stderr."""
     by_intent: defaultdict[str, Counter[str]] = defaultdict(Counter)
     false: list[str] = []
     for outcome in found:
@@ -218,7 +218,7 @@ def _print_errors(found: Sequence[Outcome], most: int) -> None:
 
 
 def main() -> None:
-    """Run the benchmark as the command line says."""
+    """Run the benchmark with the options of the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=DATA, help="the data folder (default: $ROLLCALL_DATA)")
     parser.add_argument(

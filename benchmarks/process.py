@@ -1,4 +1,4 @@
-"""The daemon as a process: how long until it is ready, and how much memory it holds while nothing happens."""
+"""The daemon as a process: time until it is ready, and its memory while idle."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ DRIVERS: dict[str, Driver] = {}
 
 
 def started(idle_seconds: float) -> Sample:
-    """Seconds from exec to the first 200 of /readyz, and the memory after `idle_seconds` more, web page on."""
+    """Seconds from exec to the first status 200 of /readyz, and the memory after `idle_seconds` more. The web page is
+    on."""
     with tempfile.TemporaryDirectory(prefix="rollcall-benchmark-") as home:
         environment = {**os.environ, "ROLLCALL_HOME": f"{home}/var", "PYTHONPATH": str(REPOSITORY)}
         for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "ROLLCALL_CONFIG"):
@@ -65,7 +66,7 @@ def _resident_megabytes(pid: int) -> float:
 
 
 def process_figures(effort: Effort) -> list[Figure]:
-    """One start to warm the files, then as many as there are rounds."""
+    """Start times and idle memory, after one start to warm the file cache."""
     idle_seconds = _IDLE_SECONDS * min(1.0, effort.scale)
     started(0.0)
     samples = [started(idle_seconds) for _ in range(effort.rounds)]

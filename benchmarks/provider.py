@@ -1,4 +1,4 @@
-"""A routed turn over the openai package, against a provider on the other core: alone, and as a crowd."""
+"""A routed turn with the openai package and a provider stub on another core: single turns and many at once."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _CROWD_SECONDS = 1.0
 
 
 async def create_pair(load: Load) -> Sample:
-    """The floor: the loop that everybody writes, two calls of `create()`."""
+    """Floor: the usual loop of two `create()` calls."""
     import openai
 
     specs = {spec.name: spec for spec in functions(load.functions)}
@@ -70,7 +70,7 @@ async def create_pair(load: Load) -> Sample:
 
 
 async def routed(load: Load) -> Sample:
-    """Dispatch over the package, without a store."""
+    """Dispatch with the package, without a store."""
     clock, profile, invoker = SystemClock(), a_profile(), an_invoker()
     model = ResilientModel(openai_chat(load.url), Retry(clock), clock, 60.0)
     router = FunctionCallRouter(invoker, FunctionCallLLM(model, invoker, RouterSettings(), clock))
@@ -88,7 +88,7 @@ async def routed(load: Load) -> Sample:
 
 
 async def durable(load: Load) -> Sample:
-    """From a network's event to the delivered reply, every step on disk; each message in a chat of its own."""
+    """A durable turn, from the network's event to the delivered reply. Each message is in another chat."""
     async with a_daemon(functions(load.functions), settings=_settings(load)) as (daemon, network):
 
         async def once(number: int) -> None:
@@ -99,7 +99,7 @@ async def durable(load: Load) -> Sample:
 
 
 async def remembered(load: Load) -> Sample:
-    """The same in one chat, so that each request carries thirty earlier messages."""
+    """Durable turns in one chat, with thirty earlier messages in each request."""
     async with a_daemon(functions(load.functions), settings=_settings(load)) as (daemon, network):
 
         async def once(number: int) -> None:
@@ -112,7 +112,7 @@ async def remembered(load: Load) -> Sample:
 
 
 async def crowd(load: Load) -> Sample:
-    """`load.count` chats speak at once."""
+    """`load.count` chats send a message at the same time."""
     settings = {**_settings(load), "limits": {"parallel_turns": load.count}}
     async with a_daemon(functions(load.functions), settings=settings) as (daemon, network):
         assert await ask(daemon, network, message(question(0), 0, chat_of(load.count))) == expected(0)
@@ -146,7 +146,7 @@ DRIVERS: dict[str, Driver] = {
 
 
 def provider_figures(effort: Effort) -> list[Figure]:
-    """Against two bare calls of `create()`."""
+    """Cost of a routed turn compared with two bare `create()` calls."""
     with a_stub() as url:
         load = at(Load(count=effort.count(400)), url)
         names = ("create_pair", "routed", "durable", "remembered")
@@ -165,7 +165,7 @@ def provider_figures(effort: Effort) -> list[Figure]:
 
 
 def many_functions_figures(effort: Effort) -> list[Figure]:
-    """Five hundred functions against twenty."""
+    """Five hundred functions compared with twenty."""
     with a_stub() as url:
         few = at(Load(count=effort.count(400)), url)
         many = replace(few, functions=effort.functions(500))
@@ -193,7 +193,7 @@ def many_functions_figures(effort: Effort) -> list[Figure]:
 
 
 def crowd_figures(effort: Effort) -> list[Figure]:
-    """Two thousand at once."""
+    """Two thousand chats at once."""
     count = effort.count(2000)
     with a_stub(_CROWD_SECONDS) as url:
         samples = rounds({"crowd": ("provider.crowd", at(Load(count=count), url))}, effort)["crowd"]

@@ -1,9 +1,9 @@
-"""How often the functions that a message needs are among the first that the router's search finds: one line of JSON.
+"""Recall of the function search of the router: one JSON line.
 
 python -m benchmarks.retrieval POOL.jsonl QUERIES.jsonl [--k 10] [--percentile 95]
 
-A line of the pool is a function with `name`, `description` and `parameters`; a line of the queries has `query` and the
-names in `relevant`. Nothing else of them is read. Times are CPU, as everywhere in the benchmarks.
+A line of the pool is a function with `name`, `description` and `parameters`; a line of the queries has `query`, and the
+names of functions in `relevant`. Other keys are ignored. Times are CPU times, as in all benchmarks.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ class Query(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What was found for a query, best first, and how long that took."""
+    """Result for a query, best first, and its CPU time."""
 
     found: Sequence[str]
     milliseconds: float
 
 
 def search_of(pool: Path) -> FunctionSearch:
-    """The search that the router uses, over the functions in `pool`."""
+    """The router's search over the functions in `pool`."""
     functions = [
         OfferedFunction(row["name"], row["name"], row.get("description") or "", row.get("parameters") or {})
         for row in _rows(pool)
@@ -51,8 +51,8 @@ def queries_in(file: Path) -> list[Query]:
 
 
 def answers_to(queries: Sequence[Query], search: FunctionSearch, depth: int) -> list[Answer]:
-    """What `search` finds for each query, asked twice: the words of the first time are known the second, as those of
-    a chat soon are."""
+    """Results of `search` for each query. Queries are run twice, so that the words are cached the second time, as in a
+    chat."""
     for query in queries:
         search.rank(query.text, depth)
     answers: list[Answer] = []
@@ -65,7 +65,7 @@ def answers_to(queries: Sequence[Query], search: FunctionSearch, depth: int) -> 
 
 
 def recall(queries: Sequence[Query], answers: Sequence[Answer], depth: int) -> float:
-    """The mean share of what a query needs that is among its first `depth` answers."""
+    """Mean share of the relevant functions of a query among its first `depth` results."""
     shares = [
         len(query.relevant.intersection(answer.found[:depth])) / len(query.relevant)
         for query, answer in zip(queries, answers, strict=True)
@@ -74,7 +74,7 @@ def recall(queries: Sequence[Query], answers: Sequence[Answer], depth: int) -> f
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure as the command line says."""
+    """Measure the files named on the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("pool", type=Path, metavar="POOL.jsonl")
     parser.add_argument("queries", type=Path, metavar="QUERIES.jsonl")

@@ -1,4 +1,4 @@
-"""A routed turn whose model is in this process: what routing itself costs, without a network and without a store."""
+"""A routed turn with a model in this process: the cost of routing without a network and without a store."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ MODEL = "gpt-5-mini"
 SYSTEM = "You are a helpful assistant."
 _HEADERS: Mapping[str, str] = MappingProxyType({"x-request-id": "req_stub"})
 _TAIL = 600
-"""Bytes at the end of a request that hold the question and its city."""
+"""Bytes at the end of a request that contain the question and its city."""
 _MEMBERS = ("Ann", "Bo", "Cem", "Dag")
 _HISTORY = [
     HistoryLine(_MEMBERS[number % 4], f"Something that was said a while ago, number {number}", 1_767_600_000_000, False)
@@ -45,19 +45,19 @@ _HISTORY = [
 
 
 def openai_chat(url: str = "http://127.0.0.1:9/v1") -> OpenAIChat:
-    """The protocol as the daemon speaks it."""
+    """The chat completions protocol of the daemon."""
     return OpenAIChat(ModelProfile("stub", MODEL, url, SecretStr("sk-stub")), SystemClock())
 
 
 class InProcess:
-    """A model that makes the bytes of a request and reads the bytes of an answer, and has nothing in between."""
+    """A model that serializes requests and parses answers, without a connection."""
 
     name = "in process"
 
     def __init__(self) -> None:
         self._chat = openai_chat()
         self.request_bytes: list[int] = []
-        """The sizes of the first requests."""
+        """Sizes of the first requests."""
 
     async def complete(self, request: ModelRequest) -> ModelAnswer:
         body = self._chat.encode(request)
@@ -73,7 +73,7 @@ class InProcess:
 
 
 async def floor(load: Load) -> Sample:
-    """The least that can be done by hand: the body from bytes made before, the answer read, the arguments checked."""
+    """Floor, written by hand: a prepared request body, a parsed answer and validated arguments."""
     specs = functions(load.functions)
     tools = orjson.dumps([openai_tool(spec) for spec in specs])
     head = b'{"model":"%b","tools":%b,"messages":[{"role":"system","content":%b},{"role":"user","content":'
@@ -105,7 +105,7 @@ async def floor(load: Load) -> Sample:
 
 
 async def bare(load: Load) -> Sample:
-    """Dispatch with all its checks; no filters, no call log, no history."""
+    """Dispatch with all checks, without filters, call log and history."""
     return await _routed(load, InProcess(), None, [])
 
 
@@ -118,7 +118,7 @@ async def everything(load: Load) -> Sample:
 
 
 async def first_request(load: Load) -> Sample:
-    """The bytes that a greeting makes."""
+    """Size of the request for a greeting, in bytes."""
     model = InProcess()
     router = _router(model, an_invoker())
     turn = a_turn(0, BotFunctions(functions(load.functions)), a_profile())
@@ -155,7 +155,7 @@ DRIVERS: dict[str, Driver] = {
 
 
 def routed_figures(effort: Effort) -> list[Figure]:
-    """Against the floor."""
+    """Cost of a routed turn compared with the floor."""
     load = Load(count=effort.count(500))
     samples = rounds(
         {
@@ -177,7 +177,7 @@ def routed_figures(effort: Effort) -> list[Figure]:
 
 
 def first_request_figures(effort: Effort) -> list[Figure]:
-    """What a greeting costs in bytes."""
+    """Size of the first request for a greeting."""
     samples = rounds({"hi": ("routed.first_request", Load(functions=50))}, replace(effort, rounds=1))
     what = "the first request for `hi` with 50 functions registered"
     return [Figure("first_request", what, "bytes", median(samples["hi"], "bytes"), 4000.0)]

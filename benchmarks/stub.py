@@ -1,9 +1,9 @@
-"""A provider that answers at once, or after a fixed time: for loads, not for correctness.
+"""A provider stub that answers immediately or after a fixed time, for load tests.
 
     python -m benchmarks.stub [--seconds 1.0]      prints its port
 
-It does no more than it must. A request without a tool's message gets one call of `get_weather` with the city that the
-text names; one with a tool's message gets a sentence about that city.
+A request without a tool message gets one call of `get_weather` for the city in its text; a request with a tool message
+gets a sentence about that city.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nx-request-id: req
 
 
 def question(number: int) -> str:
-    """A question that the stub answers, a different one for each of many numbers."""
+    """A question for the stub, different for each number up to a high limit."""
     return f"What is the weather in {CITIES[number % len(CITIES)]}{number % 97}?"
 
 
@@ -46,7 +46,7 @@ def expected(number: int) -> str:
 
 
 def answer_to(body: bytes) -> bytes:
-    """The canned completion for a request's body."""
+    """The prepared completion for a request body."""
     city = _CITY.search(body, body.rfind(b"weather in "))
     name = city[1] if city else b"Nowhere"
     return (_TEXT if b'"role":"tool"' in body else _CALL) % name
@@ -82,17 +82,17 @@ class _Connection(asyncio.Protocol):
 
 
 async def serve(seconds: float) -> None:
-    """Answer until cancelled, each request after `seconds`; prints the port."""
+    """Serve until stdin is closed, with a delay of `seconds` per request. Prints the port."""
     loop = asyncio.get_running_loop()
     server = await loop.create_server(lambda: _Connection(seconds), "127.0.0.1", 0, backlog=4096)
     print(server.sockets[0].getsockname()[1], flush=True)
-    # It ends when whoever started it does, however that ends.
+    # The stub ends when the process that started it ends, for any reason.
     await loop.run_in_executor(None, sys.stdin.read)
 
 
 @contextmanager
 def a_stub(seconds: float = 0.0) -> Iterator[str]:
-    """The base URL of a stub in a process of its own, on the other core."""
+    """Base URL of a stub in a separate process on the other core."""
     command = [sys.executable, "-m", "benchmarks.stub", "--seconds", str(seconds)]
     with subprocess.Popen(command, cwd=REPOSITORY, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None
@@ -105,7 +105,7 @@ def a_stub(seconds: float = 0.0) -> Iterator[str]:
 
 
 def main() -> None:
-    """Serve as the command line says."""
+    """Serve with the options of the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=0.0, help="how long every answer takes")
     options = parser.parse_args()

@@ -1,5 +1,5 @@
-"""What happens at its time: a start with very much to come, what it costs to claim what is due, and what people notice
-while thousands of things are due in the same second."""
+"""Timers: start of a daemon with very many of them, cost of claiming due ones, and latency for members while thousands
+are due in the same second."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from services.times.recurrence import Once, Rule
 
 _AT_ONCE = 500
 _IN_ONE_SECOND = 0.05
-"""The share of what is to come that is due in one and the same second."""
+"""Share of the timers that are due in the same second."""
 _PER_MEMBER = 50
 _PER_CHAT = 2
 _PAUSE_SECONDS = 0.02
@@ -34,7 +34,7 @@ _FAR_MS = 30 * 86_400_000
 
 
 class MovedClock(SystemClock):
-    """The machine's clock, set ahead by the benchmark."""
+    """The system clock, advanced by the benchmark."""
 
     def __init__(self) -> None:
         self.ahead = timedelta(0)
@@ -66,7 +66,8 @@ def _draft(number: int, at: datetime) -> Draft:
 
 
 async def _fill(daemon: Daemon, count: int, due_at: datetime) -> None:
-    """`count` to come: one share in the second `due_at`, as many just before it as are claimed, the rest later."""
+    """Store `count` timers: a share is due in the second `due_at`, the number to claim shortly before, the rest
+    later."""
     together = int(count * _IN_ONE_SECOND)
     for first in range(0, count, _AT_ONCE):
         drafts = [
@@ -77,7 +78,7 @@ async def _fill(daemon: Daemon, count: int, due_at: datetime) -> None:
 
 
 async def _claim(daemon: Daemon, count: int) -> float:
-    """Seconds to find `count` that are due among all, and to claim them as units of their own."""
+    """Seconds to find `count` due timers among all, and to claim them in separate units."""
     now_ms = SystemClock().now_ms() + _FAR_MS
     before = time.perf_counter()
     page = await daemon.store.read(due.page(now_ms, (-1, 0), count))
@@ -99,7 +100,7 @@ def _claiming(row: Row, now_ms: int) -> Sequence[Write]:
 
 
 async def _latencies(daemon: Daemon, network: MemoryNetwork, seconds: float, begun: Callable[[], bool]) -> list[float]:
-    """How long members of other chats wait for their answers, asking one after the other."""
+    """Latencies of members of other chats, who send messages one after the other."""
     found: list[float] = []
     until, number = time.perf_counter() + seconds, 0
     while time.perf_counter() < until or not begun():
@@ -112,7 +113,7 @@ async def _latencies(daemon: Daemon, network: MemoryNetwork, seconds: float, beg
 
 
 async def many(load: Load) -> Sample:
-    """A daemon with `count` to come: its start, a claim, and the second in which a share of them is due."""
+    """A daemon with `count` timers: its start, a claim, and the second with a share of them due."""
     clock, specs = MovedClock(), commands(20)
     together = int(load.count * _IN_ONE_SECOND)
     with tempfile.TemporaryDirectory(prefix="rollcall-benchmark-") as folder:
@@ -149,7 +150,7 @@ def _p95(seconds: list[float]) -> float:
 
 
 def timer_figures(effort: Effort) -> list[Figure]:
-    """A hundred thousand to come, five thousand of them in the same second."""
+    """A hundred thousand timers, five thousand of them in the same second."""
     count = max(40, effort.count(100_000))
     samples = rounds({"many": ("timers.many", Load(count=count))}, effort)["many"]
     together = int(count * _IN_ONE_SECOND)

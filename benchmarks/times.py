@@ -1,19 +1,19 @@
-"""How many times in words are read right: one JSON line for each source, language and usefulness, and one for all.
+"""Accuracy of parsing times in texts: one JSON line for each source, language and usefulness, and one for all.
 
-    python -m benchmarks.times FILE.jsonl [--misses] [--docs] [--only reminders]
+    python -m benchmarks.times FILE.jsonl [--misses] [--docs]
 
-A row has a `text`, the `reference_time` at which it is said, and what its source `expected`. It is right when the
-whole text is read without a trouble, and
+A row has a `text`, the `reference_time` at which it is said, and the value that its source `expected`. It counts as
+right if the whole text is parsed without a problem, and
 
-- instant, holiday: the reading's moment is the expected one, or one of the `alternatives`, down to the row's grain.
-  The moment is where the reading begins; the end of a duration or of what has to be done within some time; the usual
-  hour of a part of the day. Where no time of day was said, one that the source has filled in by habit (noon, or that of
-  the reference) is not compared.
-- time_of_day: the clock shows one of the expected times.
-- interval: both ends. Sources include the last unit or do not: an end may be off by one unit of the range's own grain.
-- duration: the same number of whole seconds, a month counted as 30 days and a year as 365.
-- recurrence: the rule repeats as the TIMEX set value says; a time of day counts where the value has one.
-- negative: nothing is read.
+- instant, holiday: the moment is the expected one, or one of the `alternatives`, down to the row's grain. The moment is
+  the start of the reading, the end of a duration or of a limit, or the usual hour of a part of the day. A time of day
+  that the source added by default (noon, or that of the reference) is not compared.
+- time_of_day: the time is one of the expected ones.
+- interval: both ends match. Sources include the last unit or not, so an end may differ by one unit of the range's
+grain.
+- duration: the same number of whole seconds, with 30 days in a month and 365 in a year.
+- recurrence: the rule repeats as the TIMEX set value says; a time of day is compared if the value has one.
+- negative: nothing is parsed.
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ _UNITS = {
     "week": timedelta(days=7),
 }
 _WIDE = {"month": (28, 31), "quarter": (90, 92), "year": (365, 366)}
-_EMPTY = datetime(1, 1, 1)  # noqa: DTZ001 - stands for no time
+_EMPTY = datetime(1, 1, 1)  # noqa: DTZ001 - represents no time
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a reader made of a text, in the terms of the comparison."""
+    """Result of a reader, in the terms of the comparison."""
 
     kind: str
     start: datetime = _EMPTY
     end: datetime = _EMPTY
     moments: tuple[datetime, ...] = ()
-    """Any of these may be the expected instant."""
+    """Each of these may be the expected instant."""
     has_clock: bool = True
     grain: str = "second"
     seconds: float | None = None
@@ -66,7 +66,7 @@ Reader = Callable[[str, datetime], Answer | None]
 
 
 def ours(times: Times) -> Reader:
-    """The project's own reader."""
+    """The reader of this project."""
 
     def read(text: str, now: datetime) -> Answer | None:
         reading = times.read(text, now)
@@ -93,7 +93,7 @@ def _answer(reading: Reading, now: datetime) -> Answer:
 
 
 def said_at(row: Row) -> datetime:
-    """When a row is said: aware."""
+    """Time at which a row is said, with its time zone."""
     wall = row["reference_time"] or _NOW
     return (
         datetime.fromisoformat(wall + (row.get("tz") or "+00:00")) if "+" not in wall else datetime.fromisoformat(wall)
@@ -101,7 +101,7 @@ def said_at(row: Row) -> datetime:
 
 
 def is_right(row: Row, answer: Answer | None) -> bool:
-    """Whether `answer` is what the row expects, by the rule above."""
+    """Whether `answer` is right for the row, by the rules of the module."""
     kind = row["kind"]
     if kind == "negative" or answer is None:
         return kind == "negative" and answer is None
@@ -130,7 +130,7 @@ def _same_instant(row: Row, answer: Answer, value: str) -> bool:
 
 
 def _cut(moment: datetime, grain: str) -> datetime:
-    """`moment` down to its grain."""
+    """`moment`, truncated to `grain`."""
     if grain in ("year", "month", "quarter"):
         return moment.replace(
             month=1 if grain == "year" else moment.month, day=1, hour=0, minute=0, second=0, microsecond=0
@@ -172,7 +172,7 @@ _MONTHS = {"M": 1, "Y": 12}
 
 
 def repeats_as(rule: Rule, timex: str) -> bool:
-    """Whether `rule` repeats as a TIMEX set value says."""
+    """Whether `rule` repeats as the TIMEX set value `timex`."""
     when = rule.when
     if isinstance(when, Every):
         found = re.fullmatch(r"PT(\d+)([HMS])", timex)
@@ -218,7 +218,7 @@ def _clock(minute: str, hour: str, wanted_hour: str | None, wanted_minute: str |
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """How one group of rows came out."""
+    """Result of one group of rows."""
 
     source: str
     lang: str
@@ -228,7 +228,7 @@ class Score:
 
 
 def measure(rows: Iterable[Row], read: Reader) -> tuple[list[Score], list[tuple[Row, Answer | None]]]:
-    """The scores of all groups, and the rows that were not right with what was read instead."""
+    """Scores of all groups, and the rows that were wrong, with their answers."""
     counts: defaultdict[tuple[str, str, bool], list[int]] = defaultdict(lambda: [0, 0])
     misses: list[tuple[Row, Answer | None]] = []
     for row in rows:
@@ -244,7 +244,7 @@ def measure(rows: Iterable[Row], read: Reader) -> tuple[list[Score], list[tuple[
 
 
 def shown(answer: Answer | None) -> str:
-    """What was read, in a few words."""
+    """Short description of an answer."""
     if answer is None:
         return "nothing"
     if answer.kind == "recurrence":
@@ -268,12 +268,12 @@ def _shown_rule(rule: Rule) -> str:
 
 
 def read_rows(file: Path) -> list[Row]:
-    """The rows of a JSON-lines file."""
+    """Rows of a JSON Lines file."""
     return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
 
 
 def _took(read: Reader, row: Row) -> float:
-    """Microseconds for one phrase, when all tables are made."""
+    """Microseconds for one phrase, after all tables have been built."""
     now, started = said_at(row), clock.perf_counter()
     read(row["text"], now)
     return (clock.perf_counter() - started) * 1e6
@@ -290,7 +290,7 @@ def _lines(scores: Sequence[Score], microseconds: float) -> Iterable[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run as the command line says."""
+    """Run with the options of the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", type=Path, help="rows as JSON lines")
     parser.add_argument("--misses", action="store_true", help="print every row that is not right")
@@ -319,7 +319,7 @@ _NO_REASON = "no reason is written down yet"
 
 
 def page_with(page: str, scores: Sequence[Score], misses: Sequence[tuple[Row, Answer | None]]) -> str:
-    """The page with these figures of ours and these misses; what other readers reach, and the reasons, stay."""
+    """The page with the new figures and misses. Figures of other readers and the reasons of misses are kept."""
     ours_of = {(_short(one.source), one.lang, one.reminder_like): one for one in scores}
 
     def figure(found: re.Match[str]) -> str:
@@ -336,7 +336,7 @@ def page_with(page: str, scores: Sequence[Score], misses: Sequence[tuple[Row, An
 
 
 def _missed(misses: Sequence[tuple[Row, Answer | None]]) -> Iterable[tuple[str, str]]:
-    """Of the reminder-like part: source, language, text and what was expected; and what was read."""
+    """For misses among reminder-like rows: source, language, text and expected value; and the answer."""
     for row, answer in misses:
         if row["reminder_like"]:
             yield f"{_short(row['source'])} | {row['lang']} | {row['text']} | {_expected(row)}", shown(answer)

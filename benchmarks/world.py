@@ -1,4 +1,4 @@
-"""What is measured: messages, turns without a store, and a whole daemon with a network in memory."""
+"""Shared setup: messages, turns without a store, and a whole daemon with an in-memory network."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _SECRETS = ("a secret that is nowhere",)
 
 
 def chat_of(number: int) -> ChatRef:
-    """The chat of that number."""
+    """The chat with that number."""
     return ChatRef(NETWORK, ACCOUNT, f"chat{number}")
 
 
@@ -69,25 +69,25 @@ def message(text: str, number: int, chat: ChatRef | None = None) -> MessageConte
 
 
 def a_profile() -> ChatProfile:
-    """A chat for which nothing is set."""
+    """A chat with default settings."""
     texts = Texts().of("en")
     return ChatProfile("default", "Rollcall", "", texts, ZoneInfo("Europe/Oslo"), True, {}, {})
 
 
 def a_turn(number: int, functions: BotFunctions, profile: ChatProfile, past: Past = _NO_PAST) -> Turn:
-    """A turn that is kept nowhere."""
+    """A turn that is not stored."""
     return Turn(TurnInput(str(number), functions, lambda: profile, past=past), _LATER)
 
 
 async def outer_filter(invocation: Invocation, proceed: Proceed) -> FunctionResult:
-    """A call filter that looks at the sender and lets the run pass."""
+    """A call filter that checks the sender and continues."""
     if invocation.context.sender.is_bot:
         return FunctionResult(handled=False)
     return await proceed(invocation)
 
 
 async def inner_filter(invocation: Invocation, proceed: Proceed) -> FunctionResult:
-    """A call filter that looks at the result."""
+    """A call filter that checks the result."""
     result = await proceed(invocation)
     return result if result.ok else result.with_error_text("It failed.")
 
@@ -96,7 +96,7 @@ FILTERS: Sequence[CallFilter] = (outer_filter, inner_filter)
 
 
 def set_up_process(logs: Path | None = None) -> None:
-    """Set what the daemon sets for its whole process. It logs into the folder `logs`; without one, errors alone."""
+    """Apply the daemon's process-wide settings. Logs go to the folder `logs`; without it, only errors are logged."""
     switch_threads_often()
     collect_seldom()
     if logs is None:
@@ -107,7 +107,7 @@ def set_up_process(logs: Path | None = None) -> None:
 
 
 def an_invoker(folder: Path | None = None) -> Invoker:
-    """What runs functions; with `folder` two filters, the call log and the daemon's own log are on."""
+    """An invoker; with `folder`, it has two filters, the call log and the daemon's log."""
     set_up_process(folder)
     clock = SystemClock()
     policies = Policies(Open(), Open(), Open())
@@ -119,7 +119,7 @@ def an_invoker(folder: Path | None = None) -> Invoker:
 
 
 class MemoryNetwork:
-    """A chat network in memory that keeps nothing, and tells who waits that the answer is there."""
+    """An in-memory chat network that stores nothing and resolves the futures of expected answers."""
 
     name = NETWORK
     account = ACCOUNT
@@ -130,7 +130,7 @@ class MemoryNetwork:
         self._sent = 0
 
     def answer(self, chat: ChatRef) -> asyncio.Future[str]:
-        """The next text that is sent to `chat`."""
+        """Future of the next text that is sent to `chat`."""
         waiter = self._waiting[chat] = asyncio.get_running_loop().create_future()
         return waiter
 
@@ -155,7 +155,7 @@ class MemoryNetwork:
 
 
 class _Source:
-    """Specs that are there already, as a source."""
+    """A source with the given specs."""
 
     name = "benchmark"
 
@@ -175,8 +175,7 @@ async def a_daemon(
     home: Path | None = None,
     clock: Clock | None = None,
 ) -> AsyncIterator[tuple[Daemon, MemoryNetwork]]:
-    """A daemon as it runs, on a database in `home` or a temporary folder, with `specs` in place of its own
-    functions."""
+    """A daemon with its database in `home` or a temporary folder, and with only the functions `specs`."""
     with tempfile.TemporaryDirectory(prefix="rollcall-benchmark-") as folder:
         home = home or Path(folder)
         set_up_process(home / "logs")
@@ -200,7 +199,7 @@ async def a_daemon(
 
 
 async def ask(daemon: Daemon, network: MemoryNetwork, context: MessageContext) -> str:
-    """Say something in a chat; the text of the answer as the network gets it."""
+    """Deliver a message; returns the text of the reply that the network gets."""
     waiter = network.answer(context.chat)
     await daemon.intake.deliver(context)
     return await waiter

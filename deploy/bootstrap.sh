@@ -1,14 +1,13 @@
 # shellcheck shell=bash
-# Sourced by ./run, ./test and .ci/run. `bootstrap LOCK [COVERED…]` gives .venv everything that LOCK names; COVERED are
-# the locks that LOCK includes. Needs bash and Python 3.11 or newer, takes uv where there is one, and does nothing when
-# LOCK is installed already, by a stamp that holds the lock itself: not every machine has a command for its hash.
+# Sourced by ./run, ./test and .ci/run. `bootstrap LOCK [COVERED…]` installs the packages of LOCK into .venv; COVERED: the
+# locks that LOCK includes. Needs bash and Python 3.11 or newer; uses uv if available. Does nothing if LOCK is installed
+# already: .venv contains a copy of each installed lock, because not every machine has a command for hashes.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 venv=$root/.venv
 venv_python=$venv/bin/python
 
-# Without bytecode every start compiles some six hundred modules, and as many again of others, which takes longer than
-# all else that it does. What is written stays in this folder.
+# Without cached bytecode each start would compile about 1,200 modules, most of its time. The cache is in this folder.
 unset PYTHONDONTWRITEBYTECODE
 
 die() {
@@ -16,12 +15,12 @@ die() {
   exit "$1"
 }
 
-# The system's own comes first: distributions build theirs with profiles and link-time optimization. One that was built
-# where it stands, as version managers do, took a fifth longer for everything. To have another one, make .venv with it.
-find_python() { # sets `python`: the first that is new enough, rather one that an environment can be made with; ends with 2
+# The system's Python is first: distributions build it with PGO and LTO, and builds of version managers are about 20 %
+# slower. To use another Python, create .venv with it.
+find_python() { # set `python` to the first that is new enough, preferably one that can create environments; else exit 2
   local name found probe='import sys; assert sys.version_info >= (3, 11); print(sys.executable)'
   local names=(python3 python3.14 python3.13 python3.12 python3.11)
-  # On macOS it may be a stand-in that asks whether to install one.
+  # On macOS /usr/bin/python3 may only offer to install Python.
   [[ :$PATH: != *:/usr/bin:* || $OSTYPE == darwin* ]] || names=(/usr/bin/python3 "${names[@]}")
   python=
   for name in "${names[@]}"; do
@@ -34,7 +33,7 @@ find_python() { # sets `python`: the first that is new enough, rather one that a
   [[ -n $python ]] || die 2 "Python 3.11 or newer is needed, and here is $(python3 --version 2>/dev/null || echo none)"
 }
 
-venv_package() { # prints the Debian package that the Python at $1 lacks to make environments, or nothing
+venv_package() { # print the Debian package that the Python $1 needs to create environments; nothing if it can
   "$1" -c 'import ensurepip, venv' 2>/dev/null ||
     "$1" -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])'
 }
@@ -47,7 +46,7 @@ require_venv() {
 
 has_uv() { uv --version >/dev/null 2>&1; }
 
-uv_install() { # with the uv at $1 what the lock $2 names
+uv_install() { # UV LOCK: install the packages of LOCK with the program UV
   "$1" pip install --quiet --python "$venv_python" --require-hashes -r "$2"
 }
 
@@ -61,8 +60,8 @@ install_with_uv() {
   uv_install uv "$1"
 }
 
-# Where there is no uv, pip brings one into .venv: it installs in two seconds what takes pip half a minute. What is wrong
-# with that is not told, since pip then does all of it, and tells what is wrong with the lock.
+# Without uv, pip installs it into .venv: uv takes two seconds for packages that take pip half a minute. Errors of this
+# attempt are hidden, because pip then installs everything and reports errors of the lock.
 install_with_pip() {
   require_venv
   "$venv_python" -m pip --version >/dev/null 2>&1 || "$python" -m venv --clear "$venv" || return 1
@@ -72,7 +71,7 @@ install_with_pip() {
   pip_install -r "$1"
 }
 
-link_project() { # as an editable install would, without a build backend; both files stay true when the folder moves
+link_project() { # like an editable install, without a build backend; still valid after the folder has been moved
   local site
   for site in "$venv"/lib/python3*/site-packages; do echo ../../../.. >"$site/rollcall.pth"; done
   cat >"$venv/bin/rollcall" <<'SCRIPT'
@@ -88,7 +87,7 @@ SCRIPT
   chmod +x "$venv/bin/rollcall"
 }
 
-stamp() { # the lock, and the Python that it was installed for
+stamp() { # print the lock $1 and the Python that it is installed for
   printf '# %s\n%s\n' "$(readlink -f "$venv_python")" "$(<"$root/$1")"
 }
 

@@ -1,10 +1,11 @@
 """docs/basic-reference.md: all statements, keywords and functions of scripts.
 
-    python -m tests.basic_reference_page            says whether the page is up to date
-    python -m tests.basic_reference_page --write    makes it anew
+    python -m tests.basic_reference_page            check that the page is up to date
+    python -m tests.basic_reference_page --write    generate it
 
-Keywords and functions tell their own usage, words and effect. What the language's own statements do, and the examples
-of keywords, stand in docs/basic-reference.yaml; tests/docs/test_basic_reference_page.py runs every one.
+Usage, description and effect are taken from the declarations of keywords and functions. Descriptions of the language's
+statements, and the examples of keywords, are in docs/basic-reference.yaml; tests/docs/test_basic_reference_page.py runs
+every example.
 """
 
 from __future__ import annotations
@@ -61,27 +62,27 @@ The examples of functions hold on {EXAMPLE_NOW}.
 
 @dataclass(frozen=True, slots=True)
 class Keyword:
-    """A keyword as the page shows it."""
+    """A keyword on the page."""
 
     name: str
-    """The first words of its first form."""
+    """First words of its first form."""
     subject: str
     declaration: KeywordDeclaration
 
     @property
     def forms(self) -> list[str]:
-        """How it is written, with the kinds of answers as one word."""
+        """Usages of the keyword; the kinds of answers are shortened to one word."""
         return [_MANY.sub("kind", usage_of(form_of(form))) for form in self.declaration.forms]
 
     @property
     def kinds(self) -> list[str]:
-        """The words of a list that is too long for a form."""
+        """The kinds of answers, if the list is too long for the usage."""
         usages = [usage_of(form_of(form)) for form in self.declaration.forms]
         return next((found[0].split("|") for usage in usages if (found := _MANY.search(usage))), [])
 
 
 def keywords() -> list[Keyword]:
-    """All that the bot has by itself, in the order of their modules."""
+    """All built-in keywords, in the order of their modules."""
     return [one for module in built_in_keyword_modules() for one in _of(module)]
 
 
@@ -92,7 +93,7 @@ def read_examples(path: Path = EXAMPLES) -> dict[str, Any]:
 
 
 def faults(examples: Mapping[str, Any]) -> list[str]:
-    """What is missing, or is an example of nothing."""
+    """Missing examples, and examples without a keyword."""
     names = {one.name for one in keywords()}
     given = set(examples["keywords"])
     return [
@@ -102,7 +103,7 @@ def faults(examples: Mapping[str, Any]) -> list[str]:
 
 
 def render(examples: Mapping[str, Any]) -> str:
-    """The whole page."""
+    """The generated page."""
     parts = [INTRODUCTION, "## Statements of the language\n"]
     for one in examples["statements"]:
         parts += [
@@ -121,7 +122,7 @@ def render(examples: Mapping[str, Any]) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write the page with `--write`, else compare. Returns 0 when all is well, 1 for faults or a stale page."""
+    """Write the page with `--write`, else compare it. Returns 1 for errors or an outdated page, else 0."""
     examples = read_examples()
     if complaints := faults(examples):
         sys.stderr.write("\n".join(complaints) + "\n")
@@ -136,7 +137,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def shown(value: JsonValue) -> str:
-    """A value as a script says it; texts within quotes."""
+    """A value as a script prints it; texts are quoted."""
     if isinstance(value, str):
         return '"' + value.replace("\n", "\\n") + '"'
     return "nothing" if value is None else str(joined(value, ""))
@@ -166,7 +167,7 @@ def _basic(example: str) -> str:
 
 
 def _table(functions: Sequence[LanguageFunction]) -> str:
-    """Those that are the same under another name stand with the first one."""
+    """Table of functions; aliases are in the row of the first name."""
     others: dict[str, list[str]] = {}
     for one in functions:
         if same := _SAME.fullmatch(one.about):

@@ -1,4 +1,4 @@
-"""What every test has: the data folder, and no way out to a network other than this machine's own."""
+"""Fixtures of all tests, and a block of connections to other machines."""
 
 from __future__ import annotations
 
@@ -27,11 +27,12 @@ _TO_AN_ADDRESS = frozenset({"socket.connect", "socket.bind", "socket.sendto", "s
 
 
 class OutsideThisMachine(RuntimeError):
-    """A test reached for another machine. Not an OSError, so that no code takes it for a failing network."""
+    """A test connected to another machine. No OSError, so that the code under test does not handle it as a network
+    failure."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Refuse other machines for the whole run; there is no way to take an audit hook back."""
+    """Block other machines for the whole run; an audit hook cannot be removed."""
     sys.addaudithook(_refuse_other_machines)
     hypothesis.settings.register_profile("rollcall", deadline=None, derandomize=True, database=None)
     hypothesis.settings.load_profile("rollcall")
@@ -40,16 +41,16 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What was collected stays until the end, so nobody has to look through it for garbage again and again: that takes
-    as long as a third of collecting, and a tenth of the tests."""
+    """Exclude the collected objects from garbage collection: they live until the end, and traversing them takes a third
+    of the collection time and a tenth of the test time."""
     gc.freeze()
     gc.enable()
     collect_seldom()
 
 
 def _show_tracebacks_as_text() -> None:
-    """Where nobody has configured it, structlog draws a traceback in boxes, with all local variables: a tenth of a
-    second for every function of a test that fails, for a log that nobody reads."""
+    """By default structlog renders tracebacks with all local variables, which takes 0.1 s per function of a failing
+    test."""
     *others, _ = structlog.get_config()["processors"]
     as_text = structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback)
     structlog.configure(processors=[*others, as_text])
@@ -57,8 +58,8 @@ def _show_tracebacks_as_text() -> None:
 
 @pytest.fixture
 def data() -> Callable[[str], Path]:
-    """Finds a file of the data folder, `$ROLLCALL_DATA` or `../shared/data` beside the repository, by its path there.
-    The test is skipped where the file is absent."""
+    """A function that returns the path of a file in the data folder: `$ROLLCALL_DATA`, or `../shared/data` next to the
+    repository. Skips the test if the file does not exist."""
     folder = Path(os.environ.get(DATA_VARIABLE) or REPOSITORY.parent / "shared" / "data")
 
     def find(path: str) -> Path:
@@ -72,14 +73,14 @@ def data() -> Callable[[str], Path]:
 
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[PostgresServer]:
-    """The one server of all tests that want one. They are skipped where none is installed."""
+    """The PostgreSQL server shared by all tests. They are skipped if no server is installed."""
     with _a_postgres_server() as server:
         yield server
 
 
 @pytest.fixture
 def mortal_postgres_server() -> Iterator[PostgresServer]:
-    """A server of the test's own, which it may kill."""
+    """A separate PostgreSQL server, which the test may kill."""
     with _a_postgres_server() as server:
         yield server
 
@@ -100,7 +101,7 @@ def _a_postgres_server() -> Iterator[PostgresServer]:
 
 @pytest.fixture
 def new_postgres_database(postgres_server: PostgresServer) -> str:
-    """The address of a database of the test's own, as the first start of a daemon makes it."""
+    """URL of a new database with the tables that the first start of a daemon creates."""
     from tests.harness.postgres_server import as_a_daemon_makes_it
 
     return postgres_server.new_database(as_a_daemon_makes_it)

@@ -1,7 +1,7 @@
-"""A pytest plugin (`-p tests.no_skips`): with ROLLCALL_NO_SKIPS set, a skipped test counts as failed.
+"""A pytest plugin (`-p tests.no_skips`): if ROLLCALL_NO_SKIPS is set, a skipped test fails.
 
-Data that is not part of the project may be absent anywhere, so a skip for its sake stays one: its reason names the
-variable that says where the data lies.
+Tests without their data files are still skipped, because the data is not part of the project: their skip reason names
+the variable of the data folder.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """The report of one test, its skip turned into a failure."""
+    """Make the report of a skipped test a failure."""
     return _refuse_skip((yield))
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    """The same for a whole module that skips itself."""
+    """Make the report of a skipped module a failure."""
     return _refuse_skip((yield))
 
 
@@ -39,7 +39,7 @@ def _refuse_skip(report: Report) -> Report:
 
 
 def _reason(report: pytest.TestReport | pytest.CollectReport) -> str:
-    """Why the test was skipped, without pytest's `Skipped: ` before it."""
+    """The skip reason, without pytest's prefix `Skipped: `."""
     place_and_reason = report.longrepr
     reason = place_and_reason[2] if isinstance(place_and_reason, tuple) else str(place_and_reason)
     return reason.removeprefix("Skipped: ")

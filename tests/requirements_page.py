@@ -1,10 +1,10 @@
-"""docs/requirements.md: each requirement in a sentence, with the tests that show it.
+"""docs/requirements.md: each requirement as a sentence, with the tests that cover it.
 
-    python -m tests.requirements_page            says whether the page is up to date
-    python -m tests.requirements_page --write    makes it anew
+    python -m tests.requirements_page            check that the page is up to date
+    python -m tests.requirements_page --write    generate it
 
-The sentences stand in docs/requirements.yaml. The tests are found by their `@pytest.mark.requirement("A1", "B2")`,
-read from the source without importing it: on a test, on a class, in `pytestmark`, or in the marks of a parameter set.
+The sentences are in docs/requirements.yaml. The tests are found by their `@pytest.mark.requirement("A1", "B2")`, which
+is parsed without importing the module: on a test, on a class, in `pytestmark`, or in the marks of a parameter set.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Definition: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
 class Section(NamedTuple):
-    """Requirements that share a letter, numbered from 1."""
+    """Requirements with the same letter, numbered from 1."""
 
     letter: str
     last: int
@@ -55,23 +55,23 @@ fails when it is broken. A requirement *not yet* shown may be missing or merely 
 
 
 class Shown(NamedTuple):
-    """One test that shows a requirement."""
+    """A test that covers a requirement."""
 
     file: str
     """Relative to tests/, with forward slashes."""
     test: str
-    """The test's name, `Class::test` within a class, or empty for all tests of the file."""
+    """Name of the test, `Class::test` in a class, or empty for all tests of the file."""
 
 
 def read_sentences(path: Path = SENTENCES) -> dict[str, str]:
-    """The sentence of each requirement, by ID. Raises ruamel's DuplicateKeyError for an ID given twice."""
+    """The sentence of each requirement, by ID. Raises ruamel's DuplicateKeyError for a repeated ID."""
     sentences: dict[str, str] = YAML(typ="safe").load(path.read_text(encoding="utf-8"))
     return sentences
 
 
 def collect(folder: Path = TESTS) -> dict[str, list[Shown]]:
-    """The marked tests below `folder`, by ID and in the order of file and line. Raises ValueError, naming the place,
-    for a mark whose IDs are not plain strings."""
+    """The marked tests below `folder`, by ID, in the order of file and line. Raises ValueError with file and line for a
+    mark whose IDs are not string literals."""
     found: dict[str, list[Shown]] = {}
     for path in sorted(folder.rglob("test_*.py")):
         file = path.relative_to(folder).as_posix()
@@ -83,7 +83,7 @@ def collect(folder: Path = TESTS) -> dict[str, list[Shown]]:
 
 
 def faults(sentences: Mapping[str, str], shown: Mapping[str, Sequence[Shown]]) -> list[str]:
-    """What is wrong with the sentences and the marks, one line each; empty when nothing is."""
+    """Errors in the sentences and marks, one line each."""
     return [
         *(f"docs/requirements.yaml has no sentence for {name}" for name in in_order(IDS - sentences.keys())),
         *(f"docs/requirements.yaml describes {name}, which is unknown" for name in in_order(sentences.keys() - IDS)),
@@ -96,7 +96,7 @@ def faults(sentences: Mapping[str, str], shown: Mapping[str, Sequence[Shown]]) -
 
 
 def render(sentences: Mapping[str, str], shown: Mapping[str, Sequence[Shown]]) -> str:
-    """The whole page."""
+    """The generated page."""
     done = sum(1 for name in IDS if shown.get(name))
     parts = [INTRODUCTION, f"{done} of {len(IDS)} are shown.\n"]
     for section in SECTIONS:
@@ -108,7 +108,7 @@ def render(sentences: Mapping[str, str], shown: Mapping[str, Sequence[Shown]]) -
 
 
 def in_order(names: Iterable[str]) -> list[str]:
-    """IDs by letter, then by number; whatever is no ID comes last."""
+    """IDs sorted by letter, then by number; invalid IDs are last."""
 
     def key(name: str) -> tuple[str, int, str]:
         match = re.fullmatch(r"([A-Z])(\d+)", name)
@@ -118,7 +118,7 @@ def in_order(names: Iterable[str]) -> list[str]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write the page with `--write`, else compare. Returns 0 when all is well, 1 for faults or a stale page."""
+    """Write the page with `--write`, else compare it. Returns 1 for errors or an outdated page, else 0."""
     sentences, shown = read_sentences(), collect()
     if complaints := faults(sentences, shown):
         sys.stderr.write("\n".join(complaints) + "\n")
@@ -144,7 +144,7 @@ def _line(name: str, sentence: str, tests: Sequence[Shown]) -> str:
 
 
 def _marks_in(module: ast.Module, file: str) -> Iterator[tuple[str, str]]:
-    """(ID, test) for every mark of one file."""
+    """(ID, test) for each mark of a file."""
     for requirement in _assigned(module.body, file):
         yield requirement, ""
     for node in module.body:
@@ -163,7 +163,7 @@ def _is_test(node: ast.stmt) -> TypeGuard[ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def _assigned(body: Iterable[ast.stmt], file: str) -> list[str]:
-    """The IDs in `pytestmark = …`."""
+    """IDs in `pytestmark = …`."""
     return [
         requirement
         for node in body
@@ -173,7 +173,7 @@ def _assigned(body: Iterable[ast.stmt], file: str) -> list[str]:
 
 
 def _decorated(node: Definition, file: str) -> list[str]:
-    """The IDs in the decorators of `node`, those of parameter sets included."""
+    """IDs in the decorators of `node`, including those of parameter sets."""
     return [requirement for decorator in node.decorator_list for requirement in _required_by(decorator, file)]
 
 

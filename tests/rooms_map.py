@@ -1,7 +1,7 @@
-"""The map of rooms in docs/architecture.md, made of the first words of each room's `__init__.py`.
+"""The map of packages in docs/architecture.md, generated from the first paragraph of each package's `__init__.py`.
 
-python -m tests.rooms_map            whether the map is up to date
-python -m tests.rooms_map --write    make it again
+python -m tests.rooms_map            check that the map is up to date
+python -m tests.rooms_map --write    generate it
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _MAP = re.compile(r"(?<=--write`. -->\n```text\n).*?(?=^```$)", re.MULTILINE | r
 
 
 def rooms() -> Iterator[tuple[str, str]]:
-    """Every room, by its path from the root, with its paragraph; empty where it has none."""
+    """Path and description of each package; the description may be empty."""
     for floor in FLOORS:
         for file in sorted((ROOT / floor).rglob("__init__.py")):
             text = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
@@ -27,7 +27,7 @@ def rooms() -> Iterator[tuple[str, str]]:
 
 
 def page() -> str:
-    """The page with the map as it should be."""
+    """The page with the current map."""
     named = [(room, text.partition(". ")[0].removesuffix(".")) for room, text in rooms()]
     width = max(len(room) for room, _ in named)
     rows = "".join(f"{room:<{width}}  {subject}\n" for room, subject in named)
@@ -35,7 +35,7 @@ def page() -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """0: the map is up to date, or was written; 1: it is not."""
+    """Returns 0 if the map is up to date or was written, else 1."""
     made = page()
     if arguments == ["--write"]:
         PAGE.write_text(made, encoding="utf-8")

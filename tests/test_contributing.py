@@ -1,4 +1,4 @@
-"""What CONTRIBUTING.md tells newcomers to write works as it stands there."""
+"""The examples in CONTRIBUTING.md work."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ GUIDE = Path(__file__).parent.parent / "CONTRIBUTING.md"
 
 @pytest.fixture
 def example() -> ModuleType:
-    """All Python of the guide, in one module."""
+    """All Python code of the guide, as one module."""
     blocks = re.findall(r"^```python\n(.*?)^```$", GUIDE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
     module = ModuleType("example")
     exec(compile("\n".join(blocks), str(GUIDE), "exec"), module.__dict__)

@@ -1,4 +1,4 @@
-"""`rollcall.Router`: a router in a program of its own."""
+"""`rollcall.Router`: a router in another program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A forked process has what a process that is started alone has, and ends with the program that stands for it."""
+"""A forked process is set up like a normal one, and ends together with its client process."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_it_has_the_folder_the_environment_the_streams_and_the_umask_of_whoever_starts_it(folder: Path) -> None:
+def test_it_has_the_folder_environment_streams_and_umask_of_the_starting_process(folder: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(folder / "elsewhere"), "PYTHONWARNINGS": "error", "NAME": "Zoë"}
 
     def told(*program: str) -> tuple[int, str, str]:
@@ -66,6 +66,6 @@ def test_a_signal_ends_it_and_the_program_that_stands_for_it(folder: Path, numbe
         assert process.stdout is not None
         assert process.stdout.readline() == b"started\n"
         process.send_signal(number)
-        # Both have this pipe open.
+        # Both processes have this pipe open.
         assert process.stdout.read() == b""
         assert process.wait(30) == -number

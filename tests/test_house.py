@@ -1,4 +1,4 @@
-"""The house as it was agreed: its folders, its doors, and what must not come back."""
+"""Project structure: folders, public modules, and rules of the code base."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 
-def test_the_top_level_folders_stand_beside_the_project_file() -> None:
+def test_the_top_level_folders_are_next_to_pyproject_toml() -> None:
     assert (ROOT / "pyproject.toml").is_file()
     for folder in ("bot", "function_calls", "services", "config", "tests", "logs"):
         assert (ROOT / folder).is_dir(), folder
@@ -31,12 +31,12 @@ def test_the_top_level_folders_stand_beside_the_project_file() -> None:
         ("function_calls.router", "FunctionCallRouter"),
     ],
 )
-def test_what_others_build_on_is_where_it_was_agreed(module: str, name: str) -> None:
+def test_public_classes_are_in_their_documented_modules(module: str, name: str) -> None:
     assert isinstance(getattr(importlib.import_module(module), name), type)
 
 
 @pytest.mark.requirement("D39")
-def test_there_is_one_road_to_a_function_and_no_folder_of_commands_beside_it() -> None:
+def test_there_is_no_second_mechanism_or_folder_for_commands() -> None:
     python = [path for path in ROOT.rglob("*.py") if ".venv" not in path.parts]
     assert not [path for path in python if path.parent.name == "commands"]
     assert not (ROOT / "commands").exists()
@@ -119,7 +119,7 @@ BLIND_HANDLERS = {
     "services/threads.py::ThreadPool._do": "transfers the exception to the waiting task",
     "services/timers/scheduler.py::Ticker.every.run": "a failing periodic job must not end its later runs",
 }
-"""Handlers that may catch every exception, with the reason; a second one in the same function counts anew."""
+"""Handlers that may catch every exception, with the reason. A second handler in a function is a separate entry."""
 
 
 def test_only_listed_handlers_catch_every_exception() -> None:

@@ -1,4 +1,4 @@
-"""A machine that installs everything runs every test, or fails and says which it did not run."""
+"""The plugin `tests.no_skips`: skipped tests fail if ROLLCALL_NO_SKIPS is set."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ each_way = pytest.mark.parametrize(
 
 
 class Session:
-    """Pytest sessions of their own, with and without the switch."""
+    """Separate pytest sessions, with or without ROLLCALL_NO_SKIPS."""
 
     def __init__(self, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
         self._pytester = pytester
         self._monkeypatch = monkeypatch
 
     def run(self, source: str, *, no_skips: bool) -> tuple[int, str]:
-        """The exit code and the output of a session over one file that holds `source`."""
+        """Exit code and output of a session for one file with the content `source`."""
         self._monkeypatch.setenv("ROLLCALL_NO_SKIPS", "1" if no_skips else "")
         self._pytester.makepyfile(test_sample=source)
         finished = self._pytester.runpytest_inprocess("-rs", *PLUGINS)

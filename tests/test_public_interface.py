@@ -1,7 +1,7 @@
-"""The public interface: the names of `rollcall`, their parameters and attributes, as tests/public_interface.txt lists
-them.
+"""The public interface: the names of `rollcall` with their parameters and attributes, as listed in
+tests/public_interface.txt.
 
-python -m tests.test_public_interface --write    list them anew, for a deliberate change
+python -m tests.test_public_interface --write    write the list after an intended change
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ import rollcall
 ROOT = Path(__file__).parents[1]
 LIST = Path(__file__).parent / "public_interface.txt"
 NAMES_ALONE = {"FunctionCallRouter", "FunctionRegistry", "FunctionSpec", "Round", "Turn"}
-"""Their attributes are the daemon's affair."""
+"""Classes whose attributes are not part of the interface."""
 NEVER_MADE = {"Call", "Invocation"}
-"""Functions and filters are given them."""
+"""Classes that are only passed to functions and filters."""
 PACKAGES = ("rollcall", "bot", "function_calls", "services", "config")
 
 
 def interface() -> list[str]:
-    """A line for each public name, and below a class one for each public attribute."""
+    """A line for each public name, followed by a line for each public attribute of a class."""
     return [line for name in sorted(rollcall.__all__) for line in _lines(name, getattr(rollcall, name))]
 
 
@@ -72,7 +72,8 @@ _DEFAULT = _Default()
 
 
 def broken(listed: Sequence[str], now: Sequence[str]) -> list[str]:
-    """What is listed and gone or different, and what public names are not listed. New attributes are no break."""
+    """Listed lines that are missing or different, and public names that are not listed. New attributes are
+    compatible."""
     gone = [f"removed or changed: {line.strip()}" for line in listed if line not in now]
     return gone + [f"not listed: {line}" for line in now if line not in listed and not line.startswith(" ")]
 

@@ -1,4 +1,4 @@
-"""The list of conditions that a module has, and that taking one out is noticed."""
+"""The harness `removed_checks` lists the conditions of a module and detects the removal of one."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_every_condition_and_each_of_its_parts_is_listed() -> None:
     ]
 
 
-def test_those_that_are_written_alike_are_told_apart() -> None:
+def test_conditions_with_equal_text_are_numbered() -> None:
     names = [one.name for one in conditions_of("def f(a, b):\n    if a or b:\n        return 1\n    return b or 2\n")]
     assert names == ["f: a or b", "f: a", "f: b", "f: b (2)", "f: 2"]
 
@@ -57,7 +57,7 @@ def test_without_one_the_rest_stays_line_for_line() -> None:
 
 
 def tried(*arguments: str) -> tuple[int, list[dict[str, Any]], str]:
-    """What the harness ends with, what it tells of each condition, and of what it was given."""
+    """Exit code, report of each condition, and error output of the harness."""
     done = subprocess.run(
         [sys.executable, "-m", "tests.harness.removed_checks", *arguments],
         cwd=REPOSITORY,
@@ -95,13 +95,13 @@ def test_what_no_test_notices_is_a_fault_unless_it_is_known_to_be_harmless() -> 
 
 
 @pytest.mark.parametrize("file", GUARDING)
-def test_what_is_said_to_be_harmless_stands_in_the_module_once_and_bears_a_reason(file: str) -> None:
+def test_each_harmless_condition_is_in_its_module_and_has_a_reason(file: str) -> None:
     names = Counter(one.name for one in conditions_of((REPOSITORY / file).read_text(encoding="utf-8")))
     assert {name: names[name] for name in GUARDING[file].harmless if names[name] != 1} == {}
     assert [name for name, reason in GUARDING[file].harmless.items() if len(reason.split()) < 4] == []
 
 
-def test_every_module_on_the_way_has_tests_that_see_it() -> None:
+def test_every_guarding_module_has_tests_that_cover_it() -> None:
     named = [test for guarding in GUARDING.values() for test in (guarding.tests or ("none",))]
     assert [test for test in named if not (REPOSITORY / test).is_file()] == []
 

@@ -1,4 +1,4 @@
-"""What holds for the files of the project as such."""
+"""Rules for the files of the repository."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SCRIPTS = ("run", "test", ".ci/run")
 LOCKS = ("requirements.txt", "requirements-dev.txt", "deploy/requirements-uv.txt")
 MADE_HERE = {".venv", "var", "logs", "build", "node_modules", "__pycache__"}
 
-# Where packages come from is a matter of the machine's client configuration.
+# The package index is part of the machine's configuration.
 PACKAGE_INDEX = re.compile(
     r"\bpypi\.\w|pythonhosted\.\w|registry\.npmjs|tool\.uv\.(index|sources)"
     r"|(--|PIP_|UV_)((extra|default)[-_])?(index([-_]url)?|find[-_]links|trusted[-_]host)\b",
@@ -27,7 +27,7 @@ MACHINE_PATH = re.compile(r"(?<![\w./}>*-])/(?:work|home|root|Users)/\w")
 
 
 def project_files() -> list[Path]:
-    """The files that are tracked or would be; without git, those that are not made by running something here."""
+    """Tracked and untracked files; without git, all files except generated ones."""
     command = ["git", "-c", "safe.directory=*", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=30)
     if listed.returncode == 0 and listed.stdout:
@@ -43,7 +43,7 @@ def _is_made_here(path: Path) -> bool:
 
 @pytest.fixture(scope="module")
 def texts() -> dict[str, str]:
-    """The contents of all text files, by their path in the project."""
+    """Contents of all text files, by path."""
     found = {}
     for path in project_files():
         content = path.read_bytes()
@@ -64,7 +64,7 @@ def places(texts: dict[str, str], pattern: re.Pattern[str]) -> list[str]:
 
 
 def pins(lock: str) -> dict[str, str]:
-    """The version of each package of a lock, with its extras and markers."""
+    """Version of each package of a lock, with its extras and markers."""
     lines = (ROOT / lock).read_text(encoding="utf-8").splitlines()
     entries = [line.rstrip("\\ ").split("==", 1) for line in lines if line and not line.startswith((" ", "#"))]
     return dict(entries)
@@ -87,7 +87,7 @@ def test_what_a_newcomer_looks_for_is_there(name: str) -> None:
 
 def test_each_pre_commit_hook_runs_a_check_of_the_test_script() -> None:
     script = (ROOT / "test").read_text(encoding="utf-8")
-    checks = re.findall(r'^(?:step|begin) "([^"]+)" "\$venv_python" (.+)$', script, re.MULTILINE)
+    checks = re.findall(r'^(?:run_step|start_step) "([^"]+)" "\$venv_python" (.+)$', script, re.MULTILINE)
     [local] = YAML(typ="safe").load(ROOT / ".pre-commit-config.yaml")["repos"]
     hooks = [(hook["name"], hook["entry"].removeprefix(".venv/bin/python ")) for hook in local["hooks"]]
     assert hooks == checks
@@ -123,7 +123,7 @@ def test_no_file_names_a_path_of_somebodys_machine(texts: dict[str, str]) -> Non
 
 
 def test_every_text_file_ends_with_a_newline(texts: dict[str, str]) -> None:
-    # Scripts as some editors leave them are what the language is tried with.
+    # The corpus contains scripts as editors write them.
     ours = {name: text for name, text in texts.items() if "/basic/corpus/" not in name}
     assert [name for name, text in ours.items() if text and not text.endswith("\n")] == []
 

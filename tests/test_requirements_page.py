@@ -1,4 +1,4 @@
-"""The requirements page tells the truth about the tests."""
+"""The requirements page matches the marked tests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ EVERY_SENTENCE = {name: f"It does {name}." for name in IDS}
 
 
 def marked(folder: Path, source: str, file: str = "test_sample.py") -> dict[str, list[Shown]]:
-    """What is collected from a tests folder with one file that holds `source`."""
+    """Tests collected from a folder with one file with the content `source`."""
     path = folder / file
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("import pytest\n" + source, encoding="utf-8")
@@ -76,7 +76,7 @@ def test_an_id_that_is_computed_is_refused_with_its_place(tmp_path: Path) -> Non
         marked(tmp_path, "NAME = 'C1'\n\n@pytest.mark.requirement(NAME)\ndef test_order(): ...\n")
 
 
-def test_an_unknown_id_is_named_with_the_test_that_bears_it(tmp_path: Path) -> None:
+def test_an_unknown_id_is_reported_with_its_test(tmp_path: Path) -> None:
     shown = marked(tmp_path, "@pytest.mark.requirement('D69')\ndef test_more(): ...\n")
     assert faults(EVERY_SENTENCE, shown) == ["tests/test_sample.py: test_more is marked D69, which is unknown"]
 

@@ -1,4 +1,4 @@
-"""`./run` and `./test` prepare their environment themselves, once, or say in one line what the machine lacks."""
+"""`./run` and `./test` prepare their environment once, or report a missing requirement of the machine in one line."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def main():
 
 
 class House:
-    """A copy of the scripts beside empty locks and a daemon that only says how it was started."""
+    """A copy of the scripts with empty locks and a daemon that only prints how it was started."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -47,7 +47,7 @@ class House:
     def start(
         self, *command: str, path: str = os.environ["PATH"], cwd: Path | None = None
     ) -> tuple[int, list[str], str]:
-        """Exit code, what the daemon said of its start, and the error output of `command` (or of `./run`)."""
+        """Exit code, the daemon's output about its start, and stderr of `command` (default: `./run`)."""
         environment = {"PATH": path, "HOME": os.environ.get("HOME", "")}
         finished = subprocess.run(
             command or [str(self.root / "run")],
@@ -62,11 +62,11 @@ class House:
         return finished.returncode, finished.stdout.strip().split("|")[1:], finished.stderr
 
     def bootstrap(self, *locks: str, path: str = os.environ["PATH"]) -> tuple[int, list[str], str]:
-        """The same of preparing the environment alone."""
+        """The same for preparing only the environment."""
         return self.start("bash", "-euc", f"source deploy/bootstrap.sh; bootstrap {' '.join(locks)}", path=path)
 
     def python_found(self, path: str) -> str:
-        """The Python that an environment would be made with."""
+        """The Python that would be used for the environment."""
         code, said, _ = self.start(
             "bash", "-euc", 'source deploy/bootstrap.sh; find_python; echo "|$python"', path=path
         )
@@ -80,7 +80,7 @@ def house(tmp_path: Path) -> House:
 
 
 class Furnished(NamedTuple):
-    """A house whose environment is made already, and what was said then."""
+    """A copy with a prepared environment, and the result of its first start."""
 
     house: House
     first: tuple[int, list[str], str]
@@ -88,7 +88,7 @@ class Furnished(NamedTuple):
 
 @pytest.fixture(scope="module")
 def first_start(tmp_path_factory: pytest.TempPathFactory) -> Furnished:
-    """Made where there is no uv, if this Python can do without."""
+    """Prepared without uv if this Python can create environments."""
     folder = tmp_path_factory.mktemp("furnished")
     house = House(folder / "a house")
     path = without_uv(folder / "bin") if HAS_ENSUREPIP else os.environ["PATH"]
@@ -102,20 +102,20 @@ def furnished(first_start: Furnished) -> House:
 
 @pytest.fixture
 def lived_in(furnished: House, tmp_path: Path) -> House:
-    """Another house, with a copy of its environment: making one takes seconds where there is no uv, and it may move."""
+    """Another copy with a copied environment, which can be moved. Creating one takes seconds without uv."""
     house = House(tmp_path / "a house")
     shutil.copytree(furnished.root / ".venv", house.root / ".venv", symlinks=True)
     return house
 
 
 def without_uv(folder: Path) -> str:
-    """A PATH with a Python that can make environments, and no uv."""
+    """A PATH without uv, with a Python that can create environments."""
     real = Path(sys.base_prefix) / "bin" / f"python3.{sys.version_info.minor}"
     return machine(folder, f'exec "{real}" "$@"')
 
 
 def machine(folder: Path, python: str) -> str:
-    """A PATH with the few commands that the scripts may need, and a `python3` that is the shell script `python`."""
+    """A PATH with the commands that the scripts need, and a `python3` that runs the shell script `python`."""
     folder.mkdir()
     for name in NEEDED:
         found = shutil.which(name)
@@ -179,7 +179,7 @@ def test_what_the_tests_need_covers_the_daemon_but_not_the_other_way_round(lived
     assert "installing requirements-dev.txt" in lived_in.bootstrap("requirements-dev.txt", "requirements.txt")[2]
 
 
-def test_an_environment_whose_python_is_gone_is_made_anew(lived_in: House) -> None:
+def test_an_environment_without_its_python_is_created_again(lived_in: House) -> None:
     environment = lived_in.root / ".venv"
     (environment / "bin" / "python").unlink()
     (environment / "bin" / "python").symlink_to(Path(sys.executable).resolve().parent / "python-that-was-removed")
@@ -194,7 +194,7 @@ def test_a_failed_installation_is_said_and_tried_again(lived_in: House) -> None:
         assert (code, "could not install requirements.txt" in said) == (1, True)
 
 
-def test_a_start_keeps_the_bytecode_for_the_next_one_whatever_the_machine_is_set_to(furnished: House) -> None:
+def test_a_start_caches_bytecode_despite_pythondontwritebytecode(furnished: House) -> None:
     bytecode = furnished.root / "bot" / "__pycache__"
     shutil.rmtree(bytecode, ignore_errors=True)
     code, _, complaint = furnished.start("env", "PYTHONDONTWRITEBYTECODE=1", str(furnished.root / "run"))
@@ -277,7 +277,7 @@ def test_without_uv_pip_brings_one_that_installs_and_where_it_does_not_pip_does(
     digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
     uv_lock = lived_in.root / "deploy" / "requirements-uv.txt"
     uv_lock.write_text(f"uv @ {wheel.as_uri()} --hash=sha256:{digest}\n", encoding="utf-8")
-    # Only the uv finds it.
+    # Only uv finds the package.
     lock = lived_in.root / "requirements.txt"
     lock.write_text("rollcall-has-no-such-package\n", encoding="utf-8")
     code, _, said = lived_in.start(path=without_uv(tmp_path / "bin"))

@@ -1,4 +1,4 @@
-"""Each benchmark runs, in a tiny size, and says what it measured. How fast anything is, no test asserts."""
+"""Each benchmark runs with a tiny load and prints its figures. Tests do not assert times."""
 
 from __future__ import annotations
 

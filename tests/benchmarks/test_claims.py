@@ -1,4 +1,4 @@
-"""How well claims are noticed in sentences that others wrote: no worse than when it was last measured."""
+"""Detection of false claims in sentences of public data sets does not get worse."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How often the search finds what a message needs: the command, and what it has to reach on the development sets."""
+"""The benchmark of the function search: its command, and the minimum recall on the development sets."""
 
 from __future__ import annotations
 

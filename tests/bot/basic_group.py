@@ -13,7 +13,7 @@ HEADER = 'DESCRIPTION "Does what this test wants."\n'
 
 
 def write_scripts(folder: Path, scripts: Mapping[str, str]) -> None:
-    """Each script into a file of its name; one without a description gets one."""
+    """Write each script into a file with its name; a default description is added if it has none."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in scripts.items():
         described = text if "DESCRIPTION" in text else HEADER + text
@@ -24,7 +24,7 @@ def write_scripts(folder: Path, scripts: Mapping[str, str]) -> None:
 async def a_group_with(
     folder: Path, functions: list[Any] | None = None, *, settings: Mapping[str, Any] | None = None, **more: Any
 ) -> AsyncIterator[Group]:
-    """The group, with `folder` as a source of scripts. `more`: scripts by their names, or what `a_group` takes."""
+    """The group, with `folder` as a source of scripts. `more`: scripts by name, or options of `a_group`."""
     scripts = {name: text for name, text in more.items() if isinstance(text, str)}
     options = {name: value for name, value in more.items() if name not in scripts}
     write_scripts(folder, scripts)

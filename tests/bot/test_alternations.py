@@ -1,4 +1,4 @@
-"""Two bots that nothing marks as such do not answer each other for ever; people are never taken for bots."""
+"""Two bots without a bot mark do not answer each other endlessly; people are never mistaken for bots."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ async def test_who_answers_at_once_again_and_again_is_not_talked_with_for_ten_mi
         assert await talk(group, 12) == [*["Hm."] * MOST, PAUSE]
         assert await last_reason(group) == ("like_a_bot", "limits.bot_alternations")
         assert (await group.say("Ann", "/why"))[0].count("as fast as a bot") == 1
-        # Others, and what nobody says by mistake for ever, go on.
+        # Other conversations continue.
         assert await talk(group, 1, "Ann") == ["Hm."]
         assert await group.say("Botty", "/post Oslo") == ["posted"]
         await group.clock.advance(600)

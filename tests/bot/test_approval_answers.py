@@ -1,4 +1,4 @@
-"""Which question for a person's yes a message speaks of, among all that people say to each other."""
+"""Which approval question a message answers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ONE, OTHER = waits("aaaa1"), waits("bbbb2", "Bob", number=2)
 
 
 def which(text: str, sender: str = "Olga", waiting: Any = (ONE,), role: Role = Role.ADMIN, **facts: Any) -> int | None:
-    """The number of the question that a bare answer is about."""
+    """Number of the question that an answer without a code refers to."""
     context = a_message(text, a_member(sender, role), **{"mentions_bot": False, **facts})
     found = meant(context, waiting, role, EN)
     return found.id if found else None

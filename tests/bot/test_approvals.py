@@ -1,4 +1,4 @@
-"""What waits for a person's yes: who may give it, how it is given, and what it is good for."""
+"""Approvals: who may approve, how, and what an approval is valid for."""
 
 from __future__ import annotations
 
@@ -37,24 +37,24 @@ def post(**options: Any) -> Recorder:
 
 
 def needing(role: str = "admin", **more: Any) -> dict[str, Any]:
-    """Settings with one rule for `post`."""
+    """Settings with a rule for `post`."""
     rule = {"functions": ["post"], "by": role, **more.pop("rule", {})}
     return {"chats": {"allow": ["*"]}, "approvals": {"required": [rule], **more}}
 
 
 def code_in(texts: list[str]) -> str:
-    """The code of the question that was asked last."""
+    """Code of the latest question."""
     [code] = re.findall(r"#([0-9a-f]{5})", texts[-1])
     return str(code)
 
 
 async def asked(group: Group, city: str = "Oslo", who: str = "Ann", **facts: Any) -> str:
-    """`who` asks for a run; the code of the question that comes back."""
+    """Request a run as `who`; returns the code of the question."""
     return code_in(await group.say(who, f"/post {city}", **facts))
 
 
 async def ledger_members(group: Group) -> list[str]:
-    """Whose runs the ledger holds."""
+    """Members of the runs in the ledger."""
     statement = Statement("tests.members", select(LEDGER.c.member))
     return [row["member"] for row in await group.daemon.store.read(statement.query())]
 
@@ -118,7 +118,7 @@ async def test_only_a_clear_yes_of_the_right_person_runs_it(
         await group.say(who, text.format(code=code), **facts)
         assert len(function.runs) == allows
         if not allows:
-            # Whatever it was, the question waits as before.
+            # The question is still open in all cases.
             assert await group.say("Olga", f"approve {code}", **OWNER) == ["posted"]
 
 
@@ -254,7 +254,7 @@ async def test_a_question_outlives_a_restart_and_so_does_its_answer(tmp_path: Pa
     assert len(function.runs) == 1
 
 
-async def test_a_crash_in_the_midst_of_what_was_allowed_leaves_it_unknown_and_is_told_once(tmp_path: Path) -> None:
+async def test_a_crash_during_an_approved_effect_is_reported_once_as_unknown(tmp_path: Path) -> None:
     function = Held("hold", effect="once")
     settings = {"chats": {"allow": ["*"]}, "approvals": {"required": [{"functions": ["hold"]}]}}
     async with a_group([function.spec], settings=settings, home=tmp_path) as group:
@@ -264,7 +264,7 @@ async def test_a_crash_in_the_midst_of_what_was_allowed_leaves_it_unknown_and_is
         await function.has_begun("a")
         await group.crash()
     async with a_group([function.spec], settings=settings, home=tmp_path) as group:
-        # Bob may have lost his role meanwhile; what he allowed has begun, and its end has to be told.
+        # Bob may have lost his role: the run that he approved has started, so its result is sent.
         group.platform.roles.update({OLGA: Role.OWNER})
         await group.settle()
         assert [one.text for one in group.platform.sent] == [
@@ -328,7 +328,7 @@ async def test_others_can_talk_to_the_bot_while_it_waits() -> None:
 
 
 async def reply_to(group: Group, text: str = "…") -> Quoted:
-    """The bot's latest message, as a network quotes it."""
+    """The bot's latest message, as quoted by a network."""
     return Quoted(f"sent-{group.platform.sent[-1].key}", "Rollcall", text, from_bot=True)
 
 

@@ -1,4 +1,4 @@
-"""What a question for a person's yes shows, and to whom: secrets to nobody, and what is private to no group."""
+"""Content and addressees of approval questions: secrets are masked, and private data is not shown in groups."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def test_a_sensitive_argument_is_neither_shown_nor_kept_with_what_is_allow
         [shown] = await group.say("Cleo", "/grants")
         assert "key = ***" in shown
         assert await group.say("Cleo", "/enter hunter2 Oslo") == ["in"]
-        # It is still this one key that is allowed.
+        # The approval is still for the first key only.
         assert code_in(await group.say("Cleo", "/enter hunter3 Oslo"))
 
 
@@ -52,7 +52,7 @@ async def test_what_only_others_may_allow_is_refused_at_once_in_private() -> Non
         assert await last_reason(group) == ("refused", "approvals.required")
         [refused] = await group.say("Ann", "/post Oslo", is_group=False, chat=WORK)
         assert "Please ask for it in a group" in refused
-        # Who has the role is asked, and may say yes.
+        # A requester with the role is asked and may approve.
         code = await asked(group, who="Bob", private=True, **ADMIN)
         assert await group.say("Bob", f"approve {code}", private=True, **ADMIN) == ["posted"]
 

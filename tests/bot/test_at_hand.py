@@ -1,4 +1,4 @@
-"""Functions on request: a chat takes them to hand by their names, and only then is a model offered them."""
+"""Functions on request: a chat activates them by name, and only then they are offered to a model."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def sonar(**options: Any) -> Recorder:
 
 @dataclass(slots=True)
 class Grouped:
-    """A source that has groups."""
+    """A source with groups."""
 
     groups: Sequence[ToolGroup]
     specs: Sequence[FunctionSpec] = ()
@@ -49,13 +49,13 @@ class Grouped:
 
 
 def offered(group: Group) -> list[str]:
-    """The names that stood in the latest request."""
+    """Function names in the latest request."""
     offer = group.model.requests[-1].offer
     return list(offer.by_name) if offer is not None else []
 
 
 def asked(group: Group) -> str:
-    """The words of the member as the model was last given them."""
+    """The member's message in the latest request."""
     return group.model.requests[-1].messages[-1].content.rpartition("---\n")[2]
 
 
@@ -77,7 +77,7 @@ async def test_a_mention_puts_a_function_to_hand_and_is_no_part_of_what_is_said(
         assert "sonar" in offered(group)
         assert [one.messages[-1].content for one in group.model.requests if "@sonar" in str(one.messages)] == []
         assert ("Ann", "what does hear in Oslo?") in await heard(group)
-    # It stays so, for all members of the chat, and in no other chat.
+    # It stays active for all members of the chat, and in no other chat.
     async with a_group([function.spec], home=tmp_path) as group:
         group.model.says("Hello.", "Hello.")
         await group.say("Bob", "@Rollcall hello")
@@ -136,7 +136,7 @@ async def test_a_member_of_that_name_is_meant_where_the_network_says_so() -> Non
         assert await group.say("Ann", "@sonar hello", mentions=(mentioned,)) == []
         assert await group.say("Ann", "@sonar hello", mentions=(mentioned._replace(native="u17"),)) == []
         assert await names(group) == []
-        # Somebody else is spoken to, and the function is named.
+        # The message names the function but is for somebody else.
         group.model.says("Well.")
         await group.say("Ann", "bob: ask @sonar", mentions=(mentioned._replace(native="bob-17"),))
         assert await names(group) == ["sonar"]
@@ -272,7 +272,7 @@ async def test_a_chat_has_so_many_at_hand_and_no_more() -> None:
         assert await group.say("Ann", "@tool19") == ["Now in use in this chat: tool19."]
         [refused] = await group.say("Ann", "@tool21 do it")
         assert refused.startswith("At most 20")
-        # What is there already needs no more room.
+        # An active function needs no additional space.
         assert await group.say("Ann", "/use tool3") == ["Already in use in this chat: tool3."]
 
 
@@ -284,12 +284,12 @@ async def test_settings_restrict_who_may_as_for_any_function() -> None:
         assert await group.say("Ann", "/use sonar") == refused
         assert await names(group) == []
         assert await group.say("Bob", "@sonar", role=Role.ADMIN) == ["Now in use in this chat: sonar."]
-        # What is at hand may be spoken of by everybody.
+        # Active functions may be named by everybody.
         group.model.says("Well.")
         assert await group.say("Ann", "@sonar listen") == ["Well."]
 
 
-# -- what is called
+# -- names of functions
 
 
 @pytest.mark.requirement("C2", "C17", "D28")
@@ -342,7 +342,7 @@ async def test_it_is_always_sent_and_found_among_many() -> None:
         after = group.model.requests[-1].offer
         assert before is not None
         assert after is not None
-        # What stood at the beginning still does, to the byte.
+        # The beginning of the request is unchanged, byte for byte.
         assert [one for one in after.functions if one.name != "sonar"][:2] == list(before.functions[:2])
         await group.say("Ann", "@Rollcall hello")
         assert "sonar" in group.model.requests[-1].messages[-1].content
@@ -391,7 +391,7 @@ async def test_help_names_what_can_be_taken_and_explains_it() -> None:
         assert "sonar" in text
 
 
-# -- what comes and goes
+# -- functions that appear and disappear
 
 
 async def test_names_of_what_is_gone_are_kept_and_do_nothing(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Scripts that ask, as the people in the chat see it: who is asked, with what an answer is given, how to get out."""
+"""Questions of scripts in a chat: who is asked, how to answer, how to cancel."""
 
 from __future__ import annotations
 

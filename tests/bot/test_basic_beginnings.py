@@ -1,4 +1,4 @@
-"""Whose words the prompt is that the script beginning a chat sets, and how often that script runs."""
+"""Prompts set by the start script of a chat, and how often that script runs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ELSEWHERE = ChatRef("test", "bot", "elsewhere")
 
 
 def instructions(group: Group) -> str:
-    """What the latest request told the model to do."""
+    """Instructions in the latest request."""
     return group.model.requests[-1].messages[0].content
 
 
@@ -100,7 +100,7 @@ async def test_what_runs_beside_the_chat_begins_it_not(tmp_path: Path) -> None:
         await group.say("Ann", "/stop")
         assert slow.begun == ["a"]
         group.model.says("Hello.")
-        # The turn that was stopped had begun the chat, and nothing begins it once more.
+        # The stopped turn was the first one of the chat, so the start script does not run again.
         assert await group.say("Ann", "@Rollcall hello") == ["Hello."]
         assert not [one for one in group.platform.sent if one.text == "Welcome 2"]
 

@@ -1,4 +1,4 @@
-"""Scripts in chats that reach beyond them: the web, mail, the model, files; and what the operator lets them."""
+"""Scripts that use the web, mail, the model and files, with the operator's permissions."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ async def test_a_letter_that_is_written_out_arrives(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("language", "texts"), [("en", EN), ("zh", ZH)])
-async def test_when_nobody_knows_whether_mail_was_sent_the_chat_hears_it_whatever_the_script_says(
+async def test_an_unknown_outcome_of_sending_mail_is_reported_to_the_chat_even_if_the_script_ignores_it(
     tmp_path: Path, language: str, texts: Any
 ) -> None:
     async with SmtpServer(answers={DOT: DROP}) as server:

@@ -1,4 +1,4 @@
-"""What a function is given that a script calls, what comes back of it, and the questions between them."""
+"""Arguments and results of functions called by scripts, and the questions in between."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ async def test_a_file_that_a_function_gives_goes_to_the_chat(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("handled", [True, False])
-async def test_that_nobody_knows_what_became_of_an_effect_is_said_whatever_the_script_makes_of_it(
+async def test_an_unknown_outcome_of_an_effect_is_reported_even_if_the_script_handles_the_error(
     handled: bool, tmp_path: Path
 ) -> None:
     pay = Recorder("pay", effect="once", gives=RuntimeError("gone"))

@@ -1,4 +1,4 @@
-"""Scripts that call functions: with the rights of their caller, and their own."""
+"""Scripts that call functions, with the rights of their caller and their own."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ async def test_why_an_inner_script_stopped_is_said_once_by_its_name_and_line(tmp
         assert await group.say("Ann", "/top") == ["out", "in", EN.say("basic.stopped.division", name="inner", line=3)]
 
 
-# -- by the words that people know
+# -- by command words
 
 
 async def test_a_function_is_called_by_its_command_word_as_people_type_it(tmp_path: Path) -> None:
@@ -187,7 +187,7 @@ async def test_an_old_tool_statement_sends_to_no_other_group(tmp_path: Path) -> 
     assert send.runs == []
 
 
-# -- questions in the midst
+# -- questions during a call
 
 
 async def test_a_yes_that_a_function_wants_is_asked_and_the_script_goes_on(tmp_path: Path) -> None:
@@ -245,7 +245,7 @@ async def test_a_persons_yes_is_waited_for_and_the_script_goes_on_where_it_was(t
         said = await group.say("Bob", f"approve {code}", **ADMIN)
         assert said[0] == "It is posted 1"
         assert function.runs == [{"city": "Oslo"}]
-        # Another run is another question.
+        # Another run needs another approval.
         assert await group.say("Bob", f"approve {code_in(said)}", **ADMIN) == ["posted"]
     assert function.runs == [{"city": "Oslo"}, {"city": "Rome"}]
     assert function.contexts[0].sender.name == "Ann"

@@ -1,4 +1,4 @@
-"""Many scripts that reckon at once: nobody else waits long for them."""
+"""Many scripts that compute at the same time do not delay others."""
 
 from __future__ import annotations
 
@@ -25,5 +25,5 @@ async def test_a_hundred_endless_scripts_in_as_many_rooms_keep_nobody_waiting(tm
         stopped = sum("took too long" in one.text for one in group.platform.sent)
         await group.settle()
         assert sum("took too long" in one.text for one in group.platform.sent) == ROOMS
-    # What all of them may reckon is far from over by then.
+    # They are far from their limit by then.
     assert stopped < ROOMS / 2

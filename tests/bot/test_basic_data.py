@@ -1,4 +1,4 @@
-"""What scripts keep, in a whole group: through command, daemon, machine and store."""
+"""Data of scripts in a whole group: command, daemon, machine and store."""
 
 from __future__ import annotations
 

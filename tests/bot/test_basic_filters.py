@@ -1,4 +1,4 @@
-"""Filters that scripts put together out of what members say: what is said stays a value, whatever it holds."""
+"""Filters built by scripts from members' texts: a text is always a value, whatever it contains."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SAVE "orders", 3, #{ owner: "O'Neil", total: 30 }
 SAVE "orders", 4, #{ owner: "x' OR owner <> '", total: 40 }
 """
 OWNER = "x' OR owner <> '"
-"""Somebody is called so, and is found by this name alone."""
+"""A member with this name is found only by the whole name."""
 ASK = 'TALK "whose?"\nHEAR who\n'
 SHOW = '\nlist = ""\nFOR EACH row IN found\n list = list + row.id + " "\nNEXT\nTALK "found " + list'
 WAYS = [

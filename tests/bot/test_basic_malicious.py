@@ -1,4 +1,4 @@
-"""Scripts that mean no good, as far as the host of a run holds them."""
+"""Malicious scripts: protection by the host of a run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TEXT = {"text": {"type": "string", "description": "What"}, "to": {"type": "strin
 
 @pytest.fixture
 def rows(data: Callable[[str], Path]) -> dict[str, str]:
-    """The scripts, by their ids."""
+    """The scripts by id."""
     lines = data("G_faults/basic_malicious.jsonl").read_text("utf-8").splitlines()
     return {row["id"]: row["source_code"] for row in map(json.loads, lines)}
 
@@ -81,7 +81,7 @@ STOPPED = {
 }
 SAYS = {"bas-015", "bas-026", "bas-030"}
 TOO_LONG = {"bas-024"}
-"""Its text is not in the file; test_a_script_that_is_too_long_is_not_read has one like it."""
+"""The corpus does not contain its text; test_a_script_that_is_too_long_is_not_read has a similar one."""
 
 
 async def test_each_of_them_is_refused_stopped_or_harmless_and_the_bot_goes_on(

@@ -1,4 +1,4 @@
-"""Files of rows that are not there, and filters of members: a check is silent, and the log tells of files once."""
+"""Missing data files, and filters of members: a check is silent, and the log mentions a file once."""
 
 from __future__ import annotations
 

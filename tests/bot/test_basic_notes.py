@@ -1,4 +1,4 @@
-"""What scripts have noted for models: whose it is, how long it lasts, and what it does to what models do."""
+"""Notes of scripts for models: source, lifetime, and effect on function calls."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CLUB = 'SET CONTEXT "club" AS "Fridays."\nTALK "noted"'
 
 
 def told(group: Group) -> str:
-    """All that the latest request told the model."""
+    """All messages of the latest request."""
     return "\n".join(message.content for message in group.model.requests[-1].messages)
 
 

@@ -1,4 +1,4 @@
-"""Scripts that ask: the run goes on with the answer, also after a restart, and hears how it ends."""
+"""Scripts that ask: the run resumes with the answer, also after a restart, and is informed if there is none."""
 
 from __future__ import annotations
 
@@ -210,7 +210,7 @@ async def test_a_run_that_never_hears_how_it_ends_is_told_with_its_file_and_chat
         assert line["source"].startswith(str(scripts / "quiz.bas"))
 
 
-async def test_what_the_settings_give_a_script_is_stored_nowhere_and_is_given_anew(tmp_path: Path) -> None:
+async def test_script_values_from_the_settings_are_not_stored_and_are_passed_to_each_run(tmp_path: Path) -> None:
     home, scripts = tmp_path / "home", tmp_path / "scripts"
     script = 'SET HEADER "Authorization", "Bearer " + apikey\nhall = "mine"\nTALK "q?"\nHEAR x\nTALK x + apikey + hall'
 

@@ -1,4 +1,4 @@
-"""Scripts run in chats: what they say, return and find, and how they stop."""
+"""Scripts run in chats: messages, results, look-ups and ends."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ RETURN order_amount * 2
 
 
 def told(group: Group) -> Any:
-    """What the model was told of the last run."""
+    """Result of the last run in the request."""
     return json.loads(group.model.requests[-1].messages[-1].content)
 
 
@@ -139,7 +139,7 @@ async def test_many_lines_in_a_row_are_one_message(tmp_path: Path) -> None:
         assert await group.say("Ann", "/count") == ["1\n2\n3\n4\n5\n6\n7"]
 
 
-# -- how scripts stop
+# -- ends of scripts
 
 
 async def test_a_script_that_fails_says_where_and_keeps_what_it_has_said(tmp_path: Path) -> None:

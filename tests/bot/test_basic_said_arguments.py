@@ -1,4 +1,4 @@
-"""Arguments of scripts in people's own words."""
+"""Script arguments in natural language."""
 
 from __future__ import annotations
 

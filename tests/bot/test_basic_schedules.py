@@ -1,4 +1,4 @@
-"""What scripts let run by the clock: with whose rights, of what, and how much of it."""
+"""Schedules of scripts: rights, functions and limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scripts as functions of a bot: called by models, by commands and by other programs, and edited while it runs."""
+"""Scripts as functions of a bot: called by models, commands and other programs, and edited while the bot runs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def faults(group: Group) -> list[str]:
 
 
 async def compilations(group: Group) -> dict[str, int]:
-    """When each tool was compiled, in milliseconds."""
+    """Compilation time of each tool, in milliseconds."""
     rows = await group.daemon.store.read(basic_tools.everything())
     return {row["tool_name"]: row["compiled_ms"] for row in rows}
 
@@ -161,7 +161,7 @@ async def test_a_restart_compiles_nothing_that_has_not_changed(tmp_path: Path) -
 
 
 class _NotedReads:
-    """Passes everything on, and notes the names of what is read."""
+    """Passes on everything and records the names of queries."""
 
     def __init__(self) -> None:
         self.read_names: list[str] = []
@@ -232,7 +232,7 @@ async def test_an_operator_has_scripts_compiled_anew_beside_the_daemon(
 
 
 class Told:
-    """Waits until the functions have changed."""
+    """Waits for a change of the functions."""
 
     def __init__(self, group: Group) -> None:
         self._event = asyncio.Event()

@@ -1,4 +1,4 @@
-"""Keys that scripts use are never said to the chat, nor to the model."""
+"""Secrets used by scripts are never sent to the chat or the model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scripts that shape a chat: what begins it, what models are told and offered, and what runs by the clock."""
+"""Scripts that configure a chat: start script, model instructions and functions, and schedules."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def settings(folder: Path, **scripts: str) -> dict[str, Any]:
 
 
 def told(group: Group) -> str:
-    """All that the latest request told the model."""
+    """All messages of the latest request."""
     return "\n".join(message.content for message in group.model.requests[-1].messages)
 
 

@@ -1,4 +1,4 @@
-"""What UPDATE gives rows out of their own columns."""
+"""UPDATE with values computed from columns of the row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which limit of the day a request meets, and what of it is counted in the end."""
+"""The daily limit that applies to a request, and the amount that is finally charged."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ async def test_a_model_that_has_worked_is_paid_for_though_its_answer_is_of_no_us
 
 
 class GivenBackMeanwhile:
-    """A store in which something is left again by the time that one looks why it could not be taken."""
+    """A store in which budget is released between the refusal and the search for its reason."""
 
     async def commit(self, writes: Any) -> list[int]:
         raise Conflict

@@ -1,4 +1,4 @@
-"""What a member and a chat may use in a day, through a whole daemon; and shares, whatever is taken at once."""
+"""Daily budgets of members and chats in a whole daemon, and shares with concurrent requests."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ SPENT_HERE = EN.say("budgets.model_chat")
 
 
 async def used(group: Group) -> dict[tuple[str, str], int]:
-    """What is used, by holder and kind, today."""
+    """Today's use, by holder and kind."""
     await group.daemon.store.commit([])
     rows = await group.daemon.store.read(Statement("tests.budgets", select(BUDGETS)).query())
     return {(row["holder"], row["kind"]): row["used"] for row in rows if not row["holder"].startswith("told ")}
@@ -150,7 +150,7 @@ async def test_what_functions_did_is_said_before_the_budget_ends_the_turn() -> N
 
 @pytest.mark.requirement("D28")
 @over_each_protocol
-async def test_what_was_found_is_said_beside_what_was_done_before_the_budget_ends_the_turn() -> None:
+async def test_results_and_effects_are_both_reported_when_the_budget_ends_the_turn() -> None:
     add, rain = Recorder("add", effect="idempotent", gives="Added."), Recorder("rain", gives="It rains.")
     async with a_group([add.spec, rain.spec], settings=budget(member={"requests": 1})) as group:
         group.model.says([call("add"), call("rain")])

@@ -1,4 +1,4 @@
-"""How a run ends that the member cancels instead of answering it: what the chat hears, and what a model is told."""
+"""Runs that the member cancels instead of answering: messages to the chat and results for the model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BOB = MemberRef("test", "bot", "bob")
 
 
 def asks_then(*said: Message, fails: bool = False, **options: Any) -> Recorder:
-    """Asks for a name; says `said` when it is cancelled, or fails."""
+    """A function that asks for a name; after a cancellation it returns `said` or fails."""
 
     async def does(context: Any, arguments: Any, own: Any) -> FunctionResult:
         if own.resumed is None:

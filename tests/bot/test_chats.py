@@ -1,4 +1,4 @@
-"""What holds in a chat: settings, what the chat has set for itself, and who may do what there."""
+"""Settings of a chat, changes by the chat itself, and rights."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def settings(**sections: Any) -> dict[str, Any]:
 
 
 def offered(group: Group) -> set[str]:
-    """The functions that the model was offered last."""
+    """Functions offered in the latest request."""
     offer = group.model.requests[-1].offer
     return {function.original for function in offer.functions} if offer is not None else set()
 

@@ -1,4 +1,4 @@
-"""The conversation in a terminal."""
+"""The conversation on a terminal."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from services.store.port import Write
 
 
 class Heard:
-    """What the daemon was told."""
+    """Messages delivered to the daemon."""
 
     def __init__(self) -> None:
         self.contexts: list[MessageContext] = []

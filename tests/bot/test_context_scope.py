@@ -1,4 +1,4 @@
-"""What of a group a model is shown: all of it, the chain of replies, or the asking member's own conversation."""
+"""Group history in model requests: all of it, the chain of replies, or the requesting member's conversation."""
 
 from __future__ import annotations
 

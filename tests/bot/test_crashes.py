@@ -1,4 +1,4 @@
-"""The daemon is killed at every named point and started again: nothing is lost, nothing is done or said twice."""
+"""The daemon is killed at every fault point and started again: nothing is lost or repeated."""
 
 from __future__ import annotations
 
@@ -64,14 +64,14 @@ def nursery(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nursery]:
 
 
 async def crashed(outside: Outside, faults: str, *said: Said) -> None:
-    """Deliver `said` to a daemon that dies at the armed point."""
+    """Deliver `said` to a daemon that dies at the enabled fault point."""
     pid = await outside.start(faults)
     outside.deliver(*said)
     assert await outside.died(pid) == -signal.SIGKILL, f"{faults} was not reached"
 
 
 async def recovered(outside: Outside) -> None:
-    """Start it again without faults, deliver again what was not acknowledged, and let it finish."""
+    """Start it again without faults, deliver unacknowledged messages again, and wait until it has settled."""
     pid = await outside.start()
     outside.redeliver()
     await outside.settled()
@@ -105,7 +105,7 @@ PAY_SOON = Said("p1", "family", "Ann", "/soon pay tea")
 
 
 async def fired(outside: Outside) -> None:
-    """Start it again, and let everything that was planned come."""
+    """Start it again and wait for all timers."""
     pid = await outside.start()
     outside.redeliver()
     await outside.settled()
@@ -143,7 +143,7 @@ async def test_after_a_kill_while_a_timer_runs_or_speaks_it_has_paid_at_most_onc
     tmp_path: Path, nursery: Nursery, point: str
 ) -> None:
     async with an_outside(tmp_path, nursery) as outside:
-        # The command that asked for it comes first to all of these but one, at which only paying is.
+        # The command that creates the timer reaches these points first, except one, which only payments reach.
         hit = 1 if point == "tool.during_call" else 2
         await crashed(outside, f"{point}:{hit}=kill", PAY_SOON)
         await fired(outside)
@@ -187,7 +187,7 @@ async def test_what_became_due_while_the_daemon_was_stopped_is_said_once_when_it
     ("point", "is_known", "payments"),
     [
         *((point, True, 1) for point in (*RECEIVING, *ASKING[:3], RUNNING[0], *REPLYING)),
-        # The intent is durable: whether the money has gone cannot be known, so nobody pays again.
+        # The intent is durable, so the payment may have happened and is not repeated.
         ("llm.after_persist", False, 0),
         ("tool.after_intent_before_call", False, 0),
         ("tool.during_call", False, 1),
@@ -236,7 +236,7 @@ async def test_where_the_network_keeps_no_keys_only_a_kill_between_send_and_mark
     async with an_outside(tmp_path, nursery, sends_are_idempotent=False) as outside:
         await crashed(outside, f"{point}:{hit}=kill", *family)
         before = list(outside.arrived)
-        # A message that was sent a moment before the kill may not be marked either, wherever the kill was.
+        # A message sent shortly before the kill may be unmarked at any fault point.
         not_marked = {one.key for one in before} & unmarked(outside)
         await recovered(outside)
         keys = [sent.key for sent in outside.arrived]
@@ -270,7 +270,7 @@ GAVE_UP, GAVE_UP_AFTER = Texts().of("en").say("failures.gave_up"), Texts().of("e
 
 
 async def killed_three_times(outside: Outside, faults: str, *said: Said) -> None:
-    """The daemon dies at the armed point, and so do the two that follow."""
+    """The daemon and its two successors die at the fault point."""
     for _ in range(3):
         await crashed(outside, faults, *said)
 
@@ -332,7 +332,7 @@ async def test_a_reminder_that_was_interrupted_three_times_is_said(tmp_path: Pat
     point = f"{plan.replace(' ', '.')}=kill"
     async with an_outside(tmp_path, nursery) as outside:
         await crashed(outside, point, Said("p1", "family", "Ann", f"/soon {plan}"))
-        # What can be done only once is not run again: the daemon dies later.
+        # A `once` effect is not repeated, so the daemon dies later.
         for _ in range(2):
             await crashed(outside, point if plan == "keep bomb" else "reply.before_outbox=kill")
         await fired(outside)
@@ -383,7 +383,7 @@ async def test_settings_that_take_their_places_while_turns_run_disturb_none(tmp_
 
 
 @pytest.mark.requirement("E6")
-async def test_a_daemon_that_is_told_to_stop_finishes_what_runs_and_leaves_the_rest_for_the_next_start(
+async def test_a_daemon_finishes_running_turns_at_shutdown_and_leaves_the_rest_for_the_next_start(
     tmp_path: Path, nursery: Nursery
 ) -> None:
     many = [Said(f"m{number}", f"chat{number % 5}", "Ann", f"@Rollcall pay bill{number}") for number in range(40)]

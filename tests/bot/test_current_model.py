@@ -1,4 +1,4 @@
-"""The model in use: another takes its place with the next question; the old one is closed when nobody waits for it."""
+"""Replacing the model at run time: new requests use the new one, the old one is closed after its last request."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ QUESTION = ModelRequest([ModelMessage("user", "hello")])
 
 
 class Slow:
-    """Answers with its name, when it is let."""
+    """Answers with its name after its release."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -58,7 +58,7 @@ async def test_what_was_asked_is_answered_by_the_old_one_and_the_next_by_the_new
     assert new.closed.is_set()
 
 
-async def test_one_that_nobody_waits_for_is_closed_at_once_and_the_same_one_goes_on() -> None:
+async def test_an_idle_model_is_closed_immediately_and_an_unchanged_one_is_kept() -> None:
     old, new = Slow("old"), Slow("new")
     model = CurrentModel(old)
     model.use(old)

@@ -1,4 +1,4 @@
-"""Damaged databases: an independent `PRAGMA integrity_check` is the judge. What it finds is never served."""
+"""Damaged databases are never served. `PRAGMA integrity_check` is the independent reference."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Corrupt = Callable[[Path, Random], None]
 
 
 class Home(NamedTuple):
-    """Data of a daemon that was killed, so that the newest rows are only in the log."""
+    """Data of a killed daemon, with the newest rows only in the write-ahead log."""
 
     folder: Path
 
@@ -39,7 +39,7 @@ class Home(NamedTuple):
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Home:
-    """A sound one, with a good backup and a newer one that is damaged."""
+    """An undamaged one, with a good backup and a newer damaged one."""
     home = Home(tmp_path_factory.mktemp("whole"))
     asyncio.run(_live(home, stop=signal.SIGTERM, first=0))
     backups = home.folder / "backups"
@@ -81,7 +81,7 @@ def _log_of(path: Path) -> Path:
 
 
 def _without_log(corrupt: Corrupt) -> Corrupt:
-    """First copy the log into the database, so that `corrupt` meets pages that are read."""
+    """Checkpoint the log first, so that `corrupt` damages pages that are read."""
 
     def corrupt_all(path: Path, rng: Random) -> None:
         with closing(sqlite3.connect(path)) as database:
@@ -138,7 +138,7 @@ def header(at: int, content: bytes) -> Corrupt:
 
 
 def cut(pages: float) -> Corrupt:
-    """Shortened to so many pages, or by so many where `pages` is negative."""
+    """Truncate to `pages` pages, or by that many if negative."""
 
     def corrupt(path: Path, _rng: Random) -> None:
         os.truncate(path, int((pages if pages >= 0 else _pages(path) + pages) * PAGE))
@@ -157,7 +157,7 @@ def schema(*statements: str) -> Corrupt:
 
 
 def hidden_index(change: str) -> Corrupt:
-    """`change` is done while SQLite does not know of the index `inbox_once`."""
+    """Execute `change` while the index `inbox_once` is hidden from SQLite."""
 
     def corrupt(path: Path, _rng: Random) -> None:
         with closing(sqlite3.connect(path, isolation_level=None)) as database:
@@ -177,7 +177,7 @@ def deleted_log(path: Path, _rng: Random) -> None:
 
 
 def foreign_log(path: Path, _rng: Random) -> None:
-    """The log of another database that its process left behind."""
+    """Add the log of another database, as left behind by its process."""
     other = path.with_name("other.sqlite")
     code = (
         "import os, sqlite3, sys; d = sqlite3.connect(sys.argv[1], isolation_level=None);"
@@ -250,7 +250,7 @@ CORRUPTIONS: dict[str, Corrupt] = {
 
 
 def is_sound(database: Path, folder: Path) -> bool:
-    """What the judge says of a copy."""
+    """Result of the integrity check for a copy."""
     folder.mkdir()
     for file in (database, _log_of(database)):
         if file.exists():
@@ -264,7 +264,7 @@ def is_sound(database: Path, folder: Path) -> bool:
 
 
 def damaged(whole: Home, folder: Path, name: str) -> Home:
-    """A copy of `whole`, corrupted as the table says."""
+    """A copy of `whole` with the named damage."""
     shutil.copytree(whole.folder, folder)
     home = Home(folder)
     settings = (folder / "bot.yaml").read_text()
@@ -274,7 +274,7 @@ def damaged(whole: Home, folder: Path, name: str) -> Home:
 
 
 async def started(home: Home) -> Ended | None:
-    """How a start ended; None when the daemon serves."""
+    """How a start ended; None if the daemon runs."""
     command = ("run", "--config", str(home.folder / "bot.yaml"), "--no-console")
     async with a_forked_process("bot", *command, stderr=subprocess.PIPE) as process:
         assert process.stderr is not None
@@ -318,7 +318,7 @@ async def test_damage_that_shows_while_the_daemon_runs_ends_it_with_the_way_back
     home = Home(tmp_path / "home")
     shutil.copytree(whole.folder, home.folder)
     async with a_real_daemon(home.folder, NOWHERE) as daemon:
-        # Another connection changes the schema, so that the daemon reads it again.
+        # Another connection changes the schema, so that the daemon parses it again.
         schema("UPDATE sqlite_schema SET rootpage = 99999 WHERE name = 'inbox'", "PRAGMA schema_version = 9999")(
             home.database, Random(0)
         )

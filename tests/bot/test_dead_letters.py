@@ -1,4 +1,4 @@
-"""What was given up is kept, counted, told to operators, and retried or dropped by a command beside the daemon."""
+"""Dead letters are stored, counted, reported to operators, and retried or dropped with a command."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Dead = Callable[..., Printed]
 
 @pytest.fixture
 def dead(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Dead:
-    """`rollcall dead` on the database of the groups whose home is `tmp_path / "var"`."""
+    """`rollcall dead` on the database of groups with the home `tmp_path / "var"`."""
     file = a_settings_file(tmp_path)
     return lambda *arguments: command(capsys, "dead", *arguments, "--config", file)
 
@@ -42,7 +42,7 @@ def ids(dead: Dead) -> list[int]:
 
 
 async def interrupted(home: Path, held: Held, text: str, **facts: Any) -> None:
-    """A daemon ended while it answered `text`, in the midst of the run of `held`."""
+    """Stop a daemon while it answers `text`, during the run of `held`."""
     async with a_group([held.spec], home=home, settings=ONE_ATTEMPT) as group:
         await group.hear("Ann", text, id="m1", **facts)
         await until(lambda: bool(held.begun))
@@ -50,7 +50,7 @@ async def interrupted(home: Path, held: Held, text: str, **facts: Any) -> None:
 
 
 async def noticed(group: Group) -> list[str]:
-    """What is said because the daemon notices what a command has changed."""
+    """Messages sent after the daemon has noticed the changes of a command."""
     before = len(group.platform.sent)
     await group.daemon.housekeeping.notice_changes()
     await group.settle()
@@ -178,7 +178,7 @@ async def test_operators_are_told_of_each_dead_letter_once_and_of_none_in_their_
         await group.clock.settle()
         await group.clock.advance(2)
         await group.settle()
-        # The news could not be sent either, of which there is no news.
+        # The operator message fails as well, and causes no further one.
         group.platform.failures.append(SendFailed("no", retryable=False))
         await group.say("Ann", "/note")
         await group.clock.settle()
@@ -203,7 +203,7 @@ async def test_a_dead_letter_is_kept_with_what_its_turn_did_for_as_long_as_days_
             await group.clock.advance(days * DAY)
             await group.daemon.housekeeping.forget()
             assert len(ids(dead)) == is_kept
-            # What belonged to the turn goes after it.
+            # The turn's other rows are deleted later.
             await group.daemon.housekeeping.forget()
             assert len(await kept(group, LEDGER.c.function)) == is_kept
 

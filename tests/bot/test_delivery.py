@@ -1,4 +1,4 @@
-"""What is said reaches the network: in order, at its pace, again when it fails, and not for ever."""
+"""Delivery: order, rate limits, retries and expiry of messages."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def a_failure(**changes: object) -> SendFailed:
 
 
 async def tells(group: Group, text: str, chat: ChatRef = FAMILY) -> None:
-    """The bot answers `text` in `chat`; returns when the answer is in the outbox."""
+    """Let the bot answer `text` in `chat`; returns when the answer is in the outbox."""
     group.model.says(text)
     await group.hear("Ann", "@Rollcall hello", chat=chat)
     await group.daemon.engine.idle()
@@ -144,7 +144,7 @@ async def test_after_an_unknown_outcome_it_is_sent_again_and_says_so_where_the_n
 
 
 class Distant(TestPlatform):
-    """A network over a connection, which is there when the test says so."""
+    """A network whose connection is controlled by the test."""
 
     def __init__(self) -> None:
         super().__init__(replace(LIMITS, sends_are_idempotent=False))

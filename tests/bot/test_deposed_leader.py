@@ -1,4 +1,4 @@
-"""A leader that another daemon has taken over from: what it still has in hand is not sent by it, and not lost."""
+"""A daemon that has lost its leadership sends nothing more, and its pending messages are not lost."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def limits(*, idempotent: bool) -> Limits:
 
 
 class Watched(TestPlatform):
-    """A network that looks into the database, by a connection of its own, whenever something is sent."""
+    """A network that reads the database with a separate connection at each send."""
 
     def __init__(self, limits: Limits, url: str) -> None:
         super().__init__(limits)
@@ -61,7 +61,7 @@ async def three_messages(context: object, arguments: dict[str, Any], call: Call)
 
 @asynccontextmanager
 async def a_leader(url: str, holder: str, home: Path, platform: TestPlatform) -> AsyncIterator[tuple[Group, Leading]]:
-    """A daemon that leads on the database; its lease runs out by a clock that the test moves."""
+    """A leading daemon on the database; its lease depends on a clock controlled by the test."""
     clock = VirtualClock()
     lead = Leading(PostgresLease(url, holder, SECONDS, partial(as_a_daemon_makes_it, url)), clock, SECONDS)
     assert await lead.try_to_begin() is None
@@ -81,7 +81,7 @@ async def a_leader(url: str, holder: str, home: Path, platform: TestPlatform) ->
 
 
 def lease_runs_out(url: str) -> None:
-    """As if the time had passed on the server."""
+    """Expire the lease on the server."""
     with psycopg.connect(url, autocommit=True) as server:
         assert server.execute("UPDATE leases SET until_ms = 0").rowcount == 1
 
@@ -99,7 +99,7 @@ async def test_what_a_leader_had_in_hand_when_it_was_deposed_is_sent_by_the_next
     url: str, tmp_path: Path, idempotent: bool
 ) -> None:
     first = TestPlatform(limits(idempotent=idempotent))
-    # Its first message is being tried again when the leader is paused.
+    # Its first message waits for a retry when the leader is paused.
     first.failures = [SendFailed("not now", retryable=True, retry_after_seconds=60.0)]
     second = TestPlatform(limits(idempotent=idempotent))
     async with a_leader(url, "first", tmp_path, first) as (late, lead):

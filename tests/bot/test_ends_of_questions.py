@@ -1,5 +1,5 @@
-"""A run that has asked something always comes to its end, once: also where it may not go on any more. Then it only
-ends: it calls nothing, and nobody hears what it says."""
+"""A run that has asked a question ends exactly once, even if it must not resume. In that case it cannot call functions,
+and its messages are dropped."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ NOT_IN_TIME = EN.say("approvals.expired", function="fill")
 
 
 async def held_up(group: Group, **facts: Any) -> str:
-    """Ann is asked, then admins begin to be asked, and Ann answers; the code of what they are asked."""
+    """Ann is asked, then an approval becomes necessary, and Ann answers. Returns the code of the approval question."""
     await group.say("Ann", "/fill", **facts)
     assert await reload(group, **BY_ADMIN)
     return code_in(await group.say("Ann", "Ann", **facts))
 
 
-# -- a yes that was not needed when it asked
+# -- an approval that was not necessary when the run asked
 
 
 @pytest.mark.requirement("C18", "C25")
@@ -144,7 +144,7 @@ async def test_a_yes_for_somebody_who_may_not_any_more_only_ends_the_run() -> No
 
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("at", range(7, 14))
-async def test_wherever_the_process_dies_such_a_run_goes_on_once_or_is_told_as_unknown(
+async def test_after_any_crash_such_a_run_resumes_once_or_is_reported_as_unknown(
     tmp_path: Path, at: int, when: Literal["before", "after"]
 ) -> None:
     fill = Asking(effect="once")
@@ -170,11 +170,11 @@ async def test_wherever_the_process_dies_such_a_run_goes_on_once_or_is_told_as_u
     assert last == unknown or fill.runs == [BEGAN, ANSWERED]
 
 
-# -- nobody answers, and the run may not go on
+# -- no answer, and the run must not resume
 
 
 async def lose(group: Group, how: str) -> None:
-    """The right to go on."""
+    """Withdraw the right to resume."""
     if how == "role":
         group.platform.roles[ANN] = Role.MEMBER
     changes: dict[str, dict[str, Any]] = {
@@ -259,11 +259,11 @@ async def test_a_run_that_ends_has_what_it_left_when_it_asked_whatever_held_it_u
     assert (ended.kind, ended.state) == ("expired", {"answers": ["Ann"]})
 
 
-# -- a question that goes no further than the function that called
+# -- a question that does not reach the calling function
 
 
 def quiet(answer: str = "All is done.", **options: Any) -> Recorder:
-    """A function that calls `fill` and does not say what that asks."""
+    """A function that calls `fill` and hides its question."""
 
     async def does(context: Any, arguments: Any, own: Any) -> FunctionResult:
         await own.invoke("fill", {})

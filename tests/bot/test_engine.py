@@ -1,4 +1,4 @@
-"""Order within a chat, parallel across chats, bounded, and ended by /stop."""
+"""Turns are ordered within a chat, parallel across chats, limited in number, and stopped by /stop."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def a_chat(number: int) -> ChatRef:
 
 
 class Work:
-    """Runs of jobs that end when the test says so, with what was seen meanwhile."""
+    """Jobs that end when the test says so, and a record of them."""
 
     def __init__(self, random: Random) -> None:
         self.random = random
@@ -53,14 +53,14 @@ class Work:
             del self.running[chat]
 
     async def finish_one(self) -> None:
-        """One run that is under way ends, if there is one."""
+        """Finish a running job, if any."""
         if self.running:
             self.random.choice(list(self.running.values())).set()
         for _ in range(3):
             await asyncio.sleep(0)
 
     async def finish(self, engine: EmbeddedEngine) -> None:
-        """All of it, one run after another."""
+        """Finish all jobs, one after the other."""
         async with asyncio.timeout(10):
             while engine.waiting or engine.running:
                 await self.finish_one()

@@ -1,4 +1,4 @@
-"""Why a message ended as it did: every reason there is can come about, and is put in words in both languages."""
+"""Reason codes of messages: each can occur and has an explanation in both languages."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ SETTINGS = {
     "budgets": {"member": {"units": 1}, "functions": {"dear": 2}},
 }
 LATER = {ReasonCode.OWN_MESSAGE: "for networks that deliver the bot's own messages to it"}
-"""Reasons that nothing gives yet."""
+"""Reasons that do not occur yet."""
 
 
 def functions(held: Held) -> list[FunctionSpec]:
-    """One for each way to end."""
+    """A function for each kind of result."""
     return [
         held.spec,
         Recorder("note", commands=["note"], gives="noted").spec,
@@ -53,7 +53,7 @@ def functions(held: Held) -> list[FunctionSpec]:
 
 
 def says(text: str, **facts: object) -> Callable[[Group, Held], Awaitable[None]]:
-    """A message that ends by itself."""
+    """A message that ends without further steps."""
 
     async def say(group: Group, held: Held) -> None:
         await group.say("Ann", text, id="x1", **facts)
@@ -173,7 +173,7 @@ CASES: dict[ReasonCode, tuple[Callable[[Group, Held], Awaitable[None]], str]] = 
 
 
 def test_no_reason_is_forgotten_here() -> None:
-    # Of the last ones their own tests tell: one message does not end so.
+    # The last ones are tested elsewhere, because one message is not enough for them.
     apart = {ReasonCode.GAVE_UP, ReasonCode.EXPIRED, ReasonCode.LIKE_A_BOT, ReasonCode.REPLY_DROPPED}
     assert {*CASES, *LATER, *apart} == set(ReasonCode)
 
@@ -202,7 +202,7 @@ async def test_a_message_that_ended_the_process_too_often_is_given_up(tmp_path: 
 
 
 ENDED_BY_THEN = {ReasonCode.WAITING: ReasonCode.GAVE_UP}
-"""What the restart makes of it."""
+"""Reason after a restart."""
 BY_SETTINGS = {
     ReasonCode.CHAT_NOT_ALLOWED,
     ReasonCode.CHAT_OFF,
@@ -213,11 +213,11 @@ BY_SETTINGS = {
     ReasonCode.OVER_BUDGET,
     ReasonCode.GAVE_UP,
 }
-"""Reasons that a setting decides, which they then name."""
+"""Reasons that depend on a setting, which the explanation names."""
 
 
 def names_a_setting(text: str) -> bool:
-    """Whether a key that the settings know stands in `text`."""
+    """Whether `text` contains the key of a setting."""
     for found in re.findall(r"[a-z_]+(?:\.[\w:]+|\[\d+\])+", text):
         steps = [int(step) if step.isdecimal() else step for step in re.findall(r"[^.\[\]]+", found)]
         if steps[-1] in _names_known_at(steps[:-1], Settings):
@@ -281,7 +281,7 @@ async def test_why_in_reply_to_the_bot_explains_what_it_answered_and_of_other_ch
 GUARDED: list[tuple[dict[str, Any], str, str, list[str]]] = [
     ({"roles": "admin"}, "refused", "functions.act.roles", ["", "I am sorry."]),
     ({"scope": "private"}, "refused", "functions.act.scope", ["", "I am sorry."]),
-    # Where the model puts a failure in words, the message was answered.
+    # If the model explains a failure, the message counts as answered.
     ({"gives": ZeroDivisionError("oh")}, "function_failed", r"[0-9a-f]{8}", [""]),
     ({"gives": ("error", "no")}, "function_failed", "act|failed", [""]),
 ]

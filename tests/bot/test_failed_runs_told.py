@@ -1,4 +1,4 @@
-"""A run that failed leaves a trace: a line of the log with an id, and the id in `/why`, whoever asked for the run."""
+"""Each failed run writes a log line with an id, and `/why` shows the id."""
 
 from __future__ import annotations
 

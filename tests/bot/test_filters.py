@@ -1,4 +1,4 @@
-"""The filters that settings name, in a whole daemon."""
+"""Filters configured in the settings, in a whole daemon."""
 
 from __future__ import annotations
 
@@ -294,7 +294,7 @@ async def test_a_module_of_tools_brings_filters_before_and_after(tmp_path: Path)
 
 
 async def counted(context: MessageContext, arguments: Any, call: Call) -> Any:
-    """How often it was run in the state that it finds."""
+    """Number of its runs, according to the state it finds."""
     count = call.state.get("count", 0) + 1
     return ("ok", str(count), {"count": count})
 

@@ -1,4 +1,4 @@
-"""More messages at once than the queues hold: what a sender is told, and what becomes of it."""
+"""More messages than the queues hold: responses to the sender, and the fate of the messages."""
 
 from __future__ import annotations
 
@@ -98,14 +98,14 @@ async def test_a_message_that_is_accepted_is_answered_and_any_other_can_be_sent_
 
 @asynccontextmanager
 async def a_channel(held: Held) -> AsyncIterator[Group]:
-    """A group of a network whose senders retry, with a queue for two."""
+    """A network whose senders retry, with a queue for two messages."""
     limits = {"limits": {"queue_per_chat": QUEUED}}
     async with a_group([held.spec], platform=TestPlatform(RETRYING), settings=limits) as group:
         yield group
 
 
 async def post(group: Group, number: int) -> Accepted | None:
-    """None: it was not accepted."""
+    """None if it was not accepted."""
     key = MessageKey(group.chat, f"m{number}", Kind.MESSAGE)
     try:
         return await group.daemon.intake.deliver(replace(group.message("Ann", f"/hold {number}"), key=key))
@@ -125,7 +125,7 @@ async def test_what_is_not_accepted_leaves_nothing_but_a_count_and_a_warning() -
 
 
 async def seen(events: Sequence[object], count: int) -> None:
-    """Return when there are so many."""
+    """Wait until there are `count` events."""
     await until(lambda: len(events) == count)
 
 
@@ -134,7 +134,7 @@ async def seen(events: Sequence[object], count: int) -> None:
 def test_in_any_order_what_is_accepted_is_answered_once_and_anything_else_can_be_sent_again(
     steps: list[int | None],
 ) -> None:
-    """A number: that message is posted. None: the turn that runs ends."""
+    """A number posts that message; None ends the running turn."""
 
     async def play() -> None:
         held, accepted, ended = Held(), list[int](), 0

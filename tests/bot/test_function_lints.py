@@ -1,4 +1,4 @@
-"""What `rollcall check` says of functions that work and could be told better: each at the line of its author."""
+"""Hints of `rollcall check` for working functions, with the author's file and line."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def found(
     value: str = "''",
     **options: Any,
 ) -> list[Diagnostic]:
-    """The findings for one function, which is good but for what the test says."""
+    """Diagnostics of one function, which is valid except for the changes by the test."""
     merged = {key: value for key, value in {**GOOD, **options}.items() if value is not None}
     (folder / "own.py").write_text(
         HEAD.format(

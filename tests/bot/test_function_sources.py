@@ -1,4 +1,4 @@
-"""All sources together: what is good serves, what is not is told, and nothing waits for what is slow."""
+"""All sources together: valid functions are available, invalid ones are reported, and slow sources delay nothing."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ async def test_a_turn_in_flight_keeps_the_functions_it_began_with() -> None:
 
 
 def wanted(*sources: Written) -> list[WantedSource]:
-    """Each made of what it is called after."""
+    """Each source's settings are derived from its name."""
     return [WantedSource(one, one.made_of) for one in sources]
 
 
@@ -100,7 +100,7 @@ async def test_a_source_that_is_made_of_the_same_goes_on_and_another_one_takes_i
     functions, registry = await running(one, two)
     same, other = Written("one", Recorder("c").spec), Written("two", Recorder("d").spec, made_of="something else")
     functions.use(wanted(same, other))
-    # What it had serves until the new one has spoken.
+    # The old source's functions stay until the new one has published.
     assert names(registry) == ["a", "b"]
     await other.read()
     assert names(registry) == ["a", "d"]

@@ -1,4 +1,4 @@
-"""What `rollcall check` says of functions."""
+"""Diagnostics of `rollcall check` for functions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from function_calls.declaration import tool_function
 
 
 async def found(folder: Path, source: str = "", **settings: Any) -> list[Diagnostic]:
-    """The findings for the built-in functions and those in `source`."""
+    """Diagnostics for the built-in functions and those in `source`."""
     (folder / "own.py").write_text(HEAD + source)
     sources = {"python": [str(folder / "own.py")] if source else []}
     return await check_functions(Settings.model_validate({"sources": sources, **settings}))

@@ -1,5 +1,4 @@
-"""A message leaves nothing behind that only a search of the whole heap would find: with many chats that search costs
-more than the store."""
+"""A message creates no reference cycles: with many chats their collection would cost more than the store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is this message for the bot? Whatever the answer, it has a reason."""
+"""The gate: decisions whether a message is for the bot, each with a reason code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Turns that are given up, or end in an apology: what they did is said, and a reminder is said all the same."""
+"""Turns that are given up or end with an apology: their effects are reported, and reminders are still sent."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ EN = Texts().of("en")
 
 
 class Hanging:
-    """A model that makes one call, and then does not answer any more."""
+    """A model that makes one call and then hangs."""
 
     name = "hanging"
 
@@ -49,7 +49,7 @@ class Hanging:
 
 
 class WithoutHistory:
-    """A store whose history cannot be read, by a fault that nobody thought of."""
+    """A store that fails to read history with an unexpected error."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

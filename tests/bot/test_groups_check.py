@@ -1,4 +1,4 @@
-"""Groups that list functions which are not there."""
+"""Groups with unknown functions."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Whatever members say, however long they wait and whenever the daemon is started anew: what runs hear is what a plain
-model of questions says, each thing once."""
+"""Model-based test of questions: whatever members say, however long they wait and whenever the daemon restarts, runs
+get the same answers as in a plain model, each once."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ PATIENCE_SECONDS = 300
 DROPPED = Texts().of("en").say("questions.dropped")
 ASKED = ("One?", "Two?")
 Heard = tuple[str, str, str]
-"""Which run, how it was answered, and with what."""
+"""Run, kind of answer, and answer."""
 
 
 class Step(NamedTuple):
-    """One thing that happens."""
+    """One event."""
 
     kind: Literal["fill", "rain", "say", "cancel", "again", "drift", "look", "restart"]
     who: str
@@ -48,7 +48,7 @@ STEPS = st.lists(
 
 @dataclass(slots=True)
 class Waiting:
-    """What a member was asked."""
+    """A question to a member."""
 
     run: str
     """Empty: an argument of another function."""
@@ -58,7 +58,7 @@ class Waiting:
 
 @dataclass(slots=True)
 class Plain:
-    """The model: who was asked what, and what runs have to hear."""
+    """The model: open questions by member, and the expected answers for runs."""
 
     now: int = 0
     said: int = 0
@@ -71,7 +71,7 @@ class Plain:
         self.waiting[who] = Waiting(run, self.now + PATIENCE_SECONDS)
 
     def answer(self, who: str, text: str) -> list[str]:
-        """What the bot says to words that nobody would take for anything but an answer."""
+        """The bot's replies to words that can only be an answer."""
         asked = self.waiting.get(who)
         if asked is None or asked.expires <= self.now:
             return []
@@ -101,7 +101,7 @@ class Plain:
 
 
 class Walk:
-    """The same steps for the daemon and for the model."""
+    """The same steps for the daemon and the model."""
 
     def __init__(self, home: Path) -> None:
         self._home = home
@@ -121,7 +121,7 @@ class Walk:
                 else:
                     await self._step(group, step)
                 self._check()
-            # Whatever still waits is not forgotten.
+            # Questions that are still open are kept.
             await self._step(group, Step("drift", "", PATIENCE_SECONDS))
             await self._step(group, Step("look", "", 0))
             self._check()
@@ -161,7 +161,7 @@ class Walk:
     async def _says(self, group: Group, who: str, text: str, expected: list[str]) -> None:
         native_id = f"x{self._plain.said}"
         said = await group.say(who, text, id=native_id)
-        # That an older question is left stands in front of the newer one.
+        # A notice about an older question precedes the newer one.
         assert [one.rpartition(")\n")[2] for one in said] == expected
         self._last = (who, text, native_id)
 
@@ -172,7 +172,7 @@ class Walk:
 
 
 def in_order(heard: list[Heard]) -> list[list[Heard]]:
-    """What runs heard; of those that nobody answered and that were told one after the other, nobody minds the order."""
+    """Answers received by runs. The order of questions that expired together does not matter."""
     return [sorted(some) for _, some in groupby(heard, lambda one: one if one[1] != "expired" else None)]
 
 

@@ -1,4 +1,4 @@
-"""A run that asked and goes on is one run: allowed once, paid for once, and held to what holds now."""
+"""A run that asked and resumes is one run: approved once, charged once, and subject to current rights."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def test_what_was_allowed_is_not_asked_for_again_when_the_run_goes_on() ->
         assert await group.say("Ann", "Ann") == ["Age?"]
         assert await group.say("Ann", "7") == ["Thanks: Ann, 7."]
         assert len(await kept(group, AUDIT.c.action)) == 1
-        # It was good for that run.
+        # The approval was for that run.
         code_in(await group.say("Ann", "/fill Oslo"))
 
 
@@ -93,7 +93,7 @@ async def test_a_right_that_was_lost_meanwhile_is_missed() -> None:
         await group.say("Ann", "/fill", role=Role.ADMIN)
         group.platform.roles[MemberRef("test", "bot", "ann")] = Role.MEMBER
         assert await group.say("Ann", "Ann") == [EN.say("refusals.role", name="/fill", detail="admin")]
-    # It hears that nothing comes of it, and not the answer.
+    # The run is informed that it ends, and gets no answer.
     assert fill.runs == [BEGAN, ("expired", "")]
 
 
@@ -158,7 +158,7 @@ async def test_a_models_inner_function_gives_its_result_to_the_model() -> None:
         assert await group.say("Ann", "Ann") == ["Good."]
         told = group.model.requests[-1].messages[-1].content
     assert '"result":["Ann"]' in told.replace(" ", "")
-    # And what the chat was asked, so that the model does not say it again.
+    # The question is included, so that the model does not repeat it.
     assert "Your name?" in told
 
 
@@ -174,7 +174,7 @@ async def test_a_model_is_told_all_that_was_said_in_the_midst() -> None:
     assert '"said_in_chat":["Hold on.","Name?","Age?","Thanks: Ann, 7."]' in told
 
 
-# -- where nobody can answer
+# -- no member can answer
 
 
 async def test_where_nobody_can_answer_it_is_an_error_and_the_run_hears_so() -> None:

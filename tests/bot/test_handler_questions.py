@@ -1,5 +1,4 @@
-"""A function asks in the midst of its run: the member's next message leads back into it, and it always hears how it
-ends."""
+"""A function asks during its run: the member's next message resumes it, and every question ends with a notification."""
 
 from __future__ import annotations
 
@@ -32,7 +31,7 @@ BEGAN = ("began", "")
 
 
 async def expire(group: Group, seconds: int = 301) -> None:
-    """So much later the daemon looks which questions nobody has answered."""
+    """Advance the clock and expire unanswered questions."""
     await group.clock.advance(seconds)
     await group.daemon.housekeeping.expire_questions()
     await group.settle()
@@ -168,7 +167,7 @@ async def test_a_cancelled_run_asks_no_more() -> None:
         assert await group.say("Ann", "yes") == []
 
 
-# -- nobody answers
+# -- no answer
 
 
 async def test_a_run_that_nobody_answers_hears_of_it_and_the_chat_does_not() -> None:
@@ -230,7 +229,7 @@ async def test_another_question_to_the_member_ends_the_run_that_waited(tmp_path:
         assert await group.say("Ann", "Oslo") == ["done"]
         await group.say("Ann", "/fill")
         await group.say("Ann", "/fill")
-        # Nobody had the time to tell the first one: it is told after the restart.
+        # The first daemon had no time for the notification: it follows after the restart.
         clock = group.clock
     async with a_group([fill.spec, rain.spec], home=tmp_path, clock=clock) as group:
         await expire(group, 1)
@@ -320,7 +319,7 @@ async def test_further_calls_of_the_same_answer_run_after_it() -> None:
 
 
 async def until_dead(store: DyingStore, work: Coroutine[Any, Any, object]) -> None:
-    """Do `work`, or as much of it as the process lives for."""
+    """Do `work` until the process dies."""
     tasks = {asyncio.create_task(work), asyncio.create_task(store.died.wait())}
     await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     for task in tasks:
@@ -329,7 +328,7 @@ async def until_dead(store: DyingStore, work: Coroutine[Any, Any, object]) -> No
 
 
 async def pay(context: Any, arguments: Any, own: Any) -> FunctionResult:
-    """Asks, and pays when it is told to."""
+    """Asks, and pays if the answer says so."""
     if own.resumed is None:
         return FunctionResult.ask("Sure?", resume={"sum": 5})
     return FunctionResult.say(f"Paid {own.resumed.state['sum']}.")
@@ -386,7 +385,7 @@ async def test_what_asked_within_another_function_asks_again_after_a_crash(
     said = [one.text for one in platform.sent]
     unknown = EN.say("failures.unknown_outcome", name="/fill")
     assert said in (["Your name?", "Thanks: Ann."], [unknown])
-    # What has begun once is not begun anew: it asks again out of what is kept, or nobody knows.
+    # A started run is not started again: it asks again from stored data, or its outcome is unknown.
     assert fill.runs.count(BEGAN) <= 1
     assert len(note.runs) <= 1
 

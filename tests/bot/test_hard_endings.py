@@ -1,4 +1,4 @@
-"""Turns and messages that end badly: what was done is said, and nothing that is known is forgotten."""
+"""Turns and messages that end abnormally: effects are reported, and known results are kept."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def look(context: MessageContext) -> FunctionResult:
 
 
 class CallsThenHangs:
-    """A model that calls a function and is never heard of again."""
+    """A model that calls a function and then hangs."""
 
     name = "hangs"
 

@@ -1,5 +1,5 @@
-"""What holds against a hijacked model holds for the bot's own dangerous functions, by every way that there is: the real
-shell in its sandbox, files, the search, the settings of a chat. The cases are those of `compromised_model.jsonl`."""
+"""Protection against a hijacked model for the bot's own dangerous functions, by every entry point: the sandboxed shell,
+files, search, and chat settings. The cases are from `compromised_model.jsonl`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ PROGRAM = MemberRef("mcp", "main", "editor")
 ADMIN: dict[str, Any] = {"role": Role.ADMIN}
 MEMBER: dict[str, Any] = {"role": Role.MEMBER}
 UNASKED: dict[str, Any] = {"functions": {"shell_exec": {"approval": "none"}}}
-"""The shell asks nobody: what still holds then is rights and the operator's list alone."""
+"""The shell needs no approval: only rights and the operator's list of programs protect it."""
 MAY_CALL_ALL = ("*",)
 TOUCH = {"touch": {"path": "/usr/bin/touch"}}
 RUNS_SHELL = """\
@@ -60,7 +60,7 @@ DAILY = 'DESCRIPTION "For admins"\nTALK "the admin\'s own"\n'
 
 @dataclass(frozen=True, slots=True)
 class Bot:
-    """A group and its programs, whose bot has everything switched on."""
+    """A group and its programs, whose bot has all functions enabled."""
 
     served: Programs
     home: Path
@@ -71,12 +71,12 @@ class Bot:
 
     @property
     def made(self) -> list[str]:
-        """The files that programs have made in the folders of chats."""
+        """Files that programs have created in chat folders."""
         return sorted(one.name for one in self.home.rglob("made-*"))
 
 
 Enter = Callable[[Bot, str, dict[str, Any], dict[str, Any]], Awaitable[list[str]]]
-"""Call a function with arguments, by somebody with these facts; what is said then."""
+"""Calls a function with arguments as a member with these properties; returns the bot's messages."""
 
 
 @asynccontextmanager
@@ -87,7 +87,7 @@ async def a_bot(
     role: Role = Role.ADMIN,
     may_call: tuple[str, ...] = MAY_CALL_ALL,
 ) -> AsyncIterator[Bot]:
-    """`role` is that of the program; `may_call`: what its operator lets scripts call."""
+    """`role`: role of the program. `may_call`: functions that its operator permits for scripts."""
     given = dict(settings or {})
     scripts = home / "scripts"
     write_scripts(scripts, {"shell_script": RUNS_SHELL, "search_script": SEARCHES, "daily": DAILY})
@@ -156,7 +156,7 @@ pytestmark = pytest.mark.requirement("D37", "E35")
 
 
 async def code_of(bot: Bot, file: str, who: str = "Ann") -> str:
-    """The code of the question whether `who` may make `file`."""
+    """Code of the question whether `who` may create `file`."""
     said = await bot.group.say(who, f"/shell touch {file}", **ADMIN)
     [found] = re.findall(r"#([0-9a-f]{5})$", said[-1])
     return str(found)
@@ -231,7 +231,7 @@ async def test_leave_for_a_program_is_not_leave_for_a_shell_around_it_or_for_a_f
             "touch $(touch made-within)",
         ):
             await WAYS[way](bot, "shell_exec", {"command": line}, ADMIN)
-        # What no shell reads is words to the one program that was allowed.
+        # Without a shell, metacharacters are plain arguments of the permitted program.
         assert not {"made-by-a-shell", "made-by-an-impostor", "made-by-a-wrapper", "made-within"} & set(bot.made)
 
 
@@ -260,7 +260,7 @@ async def test_after_a_crash_rights_are_asked_for_again(way: str, tmp_path: Path
         await bot.group.crash()
     before = bot.made
     async with a_bot(tmp_path, UNASKED, role=Role.MEMBER) as bot:
-        # The network knows of no role by now.
+        # The network does not know the role any more.
         await bot.group.settle()
         bot.group.platform.roles[ANN] = Role.MEMBER
         await WAYS[way](bot, "shell_exec", {"command": "touch made-now"}, MEMBER)
@@ -386,16 +386,16 @@ ROWS: Mapping[str, object] = {
     "cm-reminder-creator-left": test_what_is_due_runs_with_the_rights_of_that_moment_and_the_chat_hears_why_not,
     "cm-cost-bomb": test_costly_runs_end_where_the_share_of_the_day_ends_and_it_is_said,
     "cm-html-report": test_markup_that_a_model_says_is_text_on_the_page,
-    # Members save no scripts: what they can write is files.
+    # Members save no scripts; they can only write files.
     "cm-basic-save-admin": test_a_member_writes_no_script_and_over_none,
 }
-"""The cases that are run here against functions of the bot's own; the others are in `test_hijacked_model`, which runs
-reminders and tools of servers as they are."""
+"""Cases tested here with the bot's own functions. `test_hijacked_model` tests the others with reminders and MCP
+tools."""
 BY_FUNCTION = {
-    # Nobody hands work to another model: what a script calls is the nearest to it.
+    # No function delegates to another model; a call by a script is the closest equivalent.
     "delegate": test_what_a_script_may_is_what_its_caller_and_its_operator_let_it,
 }
-"""The same for all cases that call a function of that name."""
+"""Tests for all cases that call a function with that name."""
 STANDS_FOR = {
     "run_shell": "shell_exec",
     "RUN_SHELL": "shell_exec",
@@ -406,8 +406,8 @@ STANDS_FOR = {
     "save_basic": "file_write",
     "delegate": "shell_script",
 }
-"""What the functions of the cases are called here. Those of servers are named as there; `send_message` is the name that
-a server wants to take."""
+"""Names of the cases' functions in this bot. MCP tools have the same names; `send_message` is a name that a server
+tries to take."""
 
 
 async def test_every_case_of_the_data_is_run_against_what_there_is(data: Callable[[str], Path], tmp_path: Path) -> None:

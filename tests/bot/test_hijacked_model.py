@@ -1,6 +1,6 @@
-"""A model that is wholly in the hands of an attacker can do no more than whoever asks it, by any way. The cases are
-those of `compromised_model.jsonl`; the shell is stood in for by a function that is declared as it is, which runs
-anywhere. `test_hijacked_functions` runs the bot's own."""
+"""A model controlled by an attacker can do no more than the requesting member, by any entry point. The cases are from
+`compromised_model.jsonl`. A function with the same declaration replaces the shell, so that the tests run anywhere;
+`test_hijacked_functions` tests the bot's own functions."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def outer() -> Recorder:
 def a_chat(
     function: Recorder, *, approval: bool = False, home: Path | None = None
 ) -> AbstractAsyncContextManager[Group]:
-    """A group with a shell, which may wait for the yes of an admin."""
+    """A group with a shell, which may need an admin's approval."""
     rules = [{"functions": ["run_shell"], "by": "admin"}] if approval else []
     settings = {"chats": {"allow": ["*"]}, "approvals": {"required": rules}}
     return a_group([function.spec, outer().spec], settings=settings, home=home)
@@ -103,7 +103,7 @@ def run(command: str) -> ToolCall:
 
 
 async def code_asked(group: Group, command: str = "ls", who: str = "Ann") -> str:
-    """The code of the question whether `who` may run it."""
+    """Code of the question whether `who` may run it."""
     json_text = json.dumps(command)
     [code] = re.findall(r"#([0-9a-f]{5})$", (await group.say(who, f"/run_shell {json_text}", **ADMIN))[-1])
     return str(code)
@@ -192,7 +192,7 @@ async def settings_are_no_function(enter: Enter, home: Path) -> None:
 async def names_are_exact(enter: Enter, home: Path) -> None:
     function = shell()
     async with a_chat(function) as group:
-        # A person may write a command as they like; a function has one name.
+        # Members may vary the case of a command; function names are exact.
         await enter(group, call("RUN_SHELL", command="id"), MEMBER if enter is by_command else ADMIN)
         assert group.daemon.registry.of("default").find("RUN_SHELL") is None
     assert function.runs == []
@@ -205,7 +205,7 @@ async def recovery_asks_for_rights_again(enter: Enter, home: Path) -> None:
         await group.crash()
     ran = len(function.runs)
     async with a_chat(function, home=home) as group:
-        # The network knows of no role by now.
+        # The network does not know the role any more.
         await group.settle()
         await enter(group, run("ls"), MEMBER)
     assert len(function.runs) == ran
@@ -249,7 +249,7 @@ async def rights_are_asked_for_when_it_is_due(enter: Enter, home: Path) -> None:
     async with a_chat(function) as group:
         due = later(group.clock.now(), seconds=90)
         await ask(group, "ls", due, function="run_shell", arguments={"command": "ls"})
-        # She was an admin when she asked for it, and has left since.
+        # She was an admin at the time of the request and has left since.
         group.platform.roles[ANN] = Role.MEMBER
         said = await pass_time(group, 120, step=60)
         await enter(group, run("ls"), ADMIN)
@@ -291,7 +291,7 @@ async def what_is_private_does_not_go_to_a_server(enter: Enter, home: Path) -> N
     async with of_a_server(script, home) as group:
         await until(group, lambda: function(group, "mcp__x__y"))
         taken = call("mcp__x__y", content_from_reading_ssh_id_rsa="canary")
-        # A model that has read what is private passes it on only where a person says so.
+        # A model that has read private data passes it on only after an approval.
         group.model.says([call("diary")], [taken], "Done.")
         await group.say("Ann", "@Rollcall please")
         assert script.asked("called") == []

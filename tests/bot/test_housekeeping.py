@@ -1,4 +1,4 @@
-"""Errands: what is old is forgotten, but a message is known for as long as networks deliver it again."""
+"""Housekeeping: old rows are deleted, but message ids are kept as long as networks may deliver them again."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ async def test_what_is_old_is_forgotten_although_the_clock_was_ahead_once(tmp_pa
 
 
 class NotingRows:
-    """A store that notes how many rows each unit has deleted."""
+    """A store that records the number of deleted rows of each unit."""
 
     def __init__(self) -> None:
         self.rows: list[int] = []
@@ -179,7 +179,7 @@ class NotingRows:
         return self
 
     async def has_deleted(self) -> None:
-        """Return when the first unit that deleted rows is committed."""
+        """Wait until the first unit with deleted rows is committed."""
         async with asyncio.timeout(30):
             await self._deleted.wait()
 
@@ -215,7 +215,7 @@ class NotingRows:
 
 
 def insert_old_rows(home: Path, count: int, at_ms: int) -> None:
-    """History and events of a chat that nobody writes in any more, from that instant on."""
+    """Add history and events of an inactive chat, starting at that time."""
     first = first_id_at(at_ms)
     with closing(sqlite3.connect(home / DATABASE)) as database, database:
         database.executemany(

@@ -1,4 +1,4 @@
-"""What people write is made fit to be kept and compared."""
+"""Normalization of incoming texts for storage and comparison."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Everything that arrives is taken in once: duplicates, edits and deletions in any order, history of all of it."""
+"""Each incoming event is processed once: duplicates, edits and deletions in any order, and their history."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ async def test_a_limit_that_was_lowered_deletes_the_rest_of_a_history_batch_by_b
 
 
 async def waiting(group: Group, held: Held, text: str, **facts: str) -> None:
-    """`text` waits behind a run that is held."""
+    """Let `text` wait behind a held run."""
     await group.hear("Bob", "/hold first")
     await held.has_begun("first")
     await group.hear("Ann", text, **facts)
@@ -265,7 +265,7 @@ async def test_nothing_is_acknowledged_while_the_disk_is_full() -> None:
         assert await heard(group) == [("Ann", "hello")]
 
 
-async def test_a_deletion_that_could_not_be_kept_is_heeded_when_it_is_delivered_again() -> None:
+async def test_a_deletion_that_could_not_be_stored_applies_when_it_is_delivered_again() -> None:
     disk = FullDisk()
     held = Held()
     async with a_group([held.spec], around_store=disk.under) as group:
@@ -309,7 +309,7 @@ async def test_rights_are_those_of_the_moment_when_a_turn_begins(tmp_path: Path)
 
 
 @pytest.mark.parametrize("ticks", range(12))
-async def test_a_deletion_that_meets_its_message_on_the_way_in_is_heeded(ticks: int) -> None:
+async def test_a_deletion_during_the_intake_of_its_message_applies(ticks: int) -> None:
     """Wherever it meets it, except in a turn that runs already."""
     once = Recorder("once", commands=["once"], effect="once", status_text="Going once")
 

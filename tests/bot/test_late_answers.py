@@ -1,4 +1,4 @@
-"""Answers, and missing ones, that find things changed: what runs then, and who hears what of it."""
+"""Late and missing answers after a change: which code runs, and who is informed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OFF = {"chats": {"allow": ["*"], "settings": {FAMILY.key: {"enabled": False}}}}
 FUNCTIONS_OFF = {"chats": {"allow": ["*"], "settings": {FAMILY.key: {"functions_on": False}}}}
 
 
-async def test_that_nobody_knows_how_a_run_ended_which_nobody_answered_is_told_once() -> None:
+async def test_an_unknown_outcome_of_an_unanswered_run_is_reported_once() -> None:
     async def does(context: Any, arguments: Any, own: Any) -> FunctionResult:
         if own.resumed is None:
             return FunctionResult.ask("Go on?")
@@ -61,7 +61,7 @@ async def test_a_decision_about_a_function_that_is_gone_is_told_so(answer: str, 
     assert function.runs == []
 
 
-# -- a function that is gone or another one when nobody has said yes in time
+# -- a function that was removed or replaced when an approval expires
 
 
 @pytest.mark.parametrize("is_there", [False, True], ids=["gone", "changed"])
@@ -93,11 +93,11 @@ async def test_among_several_it_is_said_whose_run_got_no_yes_in_time() -> None:
     assert said == EN.say("approvals.expired_of", function="fill", asker="Ann")
 
 
-# -- a chat that is served no more when the answer's turn comes
+# -- a chat that was switched off before the answer's turn
 
 
 async def answered_while_off(group: Group, held: Held, who: str, text: str, **facts: Any) -> None:
-    """`who` answers, and before the answer has its turn the chat is switched off."""
+    """Answer as `who`, and switch the chat off before the turn of the answer."""
     await group.hear("Dora", f"/{held.spec.name} it")
     await held.has_begun("it")
     await group.hear(who, text, **facts)
@@ -134,11 +134,11 @@ async def test_a_decision_in_a_chat_that_is_switched_off_leaves_the_run_waiting(
     assert fill.runs == [BEGAN, EXPIRED]
 
 
-# -- function calling that is switched off when the answer to an inner function comes
+# -- function calling was switched off before the answer to a nested function
 
 
 def outer_of(fill: Asking) -> Recorder:
-    """A function that gives what `fill` does."""
+    """A function that returns the result of `fill`."""
 
     async def does(context: Any, arguments: Any, own: Any) -> FunctionResult:
         result: FunctionResult = await own.invoke(fill.spec.name, {})
@@ -148,7 +148,7 @@ def outer_of(fill: Asking) -> Recorder:
 
 
 async def asked_within(group: Group) -> None:
-    """A function that a model has called calls another one, which asks Ann; then function calling is switched off."""
+    """A function called by a model calls another one, which asks Ann; then function calling is switched off."""
     group.model.says(call("outer"))
     assert await group.say("Ann", "@Rollcall fill it in please") == ["Your name?"]
     assert await reload(group, **FUNCTIONS_OFF)

@@ -1,4 +1,4 @@
-"""What people hear, and see, of a question for a person's yes that is over."""
+"""Messages and buttons of approval questions that are closed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EN = Texts().of("en")
 
 
 def asked_last(group: Group) -> str:
-    """The id of the message that asked last."""
+    """Message id of the latest question."""
     return f"sent-{group.platform.sent[-1].key}"
 
 

@@ -1,4 +1,4 @@
-"""Runs that cannot be stopped when their time is over: a thread goes on, and its effect may still come."""
+"""Runs that cannot be stopped at their timeout: the thread continues, and its effect may still happen."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STILL_RUNNING = EN.say("failures.still_running", name="/block")
 
 
 class Blocking:
-    """A plain function, which runs in a thread; it counts its effects."""
+    """A synchronous function, which runs in a thread; it counts its effects."""
 
     def __init__(self, effect: str, *, fails: bool = False) -> None:
         self.begun, self.let_go = threading.Event(), threading.Event()
@@ -43,7 +43,7 @@ class Blocking:
 
 
 async def given_up(group: Group, block: Blocking, text: str = "/block") -> list[str]:
-    """What the bot says when the run is over its time, while its thread goes on."""
+    """The bot's messages after the timeout of the run, while its thread continues."""
     before = len(group.platform.sent)
     await group.hear("Ann", text)
     await until(block.begun.is_set)

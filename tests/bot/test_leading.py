@@ -1,4 +1,4 @@
-"""Who leads, as a process sees it: taking, keeping, losing and giving back."""
+"""Leadership in one process: acquire, keep, lose and release the lease."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SECONDS = 15.0
 
 
 class OneRow:
-    """The row that everybody's lease is in; its clock is its own."""
+    """The row of the lease, with its own clock."""
 
     def __init__(self, clock: VirtualClock) -> None:
         self.clock = clock
@@ -34,7 +34,7 @@ class OneRow:
 
 
 class OneLease:
-    """The lease as one process asks for it."""
+    """The lease as seen by one process."""
 
     def __init__(self, row: OneRow, holder: str) -> None:
         self._row = row
@@ -89,7 +89,7 @@ def row(clock: VirtualClock) -> OneRow:
 
 @pytest.fixture
 async def first(row: OneRow, clock: VirtualClock) -> AsyncIterator[Leading]:
-    """A daemon that leads."""
+    """A leading daemon."""
     leading = Leading(row.lease("first"), clock, SECONDS)
     assert await leading.try_to_begin() is None
     yield leading
@@ -113,7 +113,7 @@ async def test_a_second_one_is_told_who_leads(row: OneRow, clock: VirtualClock, 
     assert row.until > clock.monotonic()
 
 
-async def test_who_stands_by_says_so_once_and_leads_at_once_when_the_leader_ends(
+async def test_a_standby_reports_itself_once_and_leads_immediately_when_the_leader_ends(
     row: OneRow, clock: VirtualClock, first: Leading
 ) -> None:
     told: list[Held] = []
@@ -152,7 +152,7 @@ async def test_who_stands_by_waits_for_a_database_that_is_away(
     await clock.advance(SECONDS * 2)
     assert not beginning.done()
     row.is_reachable, row.until = True, 0.0
-    row.token += 1  # nobody else may be taken for the first one
+    row.token += 1  # a process must not mistake another one for the first
     await clock.advance(1)
     assert beginning.done()
     await second.end()

@@ -1,4 +1,4 @@
-"""What functions may do on this machine is what the settings say now: with the next call, without a restart."""
+"""Changed settings for functions on this machine apply from the next call, without a restart."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ LS, CAT = {"path": "/usr/bin/ls"}, {"path": "/usr/bin/cat"}
 
 
 async def say(group: Group, text: str) -> str:
-    """The answer to an admin alone with the bot."""
+    """The answer to an admin in a private chat."""
     return "\n".join(await group.say("Ann", text, **ADMIN))
 
 
 async def reload(group: Group, **sections: Any) -> bool:
-    """Other sections are in the file, and it is read again; whether it could be used."""
+    """Reload the settings with these sections; returns whether they were valid."""
     fresh = Settings.model_validate({**group.daemon.live.now.model_dump(), **sections})
     return await Reload(group.daemon.live, lambda: fresh).now()
 

@@ -1,4 +1,4 @@
-"""What the daemon writes about itself."""
+"""Log files of the daemon."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_a_disk_that_refuses_ends_nothing_and_the_loss_is_told_afterwards(tmp_pa
     (tmp_path / "logs").unlink()
     structlog.get_logger().info("kept")
     assert [(line["event"], line.get("lines")) for line in lines(tmp_path)] == [("log_lines_lost", 3), ("kept", None)]
-    # The conversation on this terminal is not disturbed even then.
+    # Nothing is printed into the conversation on the terminal.
     assert console.getvalue() == ""
 
 

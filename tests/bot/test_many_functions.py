@@ -1,4 +1,4 @@
-"""A whole daemon with more functions than a model is offered at once."""
+"""A whole daemon with more functions than fit into one model request."""
 
 from __future__ import annotations
 

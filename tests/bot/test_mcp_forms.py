@@ -1,4 +1,4 @@
-"""Forms of the Model Context Protocol: what has to be filled in, what a bad answer is, and how many may wait."""
+"""MCP elicitation forms: required fields, invalid answers, and the limit of open forms."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BLACK_OR_WHITE = [Choice("Black", "b"), Choice("White", "w")]
 
 
 def a_program(name: str) -> McpCaller:
-    """A program of that name, which is an admin now."""
+    """A program with that name and the role of an admin."""
     member, chat = MemberRef("mcp", "programs", name), ChatRef("mcp", "programs", name)
     caller = Caller(member, name, Role.MEMBER, chat, is_group=False, path=Path.MCP)
     return McpCaller(caller, role_now=lambda _member, _role: Role.ADMIN)

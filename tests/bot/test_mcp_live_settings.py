@@ -1,5 +1,4 @@
-"""Servers of tools whose settings change while the daemon runs: what a turn in flight still holds of the old ones
-serves no more."""
+"""Settings of MCP servers that change at run time: a running turn cannot use the old ones any more."""
 
 from __future__ import annotations
 
@@ -77,7 +76,7 @@ async def test_a_call_that_waits_for_a_connection_hears_that_the_server_is_gone(
 
 
 class CountedPins(Pins):
-    """Pins that know how many watch them."""
+    """Pins that count their watchers."""
 
     watchers = 0
 
@@ -105,7 +104,7 @@ async def test_only_servers_that_are_looked_after_watch_the_pins(tmp_path: Path)
         def sources() -> Sequence[WantedSource]:
             return mcp_sources([settings], pins, clock, never, asks_first=False)
 
-        # Every time the settings are read, in a thread, though most of what is made is not used.
+        # As at each reload of the settings, in a thread, though most sources are not used.
         [source] = [await asyncio.to_thread(sources) for _ in range(5)][-1]
         assert pins.watchers == 0
         spoken = asyncio.Event()

@@ -1,4 +1,4 @@
-"""What operators hear of servers of tools: in the bot's words alone, and never a flood, whatever a server says."""
+"""Operator messages about MCP servers: in the bot's words only, and limited in number."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ for line in sys.stdin:
 
 
 def told(group: Group) -> list[str]:
-    """What the operators have heard."""
+    """Messages to the operators."""
     return [one.text for one in group.platform.sent]
 
 
 async def pass_by(group: Group, seconds: float) -> None:
-    """Time goes by, and the servers' programs have a moment of it."""
+    """Advance the clock, and give the servers' programs some real time."""
     for _ in range(int(seconds // 60)):
         await group.clock.advance(60)
         await asyncio.sleep(0.02)
@@ -48,7 +48,7 @@ async def pass_by(group: Group, seconds: float) -> None:
         (-32012, "", "answers with an error"),
     ],
 )
-async def test_a_server_that_refuses_in_ever_new_words_is_told_of_once_and_in_ours(
+async def test_a_server_with_varying_error_texts_is_reported_once_in_our_words(
     code: int, prefix: str, said: str
 ) -> None:
     program = REFUSES.replace("CODE", str(code)).replace("PREFIX", prefix)

@@ -1,4 +1,4 @@
-"""Definitions of foreign tools are pinned: what has changed does not serve before somebody has looked at it."""
+"""Definitions of external tools are pinned: a changed tool is disabled until it is approved."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ def a_daemon(script: Script, home: Path, **more: Any) -> Any:
 
 
 def settings_file(script: Script, folder: Path) -> Path:
-    """Settings for commands, of the daemon whose home is `folder / "var"`."""
+    """Settings file for commands, for the daemon with the home `folder / "var"`."""
     entry = script.settings()
     return a_settings_file(folder, f"mcp: {{servers: [{{name: {entry['name']}, command: [python]}}]}}\n")
 
 
 async def apart(capsys: pytest.CaptureFixture[str], *arguments: object) -> Printed:
-    """A command that runs a loop of its own."""
+    """Run a command with a separate event loop."""
     return await asyncio.to_thread(command, capsys, *arguments)
 
 
 async def notice(group: Group) -> None:
-    """What the daemon does every five seconds."""
+    """Run the daemon's check, which is due every five seconds."""
     await group.daemon.housekeeping.notice_changes()
 
 

@@ -1,5 +1,4 @@
-"""What functions ask of programs whose users can be asked: by the official client over HTTP, as the protocol is now and
-as it was before."""
+"""Questions to users of MCP clients, with the official client over HTTP, in the current and the previous protocol."""
 
 from __future__ import annotations
 
@@ -35,7 +34,7 @@ _SECONDS = 30
 
 
 class User:
-    """Who sits before the client: gives `answers` one after another, and keeps what they were asked."""
+    """The client's user: returns `answers` one after the other and records the questions."""
 
     def __init__(self, *answers: Any) -> None:
         self.answers = list(answers)
@@ -53,7 +52,7 @@ class User:
 
     @property
     def fields(self) -> list[Any]:
-        """Of each form."""
+        """Fields of each form."""
         return [one.requested_schema["properties"] for one in self.asked]
 
     @property
@@ -65,7 +64,7 @@ class User:
 async def asking(
     functions: Sequence[object], user: User, mode: str = MODERN, options: Mapping[str, Any] | None = None, **more: Any
 ) -> AsyncIterator[tuple[Programs, Client]]:
-    """A bot with `functions`, and a client of it that puts questions to `user`."""
+    """A bot with `functions`, and a client that passes questions to `user`."""
     async with (
         asyncio.timeout(_SECONDS),
         programs(functions, **more) as served,
@@ -82,7 +81,7 @@ async def called(
     arguments: Mapping[str, Any] | None = None,
     **more: Any,
 ) -> Any:
-    """What a call of `name` gives, whose client puts questions to `user`."""
+    """Result of a call of `name` by a client that passes questions to `user`."""
     async with asking(functions, user, mode, **more) as (_, client):
         return await client.call_tool(name, dict(arguments or {}))
 
@@ -96,7 +95,7 @@ async def test_what_a_run_asks_in_its_midst_is_put_to_the_user_and_leads_back(mo
         codes = [row[1] for row in await kept(served.group, LEDGER.c.key, LEDGER.c.code)]
     assert user.messages == ["Let us begin.\nOne?", "Two?"]
     assert user.fields == [{"answer": {"type": "string", "title": "Answer"}}] * 2
-    # Who wants it to end has a button for that: the word is an answer.
+    # There is a button for cancelling, so the word is an answer.
     assert fill.runs == [("began", ""), ("answered", "a"), ("answered", "cancel")]
     assert texts(result) == ["Let us begin.", "Thanks: a, cancel.", '["a","cancel"]']
     assert not result.is_error
@@ -203,7 +202,7 @@ async def test_only_what_the_asker_alone_may_allow_is_put_to_the_user(
     async with asking([act.spec], again, mode, clients=clients, settings=settings) as (_, client):
         results = [await client.call_tool("act") for _ in range(2)]
     assert [code(result) for result in results] == (["", ""] if is_asked else ["asked", "asked"])
-    # Each time anew: nothing is allowed for always.
+    # Each run asks: there are no permanent approvals.
     assert (len(again.asked), len(act.runs)) == ((2, 2) if is_asked else (0, 0))
 
 
@@ -297,7 +296,7 @@ async def test_the_time_in_which_the_user_thinks_is_not_the_calls(mode: str) -> 
 
         user.answers = [thinks, thinks]
         result = await client.call_tool("fill")
-        # Each run has had its whole time, though the two answers took longer than a call may.
+        # Each run had its full time, although the two answers took longer than the timeout of a call.
         assert fill.recorder.calls[-1].deadline - served.group.clock.monotonic() > 25
     assert texts(result)[0] == "Thanks: a, a."
 
@@ -316,7 +315,7 @@ async def test_a_client_that_goes_away_ends_the_run_as_if_nobody_had_answered(mo
         await put.wait()
         calling.cancel()
         if mode == MODERN:
-            # Nothing tells of it but that the next request does not come.
+            # There is no notification; the next request just does not come.
             await served.group.clock.advance(301)
         await until_true(lambda: len(fill.runs) == 2)
         await served.group.daemon.direct_calls.settled()
@@ -338,7 +337,7 @@ async def test_a_bot_that_stops_ends_what_waits_and_knows_no_answer_to_it_later(
 
 
 async def late(client: Client, asked: Any, name: str = "fill", arguments: dict[str, Any] | None = None) -> Any:
-    """What the answer to `asked` gives."""
+    """Result of the answer to `asked`."""
     responses = {key: ElicitResult(action="accept", content={"answer": "a"}) for key in asked.input_requests}
     return await client.session.call_tool(
         name, arguments, input_responses=responses, request_state=asked.request_state, allow_input_required=True
@@ -453,7 +452,7 @@ async def test_a_client_of_before_has_the_labels_of_choices_as_it_knows_them() -
 
 
 async def put_by_hand(http: Any, name: str, mode: dict[str, Any], version: str = "2025-11-25") -> Any:
-    """The first that is said to a call of `name`. Nobody reads on then."""
+    """First event of a call of `name`; the connection is then no longer read."""
     headers = {"accept": "application/json, text/event-stream"}
     capabilities = {"elicitation": mode}
     about = {"name": "raw", "version": "1"}

@@ -1,4 +1,4 @@
-"""Servers of tools that others wrote, as they are published."""
+"""Published MCP servers of other authors."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ GIVEN: dict[str, dict[str, Any]] = {
     "trigger-long-running-operation": {"duration": 1, "steps": 2},
     "gzip-file-as-resource": {"name": "a.gz", "data": "data:text/plain,hello", "outputType": "resource"},
 }
-"""What would be fetched from elsewhere, or take long, is given."""
+"""Arguments for tools that would otherwise use the network or take long."""
 
 
 def by_python(module: str, *arguments: str) -> dict[str, Any]:
-    """The settings of a server that is a Python package; the test is skipped where that is not installed."""
+    """Settings of a server that is a Python package. Skips the test if it is not installed."""
     found = importlib.util.find_spec(module)
     if found is None or found.origin is None:
         pytest.skip(f"the package {module.replace('_', '-')} is not installed")
@@ -34,7 +34,7 @@ def by_python(module: str, *arguments: str) -> dict[str, Any]:
 
 
 async def result(group: Group, name: str, /, **arguments: Any) -> dict[str, Any]:
-    """What a model is told of a call."""
+    """Result of a call in the model's request."""
     group.model.says(call(name, **arguments), "There.")
     await group.say("Ann", "@Rollcall please")
     told = group.model.requests[-1].messages[-1].content
@@ -85,7 +85,7 @@ async def test_every_tool_of_the_server_with_everything_can_be_called() -> None:
             required = {name: a_value(spec.parameters["properties"][name]) for name in spec.parameters["required"]}
             arguments = GIVEN.get(tool, required)
             told[tool] = await result(group, spec.name, **arguments)
-    # One of them is for tasks alone, which go on after their call; it says so.
+    # One tool is only for tasks, which continue after their call; it reports that.
     failed = {tool: one for tool, one in told.items() if "error" in one}
     assert set(failed) <= {"simulate-research-query"}, failed
     assert told["echo"]["text"] == ["Echo: word"]
@@ -96,14 +96,14 @@ async def test_every_tool_of_the_server_with_everything_can_be_called() -> None:
 
 
 def commit_into(folder: Path, message: str) -> None:
-    """A repository with one commit."""
+    """Create a repository with one commit."""
     git = ["git", "-C", str(folder), "-c", "user.name=Ann", "-c", "user.email=ann@test.invalid"]
     for arguments in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", message]):
         subprocess.run([*git, *arguments], check=True, timeout=30)
 
 
 def a_value(schema: dict[str, Any]) -> Any:
-    """Something that fits `schema`."""
+    """A value that is valid for `schema`."""
     if "enum" in schema:
         return schema["enum"][0]
     return {"string": "word", "number": 2, "integer": 2, "boolean": True, "array": [], "object": {}}[schema["type"]]

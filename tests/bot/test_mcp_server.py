@@ -1,4 +1,4 @@
-"""The bot's functions for other programs, asked for with the official client over HTTP."""
+"""The bot's MCP server, with the official client over HTTP."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ OTHERS = ChatRef("test", "bot", "others")
 
 
 def logged(served: Programs) -> list[Any]:
-    """The call log: function, path, member, chat, outcome of each line."""
+    """The call log: function, path, member, chat and outcome of each line."""
     for log in served.group.daemon.logs:
         log.flush()
     path = served.settings.logging.folder / "function_calls.jsonl"
@@ -376,7 +376,7 @@ async def test_what_goes_on_is_told_as_progress(mode: str) -> None:
 
 
 class Waits:
-    """A function with an effect that begins and does not end by itself."""
+    """A function with an effect that starts and does not end by itself."""
 
     def __init__(self) -> None:
         self.began, self.ended = asyncio.Event(), asyncio.Event()
@@ -429,7 +429,7 @@ async def test_a_bot_that_stops_does_not_wait_for_clients_that_listen() -> None:
 
 
 class Forgets:
-    """A store that cannot keep the end of anything more once it is told so."""
+    """A store that stops storing results when the test says so."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -498,7 +498,7 @@ async def test_programs_are_told_when_there_are_other_functions(mode: str) -> No
                 source.write(spec)
                 await anext(aiter(events))
         else:
-            # The stream for what nobody asked is opened beside the session.
+            # The stream for server notifications is opened concurrently with the session.
             while not told.is_set():
                 source.write(spec)
                 await asyncio.sleep(0.02)
@@ -507,7 +507,7 @@ async def test_programs_are_told_when_there_are_other_functions(mode: str) -> No
 
 
 def headers_of(name: str) -> dict[str, str]:
-    """What a request with the body of `call_of` bears."""
+    """Headers of a request with the body of `call_of`."""
     return {
         "accept": "application/json, text/event-stream",
         "mcp-protocol-version": "2026-07-28",
@@ -517,7 +517,7 @@ def headers_of(name: str) -> dict[str, str]:
 
 
 def call_of(name: str) -> dict[str, Any]:
-    """The body of a call, as no client would have to be told."""
+    """Body of a call, without the client library."""
     meta = {
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {},
@@ -526,6 +526,6 @@ def call_of(name: str) -> dict[str, Any]:
 
 
 def result_in(body: str) -> Any:
-    """The result in an answer, whether it is plain or a stream."""
+    """Result in a response, which is JSON or a stream."""
     lines = [line.removeprefix("data: ") for line in body.splitlines() if line.startswith("data: ")] or [body]
     return json.loads(lines[-1])["result"]

@@ -1,4 +1,4 @@
-"""What goes on while a run takes long, as programs are told of it: as progress and as messages of the log."""
+"""Status of long runs in MCP: progress notifications and log messages."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ async def works(context: MessageContext, arguments: Any, call: Call) -> str:
 
 
 class Heard:
-    """What a client was told."""
+    """Notifications received by a client."""
 
     def __init__(self) -> None:
         self.log: list[tuple[str, str | None, Any]] = []
@@ -59,7 +59,7 @@ async def test_a_session_is_told_what_it_wants(level: Any, told: list[Any]) -> N
     ):
         if level is not None:
             await set_level(client, level)
-        # What somebody else wants is theirs.
+        # The level of another client does not matter.
         await set_level(other, "error" if told else "debug")
         await client.call_tool("act", progress_callback=heard.step)
     assert (heard.log, heard.progress) == (told, ["looking", "almost there"])

@@ -1,4 +1,4 @@
-"""Tools of MCP servers in a chat: they become functions, and stay strangers' words all the same."""
+"""Tools of MCP servers in a chat: they become functions, and their texts stay untrusted."""
 
 from __future__ import annotations
 
@@ -238,7 +238,7 @@ async def test_a_program_has_the_environment_that_it_was_given_and_no_more(
         await group.say("Ann", "@Rollcall show it")
     told = group.model.requests[-1].messages[-1].content
     environment = json.loads(json.loads(told.splitlines()[1])["text"][0])
-    # What a shell or the interpreter sets for itself is not inherited.
+    # Variables set by a shell or the interpreter are not inherited.
     assert set(environment) - {"LC_CTYPE", "PWD", "_", "SHLVL"} <= {"PATH", "HOME", "LANG", "TMPDIR", "TOKEN"}
     assert environment["TOKEN"] == "t0ken-canary"
 

@@ -1,4 +1,4 @@
-"""What goes wrong between the daemon and a server of tools, and what a chat hears of it."""
+"""Failures between the daemon and an MCP server, and the messages about them in a chat."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def over(url: str, **more: Any) -> dict[str, Any]:
 
 
 async def begun(group: Group, script: Script, text: str) -> None:
-    """`text` is heard, and the server has begun to work on it."""
+    """Deliver `text`, and wait until the server works on it."""
     before = len(script.asked("called"))
     await group.hear("Ann", text)
     await until_true(lambda: len(script.asked("called")) > before)
@@ -74,7 +74,7 @@ async def test_a_call_of_a_server_that_has_died_does_not_wait_for_its_next_turn(
         for number in (1, 2, 3):
             [said] = await group.say("Ann", "/pay")
             assert UNKNOWN in said
-            # No time passes, so nothing can have been waited for.
+            # The clock has not advanced, so nothing has waited.
             assert await group.say("Ann", "/look") == ["here"]
             assert len(script.asked("began")) == number + 1
 

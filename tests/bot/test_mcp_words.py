@@ -1,5 +1,5 @@
-"""Functions that want words of a model, called by programs that lend theirs: by the official client over HTTP, as the
-protocol is now and as it was before."""
+"""Functions that use the model of the calling program (sampling), with the official client over HTTP, in the current
+and the previous protocol."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _SECONDS = 30
 
 
 class TheirModel:
-    """What the client's model writes: `answers` one after another, and what it was asked."""
+    """The client's model: returns `answers` one after the other and records the requests."""
 
     def __init__(self, *answers: Any) -> None:
         self.answers = list(answers)
@@ -61,7 +61,7 @@ class TheirModel:
 async def lending(
     model: TheirModel | None, mode: str = MODERN, clients: Any = LENDING, **options: Any
 ) -> AsyncIterator[tuple[Programs, Client]]:
-    """A bot with the functions, and a client of it that lends `model`."""
+    """A bot with the functions, and a client that provides `model`."""
     async with (
         asyncio.timeout(_SECONDS),
         programs(clients=clients, settings=FUNCTIONS) as served,
@@ -71,7 +71,7 @@ async def lending(
 
 
 def data(result: Any) -> Any:
-    """Whose words came back."""
+    """Structured content of a result."""
     return (result.structured_content or {}).get("result", texts(result)[-1])
 
 
@@ -171,7 +171,7 @@ async def test_what_is_no_text_is_no_answer(mode: str, content: Any) -> None:
 
 
 @pytest.mark.parametrize(("error", "why", "key"), [(-1, "cancelled", "declined"), (-32603, "transient", "down")])
-async def test_who_does_not_want_it_or_cannot_is_told_so_and_the_bots_own_is_not_asked_instead(
+async def test_a_client_that_declines_or_cannot_sample_gets_an_error_and_the_bots_model_is_not_used(
     error: int, why: str, key: str
 ) -> None:
     theirs = TheirModel(ErrorData(code=error, message="their own words about it"))

@@ -1,4 +1,4 @@
-"""A turn begins after its message is committed, and nothing remains of a turn whose message was not accepted."""
+"""A turn starts after its message is committed, and leaves nothing behind if the message was not accepted."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.fakes.slow_commit import SlowCommit
 
 
 async def while_written(group: Group, slow: SlowCommit, text: str) -> asyncio.Task[Accepted]:
-    """`text` is heard, and its message is still being written down when everything that can happen has happened."""
+    """Deliver `text`, and let everything else happen before its commit completes."""
     arriving = asyncio.create_task(group.hear("Ann", text, id="x1"))
     await slow.holds_a_commit()
     for _ in range(50):

@@ -1,4 +1,4 @@
-"""/metrics: success, errors and latency of each function, turns by reason, and how full the queues are."""
+"""/metrics: success, errors and latency of each function, turns by reason, and queue lengths."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from services.refs import ReasonCode
 
 
 def samples(text: bytes) -> dict[tuple[str, str], float]:
-    """The value of each series, by its name and its labels."""
+    """Value of each series, by name and labels."""
     return {
         (sample.name, ",".join(sample.labels.values())): sample.value
         for family in text_string_to_metric_families(text.decode())

@@ -1,4 +1,4 @@
-"""What an operator can read about each question to a model."""
+"""Records of model requests for operators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From the settings to the model that is asked."""
+"""Settings of models, and requests to the configured one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LEAK = '<tool_call>{"name": "get_weather", "arguments": {"city": "Oslo"}}</tool_
 
 
 async def asked(answer: dict[str, Any], **settings: Any) -> tuple[Any, Received]:
-    """The answer of the model that `settings` name, and what its server got."""
+    """Answer of the model that `settings` select, and the request that its server received."""
     async with OpenAIServer([answer]) as server:
         written = {"name": "main", "model": "m-1", "base_url": server.base_url, "api_key": "k", **settings}
         clock = SystemClock()

@@ -1,4 +1,4 @@
-"""A function that another one calls may ask: the answer leads to it by the way that led there before."""
+"""A nested function may ask: the answer resumes all functions on the path to it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def test_a_yes_to_a_commands_inner_function_runs_it_though_no_command_lead
     specs = [function.spec, outer(commands=["outer"]).spec]
     async with a_group(specs, settings=needing(), home=tmp_path) as group:
         code = code_in(await group.say("Ann", "/outer"))
-    # It is known after a restart as well.
+    # It is stored and still known after a restart.
     async with a_group(specs, settings=needing(), home=tmp_path) as group:
         assert await group.say("Bob", f"approve {code}", **ADMIN) == ["posted"]
     assert function.runs == [{"city": "Oslo"}]

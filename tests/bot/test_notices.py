@@ -1,4 +1,4 @@
-"""What is not answered is counted, and the operator hears of it once."""
+"""Unanswered messages are counted, and the operator is notified once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A whole daemon on a database server: what is promised on SQLite is kept there too."""
+"""A whole daemon on PostgreSQL gives the same guarantees as on SQLite."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Opens = Callable[..., AbstractAsyncContextManager[Group]]
 
 @pytest.fixture
 def home(tmp_path: Path, new_postgres_database: str) -> Opens:
-    """Opens groups whose daemon has its database on the server, always the same one."""
+    """Opens groups whose daemon uses the same database on the server."""
 
     def open_group(functions: list[Any] | None = None) -> AbstractAsyncContextManager[Group]:
         settings = {"store": {"url": new_postgres_database}}

@@ -1,4 +1,4 @@
-"""What the bot asks back: once, one member alone, for a while, and through a restart."""
+"""Questions of the bot: asked once, to one member, for a limited time, and kept during a restart."""
 
 from __future__ import annotations
 
@@ -369,12 +369,12 @@ async def test_a_newer_question_stays_when_the_answer_to_the_older_one_is_stoppe
 
 
 def latest(group: Group) -> Quoted:
-    """The bot's latest message, as a network quotes it."""
+    """The bot's latest message, as quoted by a network."""
     return Quoted(f"sent-{group.platform.sent[-1].key}", "Rollcall", "…", from_bot=True)
 
 
 async def test_a_reply_to_a_question_that_is_closed_answers_no_other_and_is_told_so() -> None:
-    """Once a yes to an older question was taken for the answer to the newer one."""
+    """Regression: an approval of an older question was taken as the answer to the newer one."""
     place, gone = rain(), wipe()
     async with a_group([place.spec, gone.spec]) as group:
         await group.say("Ann", "/rain")

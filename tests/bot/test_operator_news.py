@@ -1,4 +1,4 @@
-"""What the operators' chat hears: once what an edit broke, once that all is well, and never a flood."""
+"""Messages to the operators' chat: one for each broken edit, one for the recovery, and limited in number."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class World:
         self.source = source
 
     async def is_broken(self, *faults: Diagnostic) -> None:
-        """The source finds these faults and no others."""
+        """Let the source report exactly these problems."""
         self.source.write(Recorder("act", commands=["act"]).spec, faults=faults)
         await self.source.read()
 
     async def told_after(self, seconds: float) -> Sequence[str]:
-        """What the operators hear in this time."""
+        """Messages to the operators during this time."""
         before = len(self.group.platform.sent)
         await self.group.clock.settle()
         await self.group.clock.advance(seconds)
@@ -165,7 +165,7 @@ async def test_readiness_names_the_places_and_metrics_count_them_and_it_stays_re
 
 
 async def flaps(world: World, hours: int, faults: Callable[[int], Sequence[Diagnostic]]) -> Sequence[str]:
-    """What is told while something breaks and is well again, every ten minutes."""
+    """Messages while a problem appears and disappears every ten minutes."""
     told: list[str] = []
     for number in range(hours * 6):
         await world.is_broken(*faults(number))
@@ -188,7 +188,7 @@ async def test_one_place_with_ever_new_words_does_not_flood_either() -> None:
     assert 4 <= len([one for one in told if one != WELL]) <= 12
 
 
-async def test_what_was_held_back_and_stays_broken_is_told_in_the_end_and_what_is_mended_is_not() -> None:
+async def test_suppressed_problems_are_reported_later_if_they_persist_and_not_if_they_are_repaired() -> None:
     async with a_world() as world:
         await world.is_broken(broken())
         assert len(await world.told_after(2)) == 1

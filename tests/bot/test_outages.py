@@ -1,4 +1,4 @@
-"""What a group hears while no language model can be asked, and what its operator sees."""
+"""Messages to a group during an outage of all language models, and reports to its operator."""
 
 from __future__ import annotations
 

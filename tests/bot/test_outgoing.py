@@ -1,4 +1,4 @@
-"""Long answers in pieces that a network takes: nothing lost, nothing torn."""
+"""Long answers are split into parts that a network accepts, without losing text or breaking characters."""
 
 from __future__ import annotations
 

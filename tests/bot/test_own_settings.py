@@ -1,4 +1,4 @@
-"""A chat changes its own settings by a command, and sees where each comes from."""
+"""A chat changes its settings with a command, which also shows their origin."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""On a network that is slow by design, members take turns, what waits is limited, and what is dropped is reported."""
+"""On slow networks members take turns, queues are limited, and dropped messages are reported."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def limits(member: int = 60, chat: int = 180) -> Mapping[str, Any]:
 
 @asynccontextmanager
 async def a_busy_group(home: Path | None = None, **most: int) -> AsyncIterator[Group]:
-    """A group whose chats have had their one message of this minute."""
+    """A group whose chats have used their message of this minute."""
     async with a_group([LINES], platform=TestPlatform(PACED), settings=limits(**most), home=home) as group:
         for chat in (FAMILY, WORK):
             await asks(group, "Zoe", "/lines zoe 1", chat=chat)
@@ -59,13 +59,13 @@ async def a_busy_group(home: Path | None = None, **most: int) -> AsyncIterator[G
 
 
 async def asks(group: Group, who: str, text: str, chat: ChatRef = FAMILY) -> None:
-    """`who` says `text`; returns when the answer waits to be sent."""
+    """Send `text` as `who`; returns when the answer is queued."""
     await group.hear(who, text, chat=chat)
     await group.daemon.engine.idle()
 
 
 async def sent(group: Group, minutes: int = 30) -> list[str]:
-    """Everything that is sent within `minutes`."""
+    """Messages sent within `minutes`."""
     for _ in range(minutes):
         await group.clock.advance(60)
         # A send may have to be claimed in the store first.

@@ -1,4 +1,4 @@
-"""`plugins`: modules of functions that are switched on by name, for all bots or for one."""
+"""`plugins`: modules of functions that are enabled by name, for all bots or for one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BUILT_IN = {"plain": PLAIN, "samples": "tests.function_calls.sample_functions"}
 
 
 async def given_by(settings: Mapping[str, Any]) -> Snapshot:
-    """What the plugins of these settings give, where two are built in."""
+    """Functions of the plugins of these settings; two modules are built in."""
     named = plugins_of(Settings.model_validate(settings), BUILT_IN)
     return await published_by(PythonModules("plugins", named, ModuleReader({}), VirtualClock()))
 

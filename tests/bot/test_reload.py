@@ -1,5 +1,5 @@
-"""Settings that are read again while the daemon runs: what is about rights and safety counts from the next call on, a
-turn goes on as it began in all else, and what is faulty changes nothing."""
+"""Reload of settings at run time: changes of rights and safety apply from the next call, a running turn keeps all other
+settings, and invalid settings change nothing."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ TEXTS = Texts().of("en")
 
 
 def changed(group: Group, **sections: Any) -> Settings:
-    """The settings in force, with other sections."""
+    """The current settings with these sections."""
     return Settings.model_validate({**group.daemon.live.now.model_dump(), **sections})
 
 
 async def reload(group: Group, **sections: Any) -> bool:
-    """Other sections are in the file, and it is read again; whether it could be used."""
+    """Reload the settings with these sections; returns whether they were valid."""
     fresh = changed(group, **sections)
     return await Reload(group.daemon.live, lambda: fresh).now()
 
 
-async def test_a_rule_of_approvals_counts_from_the_next_call_on_and_no_longer_than_it_stands_there() -> None:
+async def test_an_approval_rule_applies_from_the_next_call_until_it_is_removed_from_the_settings() -> None:
     pay = Recorder("pay", commands=["pay"])
     rule = {"required": [{"functions": ["pay"], "by": "admin"}]}
     async with a_group([pay.spec]) as group:
@@ -120,7 +120,7 @@ async def test_filters_stand_around_what_comes_next() -> None:
         assert await group.say("Ann", "/note") == []
         assert await reload(group, filters={"call": [{"limits": {"calls_per_minute": 1}}]})
         assert await group.say("Ann", "/note") == ["done"]
-        # What was counted stays counted when something else changes.
+        # Counts are kept when other settings change.
         assert await reload(group, filters=group.daemon.live.now.filters, router={"max_rounds": 5})
         assert await group.say("Ann", "/note") != ["done"]
         assert await reload(group, filters={})
@@ -300,7 +300,7 @@ async def test_what_nobody_takes_is_named_and_stays_as_it_was(section: str, fres
         before, settings = group.daemon.live.now, group.daemon.live.now.model_dump()
         given = {**settings[section], **fresh} if isinstance(fresh, dict) else fresh
         with capture_logs() as logs:
-            # A path relative to the folder is no matter here: nothing is read from it.
+            # Relative paths do not matter here, because nothing is read from the folder.
             assert await reload(group, **{section: given, "logging": given if section == "logging" else before.logging})
         named = logs[-1]["from_the_next_start"]
         assert [one for one in named if one.endswith(tuple(waits))] == named
@@ -329,7 +329,7 @@ members: {{"test:bot:bob": admin}}
 
 
 class File:
-    """The file of the settings of a group."""
+    """The settings file of a group."""
 
     def __init__(self, group: Group, home: Path) -> None:
         self.usual = USUAL.format(home=home)
@@ -337,7 +337,7 @@ class File:
         self.reload = Reload(group.daemon.live, lambda: load_settings(self._path, {}))
 
     async def holds(self, text: str | bytes) -> bool:
-        """Another content; whether it could be used."""
+        """Replace the content; returns whether it was valid."""
         self._path.write_bytes(text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass"))
         return await self.reload.now()
 
@@ -418,7 +418,7 @@ def test_a_turn_keeps_its_functions_while_rights_are_those_of_each_call(steps: l
 
 
 async def _in_one_turn(steps: list[str]) -> None:
-    """One turn that calls a function between reloads, beside a model of what each call may give."""
+    """One turn that calls a function between reloads, compared with a model of the permitted results."""
     groups: list[Group] = []
     given: list[str] = []
     wanted: list[str] = []

@@ -1,4 +1,4 @@
-"""The daemon is killed between the steps of setting and deleting reminders: all of it is done once, and said."""
+"""The daemon is killed between the steps of setting and deleting reminders: each is done and confirmed once."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OWN = Said("m1", "family", "Ann", "/remind in 300 days tea")
 OURS = Said("m1", "family", "Ann", "/remind us in 300 days dinner")
 
 CASES = [("tool.after_call_before_result_record", OWN), *((point, OURS) for point in POINTS)]
-"""What is for everybody is set and deleted by a function within a function."""
+"""Reminders for everybody are set and deleted by a nested function."""
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +49,7 @@ async def recovered(outside: Outside, *said: Said) -> None:
 
 
 def kept(outside: Outside) -> list[tuple[str, str, int]]:
-    """Title and state of every reminder, and how many moments of it are due."""
+    """Title, state and number of due occurrences of each reminder."""
     with closing(sqlite3.connect(outside.home / DATABASE)) as database:
         due = "(SELECT count(*) FROM occurrences WHERE timer_id = timers.id AND state = 'due')"
         return database.execute(f"SELECT title, state, {due} FROM timers ORDER BY id").fetchall()

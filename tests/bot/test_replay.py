@@ -1,4 +1,4 @@
-"""Replay: one case a line in, one result line out."""
+"""`rollcall replay`: one case per line of input, one result per line of output."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def asks(arguments: Any = '{"city":"Paris"}', name: str = "get_weather", finish:
 
 
 def says(text: str) -> dict[str, Any]:
-    """A response in words."""
+    """A response with text."""
     return response({"role": "assistant", "content": text}, "stop")
 
 
@@ -65,7 +65,7 @@ def a_case(*model: Any, text: str = "how is Paris?", **fields: Any) -> dict[str,
 
 @pytest.fixture
 def replayed(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
-    """Writes cases to a file, runs the command, and gives the result lines."""
+    """Writes cases to a file, runs the command, and returns the result lines."""
 
     def run(*cases: Any, status: int = 0) -> list[dict[str, Any]]:
         printed = replay_file(capsys, tmp_path, cases)
@@ -162,7 +162,7 @@ def test_an_error_before_the_script_runs_out_stays_the_result(replayed: Run) -> 
 
 def test_what_a_function_returns_is_told_to_the_model_and_only_what_the_model_said_is_recorded(replayed: Run) -> None:
     (line,) = replayed(a_case(asks(), says("Mild."), results={"get_weather": {"degrees": 14}}))
-    # `unit` has a default, which is not the model's word.
+    # `unit` is a default and not an argument by the model.
     assert line["calls"] == [PARIS]
 
 
@@ -366,7 +366,7 @@ def test_recorded_traffic_of_anthropic_makes_exactly_the_recorded_calls(
             "functions": tools,
             "model": [answer if exchange["sse_text"] is None else {"sse": exchange["sse_text"]}],
             "settings": {"protocol": "anthropic"},
-            # One of the recorded models leaves out what its function needs.
+            # One of the recorded models omits a required argument.
             "expect": {"calls": [one for one in wanted if required.get(one["name"], {""}) <= one["arguments"].keys()]}
             | ({"reply": oracle["text"]} if not wanted and oracle["text"] else {}),
         })  # fmt: skip
@@ -409,7 +409,7 @@ def test_a_profile_names_the_dialect_that_is_read(replayed: Run, profile: Any) -
 
 
 def written(case: dict[str, Any]) -> dict[str, Any]:
-    """A malformed answer as it came over the wire."""
+    """A malformed answer in its original format."""
     raw = case["raw_message"]
     if case["form"] == "stream":
         ends = any(choice.get("finish_reason") for chunk in raw for choice in chunk.get("choices") or ())
@@ -423,7 +423,7 @@ def as_text(calls: list[dict[str, Any]]) -> list[str]:
 
 
 def is_met(wanted: dict[str, Any], line: dict[str, Any]) -> bool:
-    """Whether the outcome is the one that the data asks for."""
+    """Whether the outcome is the one in the data."""
     if "error" in wanted:
         return line["error"] == wanted["error"] and not line["calls"]
     if wanted["calls"] == "first_n":
@@ -450,7 +450,7 @@ VIOLATIONS: dict[str, Callable[[Any, dict[str, Any]], bool]] = {
     ),
     "crash": lambda _, line: "problem" in line,
 }
-"""What must never happen, by the word that the data has for it."""
+"""Checks of outcomes that must never happen, by their name in the data."""
 
 
 @pytest.mark.parametrize(("named", "least"), [(False, 0.97), (True, 0.99)], ids=["no-profile", "profile"])

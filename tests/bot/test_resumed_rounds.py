@@ -1,4 +1,4 @@
-"""Rounds with a model that a question interrupted go on as if nothing had come between."""
+"""Model rounds that were interrupted by a question resume as if there had been no interruption."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may call what: every way to a function, every role and every scope; and the role of now, not that of then."""
+"""Permissions: all entry points, roles and scopes, with the current role of the member."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ WAYS: dict[str, Way] = {
 
 
 def outer() -> Recorder:
-    """A function that calls the one it is told to."""
+    """A function that calls the function named in its argument."""
 
     async def does(context: Any, arguments: Any, own: Any) -> str:
         return str((await own.invoke(arguments["name"], {})).for_model())
@@ -123,7 +123,7 @@ async def test_the_platform_is_asked_only_before_what_is_risky(options: dict[str
 
 
 class CountsQuestions(TestPlatform):
-    """Notes how often it was asked for a role."""
+    """Counts the role requests."""
 
     __test__ = False
     asked = 0
@@ -134,7 +134,7 @@ class CountsQuestions(TestPlatform):
 
 
 class NeverAnswers(TestPlatform):
-    """Does not say what a member is."""
+    """Never answers a role request."""
 
     __test__ = False
 
@@ -149,7 +149,7 @@ class NeverAnswers(TestPlatform):
 
 
 class Silent(TestPlatform):
-    """Cannot tell what a member is."""
+    """Cannot determine a member's role."""
 
     __test__ = False
 

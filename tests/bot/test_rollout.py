@@ -1,4 +1,4 @@
-"""Function calling for a share of the chats, and settings that change while the daemon runs."""
+"""Function calling for a share of the chats, and settings that change at run time."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_what_is_said_for_a_chat_counts_more_than_the_rollout_and_the_switch_mor
 
 
 def reloading(group: Group, *fresh: Settings | None) -> Reload:
-    """What takes these settings, one at each reload; None are faulty ones."""
+    """A reload function with these settings, one per reload; None stands for invalid ones."""
     waiting = iter(fresh)
 
     def read() -> Settings:
@@ -89,7 +89,7 @@ def reloading(group: Group, *fresh: Settings | None) -> Reload:
 
 
 def settings(group: Group, **sections: Any) -> Settings:
-    """Those of the group, with other sections."""
+    """The group's settings with these sections."""
     given = {"home": group.daemon.live.now.home, "logging": group.daemon.live.now.logging}
     return Settings.model_validate({"chats": {"allow": ["*"]}, **given, **sections})
 

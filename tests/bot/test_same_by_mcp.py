@@ -1,4 +1,4 @@
-"""What a call by a program leaves behind is what the same call by a command leaves behind."""
+"""A call by a program writes the same records as the same call by a command."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ APPROVAL = {"approvals": {"required": [{"functions": ["act"], "by": "admin"}]}}
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One way in which a call may go."""
+    """A kind of call and its outcome."""
 
     options: Mapping[str, Any]
     settings: Mapping[str, Any]
@@ -49,7 +49,7 @@ SHORT = {"city": {**CITY["city"], "maxLength": 20}}
 
 
 async def left_behind(case: Case, *, by_mcp: bool) -> tuple[int, list[Any], list[Any]]:
-    """How often the handler ran, and what stands in the ledger and in the call log."""
+    """Number of handler runs, ledger rows and call log entries."""
     act = Recorder("act", SHORT, **{"effect": "once", "commands": ["act"], **case.options})
     clients = [{"name": "editor", "chat": ROOM}]
     async with programs([act.spec], clients, case.settings) as served:

@@ -1,5 +1,4 @@
-"""What a model without function calling is shown of the bot's own functions: calls that are read as they are shown, and
-that would run."""
+"""Sample calls for models without function calling: they are parsed as shown and would run."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""What happens when the time of a schedule has come: the ordinary checks, one word about a failure, and a pause where
-nothing would mend it."""
+"""Runs of schedules: the usual checks, one message about a failure, and a pause for permanent errors."""
 
 from __future__ import annotations
 
@@ -31,7 +30,7 @@ BEFORE_SEVEN = datetime(2026, 1, 5, 6, 59, tzinfo=UTC)
 
 
 class Weather:
-    """A service that works or does not, as the test says."""
+    """A service that works or fails as the test says."""
 
     def __init__(self) -> None:
         self.down = ""
@@ -40,7 +39,7 @@ class Weather:
 
     @property
     def function(self) -> object:
-        """The marked function over it."""
+        """The decorated function that uses it."""
 
         @tool_function(name="sky", commands=("sky",))
         async def sky(context: MessageContext) -> FunctionResult:
@@ -55,13 +54,13 @@ class Weather:
 
 
 async def come_to(group: Group, seconds: float) -> list[str]:
-    """Let so much time pass; what the bot says then."""
+    """Advance the clock; returns the bot's messages."""
     await group.clock.advance(seconds)
     return await tick(group)
 
 
 async def kept_at_seven(group: Group, line: str = "sky") -> None:
-    """Ann puts a command on a schedule, for seven every day."""
+    """Ann schedules a command for 7:00 every day."""
     [said] = await group.say("Ann", f"/schedule 0 7 * * * {line}", role=ADMIN)
     assert "schedule 1" in said
 
@@ -329,7 +328,7 @@ async def test_an_entry_of_the_settings_runs_with_the_role_that_they_give_it() -
         less = {"chats": {"allow": ["*"]}, "schedules": {"clean": {**entry, "as_role": "member"}}}
         fresh = Settings.model_validate(less)
         await Reload(group.daemon.live, lambda: fresh).now()
-        # What was kept goes on, with the rights that the file gives it now.
+        # The stored schedule continues with its current rights in the file.
         await group.daemon.schedules.keep_in_step()
         [said] = await come_to(group, DAY)
         assert "Only admins and above" in said

@@ -1,4 +1,4 @@
-"""Schedules that admins make in a chat: what is said, kept, and refused."""
+"""Schedules created by admins in a chat: messages, stored data and refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The checklist that every set of functions passes; each check can fail."""
+"""Checks that every set of functions passes; each check can fail."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def handler(context: MessageContext, args: Arguments) -> str:
 
 
 def a_function(folder: Path, name: str = "own", schema: str = "", more: str = "", value: str = "''") -> Path:
-    """A file with one function, good unless the test says otherwise."""
+    """A file with one function, valid unless the test changes it."""
     path = folder / "own.py"
     path.write_text(HEAD.format(name=name, schema=schema, more=more, value=value))
     return path

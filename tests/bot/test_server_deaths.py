@@ -1,5 +1,4 @@
-"""The database server dies under a daemon and comes back: nothing that was accepted is lost, nothing is done or said
-twice."""
+"""The database server dies and restarts while a daemon runs: nothing accepted is lost or repeated."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ RESUMES_SECONDS = 10.0
 
 
 def talk(number: int) -> list[Said]:
-    """What members say between two deaths: each thing is paid for or kept once."""
+    """Messages of members between two failures: each thing is paid for or kept once."""
     said = []
     for chat in range(8):
         for place in range(4):
@@ -30,8 +29,8 @@ def talk(number: int) -> list[Said]:
 
 
 async def died_and_was_back(outside: Outside, server: PostgresServer, pid: int, shown: int) -> int:
-    """Let the server die when so many messages were sent, and come back; the process id of the daemon that goes
-    on."""
+    """Kill the server after that many sent messages and restart it; returns the process id of the daemon that
+    continues."""
     await until(lambda: len(outside.visible) >= shown)
     server.kill()
     await asyncio.to_thread(server.start)
@@ -40,7 +39,7 @@ async def died_and_was_back(outside: Outside, server: PostgresServer, pid: int, 
     async with asyncio.timeout(RESUMES_SECONDS):
         await asyncio.wait([settling, ending], return_when=asyncio.FIRST_COMPLETED)
         if outside.ended.is_set():
-            # It died at a commit of which nobody knows. Whoever supervises the daemon starts it again.
+            # The outcome of a commit was unknown, so the daemon ended; a supervisor restarts it.
             settling.cancel()
             assert outside.nursery.status(pid) == BROKEN
             pid = await outside.start()

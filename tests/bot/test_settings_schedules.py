@@ -1,4 +1,4 @@
-"""The schedules of the settings: what is kept is what the file says, after every start and every reload."""
+"""Schedules in the settings: after each start and reload the stored schedules match the file."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ class Note(BaseModel, frozen=True):
 
 
 def entry(**changes: Any) -> dict[str, Any]:
-    """An entry that is good, with what the test says instead."""
+    """A valid entry with the test's changes."""
     return {"chat": CHAT, "when": "0 7 * * *", "run": "calc 6*7", **changes}
 
 
 async def listed(group: Group) -> list[str]:
-    """The lines of the list, without its title."""
+    """Lines of the list without its title."""
     [said] = await group.say("Bo", "/schedule list")
     return said.splitlines()[1:]
 
 
 async def reload(group: Group, before: Settings, schedules: Entries) -> Settings:
-    """Other schedules in the settings, read again by a daemon that runs."""
+    """Reload the settings of a running daemon with other schedules."""
     after = Settings.model_validate({**before.model_dump(), "schedules": schedules})
     assert await Reload(group.daemon.live, lambda: after).now()
     await group.daemon.schedules.keep_in_step()
@@ -228,13 +228,13 @@ async def test_check_names_what_is_wrong_at_its_line(tmp_path: Path, lines: str,
 
 
 async def declared(group: Group) -> list[Timer]:
-    """What is kept of the settings' schedules, by their names."""
+    """Stored schedules of the settings, by name."""
     return await group.daemon.timetable.declared()
 
 
 HOUR = 3600
 WHENS: dict[str, int] = {"0 * * * *": HOUR, "0 */3 * * *": 3 * HOUR, "every 90 minutes": 0, "every 4 hours": 0}
-"""How often by the calendar, in seconds, counted from midnight; 0: elapsed time."""
+"""Interval in seconds from midnight for calendar rules; 0 for elapsed time."""
 ELAPSED = {"every 90 minutes": 5400, "every 4 hours": 4 * HOUR}
 ENTRY = st.fixed_dictionaries(
     {
@@ -247,19 +247,19 @@ EDIT = st.tuples(st.sampled_from("abc"), st.none() | ENTRY)
 LIFE = st.tuples(
     st.lists(EDIT, max_size=1), st.integers(0, 4), st.booleans(), st.sampled_from([0, 600, 4000, 20_000, 100_000])
 )
-"""An edit of the file, so many looks, whether it ends in a crash, and so many seconds until the next start."""
+"""An edit of the file, a number of ticks, whether a crash follows, and seconds until the next start."""
 
 
 class PlainModel:
-    """What a reader of the page expects: each time that comes while its entry is there is run once, the last of those
-    that were missed too, unless it is more than twelve hours ago."""
+    """Expected behaviour: each occurrence of an existing entry runs once, including the last missed one, unless it is
+    more than twelve hours old."""
 
     def __init__(self) -> None:
         self.known: dict[str, tuple[str, float, float]] = {}
-        """By name: when, since when it is counted, and until when it has been looked at."""
+        """By name: the rule, the start of counting, and the time of the last tick."""
 
     def file(self, entries: Entries, now: float) -> None:
-        """The settings were read."""
+        """Load the settings."""
         there = {name: one["when"] for name, one in entries.items() if one["enabled"]}
         self.known = {
             name: self.known[name] if name in self.known and self.known[name][0] == when else (when, now, now)
@@ -267,7 +267,7 @@ class PlainModel:
         }
 
     def look(self, now: float) -> list[str]:
-        """Whose time has come since the last look."""
+        """Entries that became due since the last tick."""
         ran: list[str] = []
         for name, (when, began, seen) in self.known.items():
             start, step = (began, ELAPSED[when]) if when in ELAPSED else (0.0, WHENS[when])

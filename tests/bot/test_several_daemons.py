@@ -1,4 +1,4 @@
-"""Several daemons, each in a process of its own, on one PostgreSQL: one leads, and what it leaves is taken up once."""
+"""Several daemon processes on one PostgreSQL database: one leads, and its work is taken over once."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from tests.services.llm.wire import a_body
 ROWS = "G_faults/scheduler_cases.jsonl"
 SHORT, LONG = 3.0, 60.0
 AT_ONCE_SECONDS = 15.0
-"""Long enough to build a daemon on a busy machine, and much shorter than LONG."""
+"""Enough to build a daemon on a busy machine, and much shorter than LONG."""
 Start = Callable[[str, str, float], AbstractAsyncContextManager[LeadingDaemon]]
 
 
 class Model:
-    """A language model that everybody asks. Its first answer comes when `goes_on` is set, all others at once."""
+    """A language model for all daemons. Its first answer waits for `goes_on`, all others are immediate."""
 
     def __init__(self) -> None:
         self.asked = asyncio.Event()
@@ -42,7 +42,7 @@ class Model:
 
 
 def expected(data: Callable[[str], Path], row: str) -> str:
-    """What the corpus wants of its case `row`."""
+    """Expected outcome of the case `row` of the corpus."""
     lines = data(ROWS).read_text(encoding="utf-8").splitlines()
     (found,) = [case for case in map(json.loads, lines) if case["id"] == row]
     return str(found["expect"])
@@ -50,13 +50,13 @@ def expected(data: Callable[[str], Path], row: str) -> str:
 
 @pytest.fixture
 def url(postgres_server: PostgresServer) -> str:
-    """An empty database: whoever leads first makes it ready."""
+    """An empty database; the first leader creates the tables."""
     return postgres_server.new_database()
 
 
 @pytest.fixture
 def start(tmp_path: Path, url: str) -> Start:
-    """Start a daemon of that name, with that model."""
+    """Start a daemon with that name and model."""
 
     def daemon(name: str, model: str, lease_seconds: float) -> AbstractAsyncContextManager[LeadingDaemon]:
         return a_daemon_beside_others(tmp_path / name, url, model, lease_seconds=lease_seconds)
@@ -65,7 +65,7 @@ def start(tmp_path: Path, url: str) -> Start:
 
 
 def names(daemon: LeadingDaemon) -> str:
-    """What stands in the name of who leads, of this process."""
+    """Name of the leader, for this process."""
     return f"process {daemon.process.pid} on "
 
 
@@ -91,7 +91,7 @@ async def test_two_daemons_on_one_database_fire_what_is_due_once_although_the_fi
             assert [text.rpartition(" ")[2] for text in work] == ["cake", "cake"]
             await ann.say("work", "m4", "/calculate 6*7")
             await ann.hears("work", 3)
-            # Whatever was to be said twice would be there by now.
+            # A repeated message would have arrived by now.
             assert len(await ann.hears("family", 2)) == 2
             assert len(await ann.hears("club", 1)) == 1
             assert len(await ann.hears("work", 3)) == 3
@@ -117,7 +117,7 @@ async def test_a_leader_that_was_paused_past_its_lease_changes_and_says_nothing_
             ann = await second.leads()
             assert await ann.hears("family", 1) == ["Hello, Ann."]
             await ann.hears("work", 2)
-            # Its answer is there when it wakes up, and so is what was due.
+            # When it wakes up, its answer and a due timer are pending.
             model.goes_on.set()
             first.signal(signal.SIGCONT)
             assert await first.ended() == 1
@@ -129,7 +129,7 @@ async def test_a_leader_that_was_paused_past_its_lease_changes_and_says_nothing_
             assert len(await ann.hears("work", 2)) == 2
 
 
-async def test_a_leader_that_ends_well_lets_the_next_one_lead_at_once_and_one_that_stands_by_ends_when_told_to(
+async def test_a_leader_hands_over_immediately_on_shutdown_and_a_standby_stops_on_sigterm(
     start: Start,
 ) -> None:
     model = "http://127.0.0.1:9/v1"

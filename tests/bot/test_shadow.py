@@ -1,4 +1,4 @@
-"""The shadow: a second model makes the first decision once more, and nobody notices."""
+"""Shadow model: a second model repeats the first decision without visible effects."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ WORK = ChatRef("test", "bot", "work")
 
 
 class HeldModel(ScriptedModel):
-    """Answers once it is let go, and tells that it was asked."""
+    """Answers after its release, and signals that it was asked."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -51,14 +51,14 @@ def shadow_of_the(group: Group) -> Shadow:
 
 
 async def says(group: Group, text: str, **facts: Any) -> list[str]:
-    """What the bot answers, once the shadow has decided too."""
+    """The bot's answers, after the shadow has decided as well."""
     answer = await group.say("Ann", f"@Rollcall {text}", **facts)
     await shadow_of_the(group).idle()
     return answer
 
 
 def lines(home: Path) -> list[dict[str, Any]]:
-    """The log, written when the daemon has stopped."""
+    """The log, written when the daemon stops."""
     text = (home / "logs" / "shadow_decisions.jsonl").read_text()
     return [json.loads(line) for line in text.splitlines()]
 
@@ -243,7 +243,7 @@ async def test_secrets_and_sensitive_arguments_stay_out_of_the_log(tmp_path: Pat
 
 
 def a_bot_with_a_shadow(home: Path) -> None:
-    """It agreed in words and in one call; then another function, another argument, and a failure of each."""
+    """It agrees on a text and a call, and then differs: another function, another argument, and a failure."""
 
     async def scenario() -> None:
         shadow = ScriptedModel()

@@ -1,5 +1,5 @@
-"""The daemon on a small disk of its own, which fills up: nothing that was accepted is lost, the probes say so at once,
-and it goes on by itself when there is room."""
+"""The daemon on a small disk that becomes full: nothing accepted is lost, the probes report it immediately, and it
+recovers when there is space."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _AS_ROOT = [] if os.geteuid() == 0 else ["sudo", "-n"]
 
 
 class SmallDisk:
-    """A file system in memory with one file that belongs to somebody else."""
+    """An in-memory file system with a file of another program."""
 
     def __init__(self, folder: Path) -> None:
         self.home = folder
@@ -34,21 +34,21 @@ class SmallDisk:
 
     @property
     def log_bytes(self) -> int:
-        """The size of the write-ahead log."""
+        """Size of the write-ahead log."""
         return (self.home / "rollcall.sqlite-wal").stat().st_size
 
     def fill(self, *, leaving: int = 0) -> None:
-        """Somebody else takes what is free, up to so many bytes."""
+        """Let the other program fill the disk, up to `leaving` bytes."""
         with self._ballast.open("ab", buffering=0) as file, suppress(OSError):
             while shutil.disk_usage(self.home).free >= leaving:
                 file.write(bytes(4096))
 
     def free(self) -> None:
-        """Somebody else gives everything back."""
+        """Delete the other program's file."""
         self._ballast.unlink()
 
     def sound(self) -> bool:
-        """Whether SQLite finds no damage in the database."""
+        """Whether SQLite's integrity check passes."""
         with closing(sqlite3.connect(self.home / "rollcall.sqlite")) as database:
             return bool(database.execute("PRAGMA integrity_check").fetchone() == ("ok",))
 
@@ -82,13 +82,13 @@ async def a_daemon_on(disk: SmallDisk) -> AsyncIterator[tuple[RealDaemon, httpx2
 
 
 async def posted(client: httpx2.AsyncClient, native_id: str, chat: str = "family", *, text: str = "/calc 6*7") -> int:
-    """The status of what a member says: a command, if nothing else is told."""
+    """Status code for a message of a member, by default a command."""
     body = {"id": native_id, "sender": {"id": "ann", "name": "Ann"}, "text": text}
     return (await client.post(f"/api/v1/chats/{chat}/messages", json=body)).status_code
 
 
 async def store_of(client: httpx2.AsyncClient) -> tuple[int, str]:
-    """The status of /readyz, and what it says of the store."""
+    """Status code of /readyz, and its text for the store."""
     answer = await client.get("/readyz")
     return answer.status_code, answer.json()["details"]["store"]
 
@@ -100,7 +100,7 @@ async def is_ready(client: httpx2.AsyncClient) -> None:
 
 
 async def filled_until_refused(disk: SmallDisk, client: httpx2.AsyncClient) -> list[str]:
-    """Take what is free again and again, until a message is refused; the ids of those accepted until then."""
+    """Fill the disk repeatedly until a message is refused; returns the ids of accepted ones."""
     accepted = []
     async with asyncio.timeout(PATIENCE_SECONDS):
         while True:
@@ -156,7 +156,7 @@ async def test_a_reader_that_holds_the_log_open_on_a_small_disk_is_outlived(disk
             reader.execute("BEGIN")
             reader.execute("SELECT * FROM inbox").fetchall()
             async with asyncio.timeout(PATIENCE_SECONDS):
-                # Long ones: nearly every page of the log is one that the database has not got yet.
+                # Long messages: nearly every page of the log is not yet in the database.
                 while await posted(client, f"m{accepted}", text="to somebody else " * 200) == 202:
                     accepted += 1
             status, store = await store_of(client)
@@ -173,7 +173,7 @@ async def test_a_daemon_killed_on_a_full_disk_starts_again_with_the_room_that_it
         for number in range(40):
             assert await posted(client, f"m{number}") == 202
         await daemon.answers(["family"], 40)
-        # Longer than the daemon waits between two looks at its disk, so that there is a reserve.
+        # Longer than the interval of the daemon's disk check, so that the reserve file exists.
         async with asyncio.timeout(PATIENCE_SECONDS):
             while not (disk.home / "rollcall.sqlite.reserve").exists():  # noqa: ASYNC110  # another process
                 await asyncio.sleep(0.05)

@@ -1,4 +1,4 @@
-"""What a chat sees while it waits for an answer, and what becomes of an edit in the meantime."""
+"""Status texts in a chat while an answer is pending, and edits in the meantime."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ async def test_the_status_text_is_shown_before_the_function_runs_and_is_nowhere_
         group.model.says(call("hold", text="it"), "Here it is.", "Hello.")
         await group.hear("Ann", asks)
         await held.has_begun("it")
-        # Where the machine is busy, the plain sign may have been up before.
+        # On a busy machine the plain status may have been shown first.
         await until(lambda: statuses(group)[-1:] == ["Looking for it…"])
         assert group.platform.sent == []
         held.let_go()

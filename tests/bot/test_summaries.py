@@ -1,4 +1,4 @@
-"""What no longer fits is put in short by the model, for its own chat alone."""
+"""History that does not fit is summarized by the model, for the same chat only."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WORK = ChatRef("test", "bot", "work")
 
 
 class Talker:
-    """A model that answers `Ok.`, and puts in short what it is given by a word for it."""
+    """A model that answers `Ok.`, and summarizes each part as one word."""
 
     name = "talker"
 
@@ -53,7 +53,7 @@ class Talker:
         return None
 
     def told(self, number: int = -1) -> str:
-        """All that the model was told for an answer."""
+        """All messages of a request."""
         return "\n".join(message.content for message in self.asked[number].messages)
 
 
@@ -62,7 +62,7 @@ async def talk(group: Group, count: int, word: str = "word", **facts: Any) -> No
         await group.hear("Ann", f"{word} number {number} is about many things, all of them long", **facts)
 
 
-async def test_what_is_shown_no_longer_is_put_in_short_after_the_turn_and_told_in_the_next() -> None:
+async def test_lines_that_no_longer_fit_are_summarized_after_the_turn_for_the_next_one() -> None:
     model = Talker()
     async with a_group(settings=SMALL, model=model) as group:
         await talk(group, 10)
@@ -221,7 +221,7 @@ async def test_nothing_of_one_chat_is_in_requests_for_another(order: list[tuple[
 
 
 class Counting:
-    """A store that counts how often the lines to be summarised are read."""
+    """A store that counts reads of the lines to be summarized."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

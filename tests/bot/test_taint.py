@@ -1,4 +1,4 @@
-"""A turn that has read words from outside asks a person before it reaches out; everyday things ask nothing."""
+"""A turn that has read external texts needs an approval before it sends data out; harmless functions need none."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def is_asked(texts: list[str]) -> bool:
 
 
 async def answers(group: Group, *calls: ToolCall, **facts: Any) -> list[str]:
-    """What the bot says when its model makes these calls one after another, and then an end."""
+    """The bot's messages when its model makes these calls one after the other, and then ends."""
     group.model.says(*calls, "There.")
     return await group.say("Ann", "@Rollcall do what is needed", **facts)
 
@@ -178,7 +178,7 @@ async def test_settings_may_ask_somebody_else_than_the_asker() -> None:
 
 @pytest.mark.requirement("D37")
 @pytest.mark.parametrize("own", ["asker", "moderator"])
-async def test_a_functions_own_weaker_approval_does_not_stand_in_for_that_of_a_tainted_turn(own: str) -> None:
+async def test_a_functions_weaker_approval_does_not_replace_that_of_a_tainted_turn(own: str) -> None:
     function = mail(approval=own)
     settings = {"chats": {"allow": ["*"]}, "approvals": {"tainted": "admin"}}
     async with a_group([page().spec, function.spec], settings=settings) as group:
@@ -186,7 +186,7 @@ async def test_a_functions_own_weaker_approval_does_not_stand_in_for_that_of_a_t
         for who in ({}, {"role": Role.MODERATOR}):
             assert await group.say("Ann", f"yes {code}", **who) == ["Only admins and above can allow this."]
         assert await group.say("Bob", f"yes {code}", role=Role.ADMIN) == ["mailed", "There."]
-        # Where nothing was read, the function's own is enough.
+        # If nothing was read, the function's own approval is enough.
         code = re.findall(r"#([0-9a-f]{5})$", (await group.say("Mia", "/mail Rome"))[-1])[0]
         assert await group.say("Mia", f"yes {code}", role=Role.MODERATOR) == ["mailed"]
 
@@ -240,9 +240,7 @@ async def test_what_was_allowed_for_always_is_not_allowed_to_a_tainted_turn() ->
     ids=["put off", "changed", "deleted", "one of several", "listed"],
 )
 @pytest.mark.parametrize("author", ["Bob", "Ann"])
-async def test_what_others_let_one_be_reminded_of_is_words_of_others_whatever_is_done_with_it(
-    author: str, touched: ToolCall
-) -> None:
+async def test_a_reminder_by_another_member_is_external_text_after_any_change(author: str, touched: ToolCall) -> None:
     function = mail()
     clock = VirtualClock(datetime(2026, 11, 20, 9, 0, tzinfo=UTC))
     async with a_group([function.spec], clock=clock) as group:

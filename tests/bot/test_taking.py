@@ -1,4 +1,4 @@
-"""What takes a function to hand is what somebody says, and nothing else that bears its name."""
+"""Only a member's words activate a function, and nothing else that contains its name."""
 
 from __future__ import annotations
 

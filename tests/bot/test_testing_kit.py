@@ -1,4 +1,4 @@
-"""The test kit is short to use, and tells the author of a function what went wrong."""
+"""The test kit is short to use, and its errors explain what is wrong with a function."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ async def test_a_home_that_is_given_stays_and_dice_fall_the_same_each_time(tmp_p
 
 async def test_a_crash_loses_what_was_not_durable_and_nothing_else(tmp_path: Path) -> None:
     async with a_group([temperature], home=tmp_path) as group:
-        # It looks into the store, so it is begun with only when its message is kept.
+        # It reads the store, so it starts after its message is committed.
         await group.hear("Ann", "/roles")
         await group.crash()
     platform = TestPlatform()

@@ -1,4 +1,4 @@
-"""`rollcall run` with a file of functions that plan others: its own ticker fires them, and a kill loses none."""
+"""`rollcall run` with functions that create timers: its own ticker fires them, and a kill loses none."""
 
 from __future__ import annotations
 

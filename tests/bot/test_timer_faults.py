@@ -1,5 +1,5 @@
-"""Clocks that jump, processes that are gone for days, a database that is locked: what is due is neither lost nor said
-twice, and nothing is fired in masses because of a clock that is wrong."""
+"""Faults of timers: clock jumps, processes that are down for days, a locked database. Due timers are neither lost nor
+repeated, and a wrong clock does not fire many timers at once."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ async def test_a_clock_that_is_set_six_hours_back_says_nothing_twice_and_rules_g
         assert await pass_time(group, 601, step=30) == ["⏰ once", "⏰ daily", "⏰ every"]
         group.clock.jump(-6 * HOUR)
         assert await tick(group) == []
-        # Elapsed time goes on elapsing; what has been at its time on the wall does not come again.
+        # Timers by elapsed time continue; local times that have already occurred are not repeated.
         assert await pass_time(group, 6 * HOUR, step=60) == ["⏰ every"] * 36
         assert (await pass_time(group, DAY, step=60)).count("⏰ daily") == 1
         assert (await states(group)).count("fired") == len(group.platform.sent)
@@ -137,7 +137,7 @@ async def test_a_process_that_was_stopped_for_hours_says_what_it_missed_once_and
     async with a_group([a_note().spec]) as group:
         await ask_many(group, 120, hours=1)
         await ask(group, "hourly", Rule(Calendar("30 * * * *")))
-        await group.clock.advance(3 * HOUR)  # nobody ticked
+        await group.clock.advance(3 * HOUR)  # no tick
         said = await tick(group)
         assert said.count("(2 hours late: I was away.)\n⏰ t7") == 1
         assert [one for one in said if "hourly" in one] == ["(30 minutes late: I was away.)\n⏰ hourly"]
@@ -192,7 +192,7 @@ async def test_forty_that_were_missed_in_one_group_are_all_said_within_the_netwo
 
 @pytest.fixture
 def tz_folder(tmp_path: Path) -> Iterator[Path]:
-    """A folder in which zones of the test's own may stand."""
+    """A folder with time zones of the test."""
     before = zoneinfo.TZPATH
     folder = tmp_path / "zones"
     folder.mkdir()
@@ -204,7 +204,7 @@ def tz_folder(tmp_path: Path) -> Iterator[Path]:
 
 
 def with_rules_of(folder: Path, name: str, other: str) -> None:
-    """From now on the zone `name` has the rules of `other`, as after an update of the time zones."""
+    """Give the zone `name` the rules of `other`, as an update of the time zone database would."""
     area, _, city = other.rpartition("/")
     data = importlib.resources.files(f"tzdata.zoneinfo.{area}").joinpath(city).read_bytes()
     (folder / name).write_bytes(data)
@@ -243,7 +243,7 @@ async def test_of_two_that_claim_the_same_moment_one_does_and_the_other_leaves_n
         (row,) = await store.read(due.row(page["id"]))
 
         def claim(turn_id: int) -> list[Write]:
-            """What a process writes that has read the row: the second one reads before the first one writes."""
+            """Writes of a process that has read the row: the second process reads before the first one writes."""
             values = {"wall": row["wall"], "due_ms": row["due_ms"], "now_ms": clock.now_ms(), "turn_id": turn_id}
             return [
                 inbox.accept(
@@ -262,7 +262,7 @@ async def test_of_two_that_claim_the_same_moment_one_does_and_the_other_leaves_n
         )
         assert [isinstance(one, Conflict) for one in results] == [False, True, True]
         assert len(await store.read(inbox.waiting())) == 1
-        # A process that slept through it all finds its claim refused, however late it comes.
+        # The claim of a process that was suspended is refused.
         await clock.advance(60)
         with pytest.raises(Conflict):
             await store.commit(claim(4))
@@ -301,7 +301,7 @@ async def test_a_database_that_is_locked_by_another_process_only_delays_it(tmp_p
         with closing(sqlite3.connect(tmp_path / DATABASE, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
             await group.daemon.timers.tick()
-            await asyncio.sleep(0.2)  # the writer waits in its own thread, by the machine's clock
+            await asyncio.sleep(0.2)  # the writer thread waits in real time
             assert group.platform.sent == []
             other.execute("ROLLBACK")
         await group.settle()
@@ -310,7 +310,7 @@ async def test_a_database_that_is_locked_by_another_process_only_delays_it(tmp_p
 
 
 class FullFor:
-    """A store without room for the first claims."""
+    """A store without space for the first claims."""
 
     def __init__(self, store: Store, times: int) -> None:
         self._inner = store

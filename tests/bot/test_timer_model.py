@@ -1,6 +1,6 @@
-"""Whatever is asked for, changed, put off, paused and removed, and however long nobody looks: what fires is what a
-plain model of it says, once each. Steps of the machine: `$ROLLCALL_TIMER_STEPS`, 10,000 unless it says otherwise; where
-it is set, a failure is made as short as it can be, which takes minutes."""
+"""Model-based test of timers: after any sequence of creating, changing, snoozing, pausing and deleting, with any delay
+between ticks, each timer fires once, when a plain model says so. Number of steps: `$ROLLCALL_TIMER_STEPS`, default
+10,000; if it is set, failures are shrunk, which takes minutes."""
 
 from __future__ import annotations
 
@@ -49,16 +49,16 @@ Value = TypeVar("Value")
 
 @dataclass(slots=True)
 class Plain:
-    """When something is to happen, in seconds from the start; all arithmetic, no calendar."""
+    """Times of a timer in seconds from the start, without a calendar."""
 
     kind: Literal["once", "every", "minutes", "daily"]
     number: int
     since: int
-    """When it was asked for."""
+    """Time of the request."""
     count: int | None = None
 
     def after(self, second: int) -> int | None:
-        """Its first moment after `second`."""
+        """First occurrence after `second`."""
         match self.kind:
             case "once":
                 return self.number if self.number > second else None
@@ -66,11 +66,11 @@ class Plain:
                 return self.since + max(1, (second - self.since) // self.number + 1) * self.number
             case "minutes":
                 return (second // (self.number * 60) + 1) * self.number * 60
-            case "daily":  # the start is at nine
+            case "daily":  # the start is at 9:00
                 return ((second - self.number) // DAY + 1) * DAY + self.number
 
     def rule(self) -> Rule:
-        """The same as the bot is told."""
+        """The rule for the bot."""
         match self.kind:
             case "once":
                 return Rule(Once((START + timedelta(seconds=self.number)).replace(tzinfo=None)))
@@ -85,7 +85,7 @@ class Plain:
 
 @dataclass(slots=True)
 class Wanted:
-    """One timer of the model."""
+    """A timer of the model."""
 
     timer: Timer
     title: str
@@ -96,7 +96,7 @@ class Wanted:
     done: int = 0
 
     def due(self, now: int) -> list[tuple[str, int]]:
-        """What it says when somebody looks at `now`: its title, and the moment for which it says it."""
+        """Messages of a tick at `now`: title and time of the occurrence."""
         said: list[tuple[str, int]] = []
         if self.snoozed is not None and self.snoozed <= now:
             said.append((self.title, self.snoozed))
@@ -120,13 +120,13 @@ class Wanted:
 
 @dataclass(slots=True)
 class Network:
-    """A network that takes everything at once."""
+    """A network that accepts everything immediately."""
 
     limits: Limits = field(default_factory=lambda: Limits(4000, True, 1_000_000_000, False))
 
 
 class NothingToSend:
-    """Stands for delivery: whatever is said has arrived."""
+    """Replaces delivery: every message counts as delivered."""
 
     def __init__(self) -> None:
         self.on_given_up: list[object] = []
@@ -139,7 +139,7 @@ class NothingToSend:
 
 
 class Listening:
-    """Stands for the way in: keeps what is claimed, and notes what would be said."""
+    """Replaces the intake: stores claims and records the messages."""
 
     def __init__(self, store: Store, ids: Ids) -> None:
         self._store = store
@@ -161,7 +161,7 @@ steps = 0
 
 
 class Firing(RuleBasedStateMachine):
-    """The timers of three chats."""
+    """Timers of three chats."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -181,7 +181,7 @@ class Firing(RuleBasedStateMachine):
         self.start()
 
     def start(self) -> None:
-        """A daemon takes up what is kept."""
+        """Start a daemon on the stored data."""
         self.timetable = Timetable(self.store, self.clock, self.ids)
         self.listening = Listening(self.store, self.ids)
         self.timers = Timers(
@@ -296,7 +296,7 @@ class Firing(RuleBasedStateMachine):
         self.look()
 
     def look(self) -> None:
-        """What is said now is what the model says."""
+        """Compare the messages with those of the model."""
         self.listening.said.clear()
         self.run(self._tick())
         said = sorted((title, int((at - START).total_seconds())) for title, at in self.listening.said)
@@ -307,12 +307,12 @@ class Firing(RuleBasedStateMachine):
         await self.timers.idle()
 
     def check_invariants(self, *given: object, **more: object) -> None:
-        """Called after every step; each is one action on one timer, or one look after some time."""
+        """Called after each step, which is one action on a timer or a tick after some time."""
         global steps  # noqa: PLW0603 - the one count of all machines
         steps += 1
 
     def teardown(self) -> None:
-        """In the end what is to come is what the model waits for."""
+        """At the end, the stored occurrences are those of the model."""
         if hasattr(self, "timers"):
             found = {one.id: one for chat in CHATS for one in self.run(self._of(chat))}
             for one in self.wanted:
@@ -334,7 +334,7 @@ class Firing(RuleBasedStateMachine):
 
 @pytest.mark.requirement("D41")
 def test_what_fires_is_what_a_plain_model_says_over_ten_thousand_steps() -> None:
-    # Some machines end before their last step.
+    # Some machines stop before their last step.
     machines = 1 + STEPS * 13 // 10 // STEPS_OF_ONE
     run_state_machine_as_test(
         Firing, settings=settings(max_examples=machines, stateful_step_count=STEPS_OF_ONE, phases=PHASES)

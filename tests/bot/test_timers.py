@@ -1,4 +1,4 @@
-"""What is due is fired: once, with the rights of now, on the ordinary road, and it says when it is late."""
+"""Due timers fire once, with current rights, through the normal intake, and with a notice if they are late."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ async def test_what_is_due_is_in_the_log_of_calls_and_why_tells_of_it(tmp_path: 
     async with a_group([a_note().spec], home=tmp_path) as group:
         await ask(group, "tea", later(group.clock.now(), seconds=5))
         await pass_time(group, 6)
-        await group.daemon.store.commit([])  # what was posted is seen after any commit
+        await group.daemon.store.commit([])  # a commit also completes earlier posts
         explanations = StoredExplanations(group.daemon.store)
         (found,) = await explanations.of(FAMILY, f"sent-{group.platform.sent[0].key}")
         assert (found.reason.value, found.sender_name) == ("timer", "Ann")
@@ -76,7 +76,7 @@ async def test_why_tells_of_a_private_timer_only_whose_it_is_and_only_in_private
     async with a_group([a_note().spec]) as group:
         await ask(group, "surprise", later(group.clock.now(), seconds=5), private_to=ANN, members=((ANN, "Ann"),))
         await pass_time(group, 6)
-        await group.daemon.store.commit([])  # what was posted is seen after any commit
+        await group.daemon.store.commit([])  # a commit also completes earlier posts
         its_message = Quoted(f"sent-{group.platform.sent[-1].key}", "", "Rollcall", from_bot=True)
         nothing = await group.say("Bob", "/why", reply_to=Quoted("x99", "", "Rollcall", from_bot=True))
         for who, facts in (("Bob", {}), ("Bob", {"private": True}), ("Ann", {})):
@@ -129,7 +129,7 @@ async def test_what_waited_for_the_network_says_how_late_it_is_when_it_is_sent()
         for _ in range(20):
             await group.clock.advance(30)
             await group.daemon.timers.tick()
-        # Only now has it been said; time that passed before would be what its own function took.
+        # The message has been sent now; earlier time would count for its function.
         await platform.asked.wait()
         for _ in range(240):
             await group.clock.advance(30)
@@ -180,7 +180,7 @@ async def test_a_long_message_leaves_room_for_the_word_that_it_is_late() -> None
         assert max(map(len, [first, *others])) <= 300
 
 
-async def test_under_a_minute_nobody_minds_and_a_delay_of_its_own_making_is_no_absence() -> None:
+async def test_a_lag_under_a_minute_is_not_mentioned_and_a_late_tick_is_no_absence() -> None:
     held = Held()
     async with a_group([a_note().spec, held.spec]) as group:
         await ask(group, "in time", later(group.clock.now(), seconds=10))
@@ -413,7 +413,7 @@ async def test_lists_show_a_timer_whose_zone_nobody_knows_by_the_clock_of_utc() 
 
 
 async def set_zone(group: Group, rule: Rule, zone: str) -> None:
-    """All timers of that rule are in `zone`, which the machine need not know."""
+    """Put all timers with that rule into `zone`, which need not exist."""
     where = TIMERS.c.rule == bindparam("of_rule", type_=TEXT)
     statement = Statement("set_zone", update(TIMERS).where(where).values(zone=bindparam("new_zone", type_=TEXT)))
     await group.daemon.store.commit([statement.write(of_rule=json_text(rule_to_json(rule)), new_zone=zone)])
@@ -534,7 +534,7 @@ async def test_half_of_a_networks_rate_is_left_for_answers() -> None:
 
 
 class Counting:
-    """Passes everything on to a store, and counts."""
+    """Passes on everything to a store, and counts."""
 
     def __init__(self, store: Store) -> None:
         self._inner = store
@@ -563,7 +563,7 @@ class Counting:
 
 
 class Yielding(Counting):
-    """Lets everything else run before a read returns what it found."""
+    """Lets other tasks run before a read returns its result."""
 
     meanwhile: Callable[[], Awaitable[None]] | None = None
 

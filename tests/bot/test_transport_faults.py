@@ -1,5 +1,5 @@
-"""Whatever a provider's transport does wrong, a member gets an answer or an honest sentence, in time, and the daemon
-does not grow: a real client against a real server on this machine, through a whole daemon."""
+"""Transport faults of a provider: in each case a member gets an answer or an error message in time, and the daemon's
+memory does not grow. A real client and a real server on this machine, in a whole daemon."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ MOST_BYTES = 32 * 1024 * 1024
 SILENCE_SECONDS = 0.3
 MODEL_SECONDS = 4.0
 MOST_SECONDS = 10.0
-"""The shortest time that any row of the corpus allows."""
+"""Smallest time limit of the rows in the corpus."""
 JSON = "application/json"
 GOOD = a_body("Hello.")
 BUSY = {"error": {"message": "slow down", "type": "rate_limit"}}
 
 
 def raw(*pieces: bytes, wait_seconds: float = 0.0) -> Answer:
-    """These bytes, with a wait before each but the first."""
+    """These bytes, with a delay before each piece except the first."""
 
     async def answer() -> AsyncIterator[bytes]:
         for number, piece in enumerate(pieces):
@@ -54,14 +54,14 @@ def raw(*pieces: bytes, wait_seconds: float = 0.0) -> Answer:
 
 
 def head(status: int = 200, kind: str = JSON, **headers: Any) -> bytes:
-    """A status line and headers, `content_length` among them where there is one."""
+    """Status line and headers, including `content_length` if given."""
     lines = [f"HTTP/1.1 {status} Faulty", f"content-type: {kind}", "connection: close"]
     lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
     return "\r\n".join([*lines, "", ""]).encode()
 
 
 def whole(body: Any = GOOD, status: int = 200, kind: str = JSON, **headers: Any) -> Answer:
-    """A whole answer."""
+    """A complete response."""
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
     return raw(head(status, kind, **{"content_length": len(data), **headers}) + data)
 
@@ -71,7 +71,7 @@ def events(data: bytes, kind: str = "text/event-stream") -> Answer:
 
 
 def silent(*pieces: bytes) -> Answer:
-    """These bytes, then nothing, with the connection open."""
+    """These bytes, then nothing, while the connection stays open."""
 
     async def answer() -> AsyncIterator[bytes]:
         for piece in pieces:
@@ -82,7 +82,7 @@ def silent(*pieces: bytes) -> Answer:
 
 
 def endless(start: bytes, piece: bytes, wait_seconds: float = 0.0) -> Answer:
-    """`start`, then `piece` for ever."""
+    """`start`, then `piece` endlessly."""
 
     async def answer() -> AsyncIterator[bytes]:
         yield start
@@ -95,11 +95,11 @@ def endless(start: bytes, piece: bytes, wait_seconds: float = 0.0) -> Answer:
 
 @dataclass(frozen=True)
 class Fault:
-    """What the server does, in order, and what the member hears."""
+    """The server's behaviour, and the message to the member."""
 
     answers: tuple[Answer, ...]
     said: str
-    """A text, or the key of one of the bot's sentences."""
+    """A text, or the key of one of the bot's texts."""
     requests: int
 
 
@@ -146,7 +146,7 @@ OF_THE_ROWS: dict[str, Fault] = {
     "llm-reply-no-tool-claims": Fault((whole(a_body("I set the reminder.")),) * 2, NOTHING_DONE, 2),
 }
 ELSEWHERE = {
-    # Tests look up no names; a refused connection is the same to the client.
+    # Tests use no DNS; a refused connection is the same for the client.
     "llm-dns-fail": "test_a_server_that_is_not_there_is_an_outage",
     "llm-text-1MB": "test_a_text_of_a_megabyte_is_cut_with_a_word_about_it",
 }
@@ -185,7 +185,7 @@ MORE: dict[str, Fault] = {
 
 
 class HastyClock:
-    """The machine's own time, in which whoever sleeps is that much later at once."""
+    """Real time, in which sleeps end immediately and advance the clock."""
 
     def __init__(self) -> None:
         self._machine = SystemClock()
@@ -206,7 +206,7 @@ class HastyClock:
 
 
 def the_model(base_url: str, clock: Clock) -> Failover:
-    """The model as the daemon builds it, with short deadlines, and waits that are not sat out."""
+    """The daemon's model with short timeouts, whose retry delays take no time."""
     profile = ModelProfile("main", "m", base_url, SecretStr("k"), silence_seconds=SILENCE_SECONDS)
     retry = Retry(clock, jitter=lambda low, high: high)
     model = ResilientModel(OpenAIChat(profile, clock), retry, clock, MODEL_SECONDS, patience_seconds=20.0)
@@ -215,17 +215,17 @@ def the_model(base_url: str, clock: Clock) -> Failover:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a fault."""
+    """Outcome of a fault."""
 
     said: list[str]
     requests: int
     seconds: float
-    """Of the clock, on which waits count that the test does not sit out."""
+    """Measured with the clock, which includes skipped delays."""
     most_bytes: int
 
 
 async def outcome_of(fault: Fault) -> Outcome:
-    """What the member hears and how long it takes, what the server had to do, and how large the daemon became."""
+    """Message to the member and duration, number of requests, and memory of the daemon."""
     clock = HastyClock()
     async with FaultyServer(*fault.answers) as server, a_group(model=the_model(server.base_url, clock)) as group:
         await group.say("Bob", "what a day", id="before")
@@ -243,7 +243,7 @@ async def outcome_of(fault: Fault) -> Outcome:
 
 @pytest.fixture(scope="module", autouse=True)
 def loaded() -> None:
-    """What is imported with the first request is: it takes a second or more, which is no fault of a transport."""
+    """Import modules of the first request in advance: this takes a second or more and would count as a delay."""
     importlib.import_module("services.llm.transport")
 
 

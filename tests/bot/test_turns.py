@@ -1,4 +1,4 @@
-"""A turn ends once, with what was found, whatever fails on the way, and goes on where it was after a restart."""
+"""A turn ends once, with its results, whatever fails, and resumes after a restart."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What a model answers may hold what no store keeps: it is answered like anything else, and no turn of it ends the
-daemon, now or at its next start."""
+"""Model answers with characters that the store rejects are processed like others, and end the daemon neither now nor at
+its next start."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NUL = "\0"
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def settings(request: pytest.FixtureRequest) -> dict[str, Any]:
-    """The settings of a daemon with its database there."""
+    """Settings of a daemon with its database on the engine."""
     if request.param == "sqlite":
         return {}
     return {"store": {"url": request.getfixturevalue("new_postgres_database")}}
@@ -45,7 +45,7 @@ def words(text: str, identity: str = "r1") -> dict[str, Any]:
 
 
 async def answer(group: Group, message_id: str) -> list[str]:
-    """What the chat hears. Raises what would have ended the daemon."""
+    """Messages to the chat. Raises exceptions that would end the daemon."""
     failed = asyncio.create_task(group.daemon.engine.failed())
     await asyncio.sleep(0)
     said = await group.say("Ann", "@Rollcall hi there", id=message_id)
@@ -77,7 +77,7 @@ async def test_an_answer_with_nul_is_answered_like_any_other(
     assert said
     assert heard is None or said == heard
     async with a_group([climate.spec], home=tmp_path, settings=settings) as group:
-        assert await answer(group, "x1") == []  # it was answered, and is known
+        assert await answer(group, "x1") == []  # it was answered and is a duplicate
 
 
 @pytest.mark.parametrize("unfit", [NUL, "\ud800"], ids=["NUL", "a lone surrogate"])

@@ -1,4 +1,4 @@
-"""A misspelt name in the settings is told where the daemon runs, not by `rollcall check` alone."""
+"""Misspelt names in the settings are reported by the running daemon as well as by `rollcall check`."""
 
 from __future__ import annotations
 

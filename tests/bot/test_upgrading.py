@@ -1,4 +1,4 @@
-"""A daemon on the database of the first release: everything in it goes on as it was."""
+"""A daemon on the database of the first release continues all its work."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CHAT = "test:bot:family"
 
 
 def insert(database: sqlite3.Connection, table: str, **values: Any) -> None:
-    """A row with `values`; every other column has its emptiest value."""
+    """A row with `values`; all other columns have empty values."""
     columns = database.execute(f"SELECT name, type, \"notnull\" FROM pragma_table_info('{table}')").fetchall()
     emptiest = {"INTEGER": 0, "TEXT": ""}
     row = [values.get(name, emptiest[kind] if is_required else None) for name, kind, is_required in columns]
@@ -67,8 +67,8 @@ def arrived(database: sqlite3.Connection, row_id: int, context: MessageContext, 
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """What the first release left when it was killed: a message that was answered and edited, one that waits, and one
-    whose effect has run."""
+    """Data of the first release after a kill: a message that was answered and edited, a waiting one, and one whose
+    effect has run."""
     versions = tmp_path / "versions"
     versions.mkdir()
     (first,) = VERSIONS.glob(f"{FIRST_RELEASE}_*.py")

@@ -1,4 +1,4 @@
-"""How many questions for a person's yes wait at once, and what becomes of them while they do."""
+"""Limits of open approval questions, and their end while they wait."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def test_of_one_member_three_wait_and_the_next_is_refused_in_plain_words()
         assert refused.startswith("Ann, 3 of your requests are already waiting for approval.")
         assert await last_reason(group) == ("refused", "approvals.open_per_member")
         assert await kept(group, PENDING.c.state) == [("open",)] * 3
-        # Others, and other chats, have room of their own; so has who takes one back.
+        # Other members and chats have separate limits, and so has a member after a withdrawal.
         await asked(group, "Oslo", "Cleo")
         await asked(group, "Oslo", chat=WORK)
         await group.say("Ann", f"reject {first}")

@@ -1,5 +1,5 @@
-"""The daemon on a machine whose wall clock is set ahead and back while it runs, as libfaketime shows it. Time that
-passes, and the monotonic clock, are the machine's own."""
+"""The daemon on a machine whose wall clock is set forward and back at run time, with libfaketime. Elapsed time and the
+monotonic clock are real."""
 
 from __future__ import annotations
 
@@ -72,14 +72,14 @@ NO_MODEL = "http://127.0.0.1:9/v1"
 MINUTE = 60.0
 TEN_YEARS = 10 * 365 * 1440 * MINUTE
 SOON_SECONDS = 2.0
-"""The longest that a reminder may be late, and a question that expired."""
+"""Maximum delay of a reminder or an expiry."""
 PATIENCE_SECONDS = 15.0
 QUESTION_SECONDS = 10.0
 EXPIRY_LOOK_SECONDS = 30.0
 
 
 class WallClock:
-    """The daemon's wall clock: the machine's, and what was added to it."""
+    """The daemon's wall clock: the machine's with an offset."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -88,7 +88,7 @@ class WallClock:
         self.set(0.0)
 
     def set(self, offset: float) -> None:
-        """Show the machine's time and so many seconds."""
+        """Set the offset from the machine's time."""
         fresh = self._file.with_suffix(".new")
         fresh.write_text(f"{offset:+.0f}\n")
         fresh.replace(self._file)
@@ -96,11 +96,11 @@ class WallClock:
         self._history.append((time.monotonic(), time.time() + offset))
 
     def step(self, seconds: float) -> None:
-        """Set it ahead, or back."""
+        """Change the offset, forward or back."""
         self.set(self._offset + seconds)
 
     def reaches(self, instant: float, after: float) -> float:
-        """When it first shows `instant` or later, on the monotonic clock, not before `after`."""
+        """Monotonic time when it first shows `instant` or later, not before `after`."""
         ends = [at for at, _ in self._history[1:]] + [float("inf")]
         for (at, shown), end in zip(self._history, ends, strict=True):
             found = max(at, at + instant - shown, after)
@@ -110,7 +110,7 @@ class WallClock:
 
 
 class Reminders:
-    """What the family asks for, and when it comes."""
+    """Reminders of the family, and their times."""
 
     def __init__(self, daemon: RealDaemon, wall: WallClock) -> None:
         self._daemon = daemon
@@ -118,14 +118,14 @@ class Reminders:
         self._asked: dict[str, tuple[float, float]] = {}
 
     async def plan(self, text: str, seconds: float) -> None:
-        """Ask for one at the wall clock's time in so many seconds."""
+        """Create a reminder in `seconds` by the wall clock."""
         asked_at = time.monotonic()
         await self._daemon.say("family", text, f"/later {seconds:.0f} {text}")
         due = await self._told(f"{text} is due at ")
         self._asked[text] = asked_at, due
 
     async def lateness(self, text: str, *, after: float = 0.0) -> float:
-        """How many seconds it came after the wall clock first showed its time; not counting those before `after`."""
+        """Seconds between the reminder's wall time and its delivery, not counting those before `after`."""
         asked_at, due = self._asked[text]
         return await self._told(f"{text} came at ") - self._wall.reaches(due, max(asked_at, after))
 
@@ -145,7 +145,7 @@ class Reminders:
 
 
 async def until_held(daemon: RealDaemon) -> None:
-    """Return when the log says that reminders are held back."""
+    """Wait until the log says that reminders are held back."""
     async with asyncio.timeout(PATIENCE_SECONDS):
         while True:
             if b"timers_held" in daemon.log.read_bytes():
@@ -193,7 +193,7 @@ async def test_steps_of_the_wall_clock_and_pauses_delay_no_reminder_and_no_expir
         resumed = time.monotonic()
         late["during a pause"] = await reminders.lateness("during a pause", after=resumed)
 
-        # The monotonic clock stands still while a machine is suspended.
+        # The monotonic clock stops while a machine is suspended.
         await reminders.plan("while suspended", 20 * MINUTE)
         daemon.process.send_signal(signal.SIGSTOP)
         wall.step(+30 * MINUTE)

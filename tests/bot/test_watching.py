@@ -1,4 +1,4 @@
-"""The watcher on real files: whoever asked for a path hears of its changes, whatever way they are made."""
+"""The file watcher: subscribers are notified of changes of their paths, however they are made."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from tests.fakes.held import until
 
 PATIENCE_SECONDS = 60.0
 QUIET_SECONDS = 0.2
-"""Several times what the watcher needs; a file that it must not care for has changed by then."""
+"""Several times the watcher's delay; used after a change of a file that is not watched."""
 
 
 class Ear:
-    """Somebody who asked for some paths."""
+    """A subscriber of some paths."""
 
     def __init__(self, watcher: Watcher, *paths: Path) -> None:
         self.heard = 0
@@ -36,16 +36,16 @@ class Ear:
             self._news.set()
 
     async def hears(self, change: Callable[[], object]) -> None:
-        """Make a change, and return when it was heard of."""
+        """Make a change, and wait for the notification."""
         self._news.clear()
         change()
         async with asyncio.timeout(PATIENCE_SECONDS):
             await self._news.wait()
-        # One change may be told in parts.
+        # One change may cause several notifications.
         await asyncio.sleep(QUIET_SECONDS)
 
     async def hears_nothing(self, change: Callable[[], object]) -> None:
-        """Make a change that is not heard of."""
+        """Make a change that causes no notification."""
         before = self.heard
         change()
         await asyncio.sleep(QUIET_SECONDS)
@@ -54,7 +54,7 @@ class Ear:
 
 @asynccontextmanager
 async def watching(*paths: Path) -> AsyncIterator[Ear]:
-    """An ear for `paths` that has heard the first word."""
+    """A subscriber of `paths` after its first notification."""
     watcher = Watcher()
     watcher.start()
     ear = Ear(watcher, *paths)
@@ -68,7 +68,7 @@ async def watching(*paths: Path) -> AsyncIterator[Ear]:
 
 
 def put_in_place_of(file: Path, text: str) -> None:
-    """As editors and deployments do."""
+    """Replace a file as editors and deployments do."""
     beside = file.with_name(f".{file.name}.new")
     beside.write_text(text)
     beside.replace(file)
@@ -119,7 +119,7 @@ async def test_folders_come_go_and_come_again(tmp_path: Path) -> None:
 
 
 async def test_links_are_followed_where_they_are_turned(tmp_path: Path) -> None:
-    """As a cluster's mounted settings are changed: the file is a link through a link that is put in another's place."""
+    """As in mounted configuration of a cluster: the file is a link through a link that is replaced."""
     for version in ("one", "two"):
         (tmp_path / version).mkdir()
         (tmp_path / version / "bot.yaml").write_text(version)
@@ -171,7 +171,7 @@ async def test_only_those_hear_of_a_change_whose_paths_it_touches(tmp_path: Path
 
 
 async def test_what_was_told_of_to_nobody_is_found_by_the_next_look(tmp_path: Path) -> None:
-    """A hidden folder above is renamed: no watched folder changes, and yet another one is there."""
+    """A hidden folder above is renamed: no watched folder changes, but its content is different."""
     old, new = tmp_path / "a" / "b" / "tools", tmp_path / "other" / "b" / "tools"
     for folder in (old, new):
         folder.mkdir(parents=True)

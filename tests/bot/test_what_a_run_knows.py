@@ -1,4 +1,4 @@
-"""What a run is told of its turn, and which programs act where: each is a condition that nothing else would miss."""
+"""Information of a run about its turn, and program identities: conditions that no other test covers."""
 
 from __future__ import annotations
 

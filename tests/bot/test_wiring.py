@@ -1,4 +1,4 @@
-"""What wiring refuses to build."""
+"""Configurations that wiring refuses."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A yes, and what a chat allows for always, are for a function as it was when it was asked for: for its commands, its
-code, its definition. After an edit they are for nothing."""
+"""Approvals, including permanent ones, are valid for one version of a function: its commands, its code, its definition.
+After an edit they are invalid."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ EDITS = {"command": (TOOL.replace("OLD", "NEW"), ACT), "python": (TOOL, ACT.repl
 async def decided(group: Group, answer: str, line: str = "/deploy x") -> list[str]:
     code = code_in(await group.say("Ann", line))
     said = await group.say("Bob", f"{answer} {code}", **ADMIN)
-    # Of what is for always it is said first how to take it back.
+    # The message about a permanent approval starts with how to revoke it.
     return said[-1:]
 
 
@@ -98,7 +98,7 @@ WAYS = ["file", "package", "tools"]
 
 
 def edition(folder: Path, way: str, said: str) -> dict[str, Any]:
-    """Settings of a group whose function says so."""
+    """Settings of a group with such a function."""
     if way == "package":
         write(
             folder / "python" / "own",
@@ -123,7 +123,7 @@ async def test_a_yes_to_python_that_was_edited_since_runs_nothing_and_always_is_
     home = tmp_path / "home"
     async with a_group(settings=edition(tmp_path, way, "one"), home=home) as group:
         assert await decided(group, "always", "/deploy") == ["one"]
-    # It is what stands in the files that counts.
+    # Only the content of the files counts.
     for file in (tmp_path / "python").rglob("*.py"):
         os.utime(file, (1, 1))
     async with a_group(settings=edition(tmp_path, way, "one"), home=home) as group:

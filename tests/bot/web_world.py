@@ -1,4 +1,4 @@
-"""A chat page with everything real but the daemon: server, store, identities; and a daemon of a few lines."""
+"""The chat page with a real server, store and identities, and a fake daemon."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ QUICK = StreamLimits(poll_seconds=0.05, heartbeat_seconds=0.1)
 
 
 class FakeDaemon:
-    """Accepts each message once, and answers as it was told to."""
+    """Accepts each message once and gives configured answers."""
 
     def __init__(self, store: Store, seen: set[str]) -> None:
         self._store = store
@@ -65,7 +65,7 @@ class FakeDaemon:
 
 
 async def talks_back(platform: HttpPlatform, context: MessageContext) -> None:
-    """Answers those who speak to it, offers a choice when asked to, and thanks for one."""
+    """Answers direct messages, offers a choice on request, and confirms a choice."""
     key = f"answer:{context.key.native_id}"
     if context.kind is Kind.CHOICE:
         await platform.send(Outgoing(context.chat, key, f"{context.sender.name} chose {context.text}."))
@@ -84,7 +84,7 @@ async def talks_back(platform: HttpPlatform, context: MessageContext) -> None:
 
 @dataclass
 class World:
-    """One running server and what is behind it."""
+    """A running server and its parts."""
 
     store: SqliteStore
     daemon: FakeDaemon
@@ -114,7 +114,8 @@ async def a_world(
     exposed: bool = False,
     answer: Callable[[HttpPlatform, MessageContext], Any] | None = talks_back,
 ) -> AsyncIterator[World]:
-    """A server on the loopback over the state in `home`, stopped at the end. `seen` outlives a restart."""
+    """A server on the loopback interface with its state in `home`, stopped at the end. `seen` is shared between
+    restarts."""
     clock = SystemClock()
     store = await SqliteStore.open(home / "rollcall.db", clock=clock, prepare=_create_tables)
     ids = Ids(clock)
@@ -157,7 +158,7 @@ async def a_world(
 
 
 async def events_of(response: httpx2.Response) -> AsyncIterator[dict[str, Any]]:
-    """The events of a stream, each with its `cursor` (None for a status)."""
+    """Events of a stream, each with its `cursor` (None for a status)."""
     cursor: str | None = None
     async for line in response.aiter_lines():
         if line.startswith("id: "):
@@ -168,7 +169,7 @@ async def events_of(response: httpx2.Response) -> AsyncIterator[dict[str, Any]]:
 
 
 def a_post(text: str = "hello", **fields: Any) -> dict[str, Any]:
-    """A message as a program posts it."""
+    """A message as posted by a program."""
     return {"id": "m1", "sender": {"id": "u1", "name": "Ann"}, "text": text} | fields
 
 

@@ -1,4 +1,4 @@
-"""The browser and the daemon process of the browser tests, and their time limit, which allows for a busy machine."""
+"""Browser and daemon process of the browser tests, with a time limit for slow machines."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 PATIENCE_SECONDS = 60.0
 CHROMIUM = shutil.which("chromium-headless-shell")
 SERVED_NAME = "bot.example.org"
-"""A name that the browser resolves to 127.0.0.1. Unlike 127.0.0.1, it is no secure context over plain http."""
+"""A name that the browser resolves to 127.0.0.1. Unlike 127.0.0.1, it is not a secure context over plain HTTP."""
 _ARGUMENTS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -36,7 +36,7 @@ _ARGUMENTS = [
 
 @pytest.fixture(autouse=True)
 def _patience() -> Iterator[None]:
-    """Nothing is taken for missing within a minute; the library's own limit is five seconds."""
+    """Wait up to a minute for elements; the default of the library is five seconds."""
     expect.set_options(timeout=PATIENCE_SECONDS * 1000)
     yield
     expect.set_options(timeout=None)
@@ -52,8 +52,8 @@ async def _chromium() -> AsyncIterator[Browser]:
 
 @pytest_asyncio.fixture(loop_scope="package")
 async def browser(_chromium: Browser) -> AsyncIterator[Browser]:
-    """Chromium without a window, started once. Its contexts, each with cookies, storage and cache of its own, end with
-    the test."""
+    """Headless Chromium, started once. Its contexts, with separate cookies, storage and cache, are closed after the
+    test."""
     yield _chromium
     for context in _chromium.contexts:
         await context.close()
@@ -61,7 +61,7 @@ async def browser(_chromium: Browser) -> AsyncIterator[Browser]:
 
 @asynccontextmanager
 async def a_running_daemon(home: Path, *options: str, **environment: str) -> AsyncIterator[dict[str, str]]:
-    """`rollcall run` as a process, with further command-line options; what it printed at the start, by label."""
+    """`rollcall run` as a process, with these command-line options; yields its start output, by label."""
     process = await asyncio.create_subprocess_exec(
         *(*forked_command("bot"), "run", "--no-console", *(options or ("--port", "0"))),
         cwd=ROOT,

@@ -1,4 +1,4 @@
-"""axe finds nothing on the chat page: on a desktop and on a phone, light and dark."""
+"""axe reports no problems on the chat page: desktop and phone, light and dark."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
 
 
 async def findings(page: Page) -> list[str]:
-    """The rules that axe sees broken, each with its impact and the first element."""
+    """Rules violated according to axe, each with its impact and the first element."""
     await page.evaluate(AXE.read_text(encoding="utf-8"))
     report = await page.evaluate("axe.run({ resultTypes: ['violations'] })")
     return [

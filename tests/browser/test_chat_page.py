@@ -1,4 +1,4 @@
-"""The chat page in a real browser, against a real server, with a daemon of a few lines."""
+"""The chat page in a real browser with a real server and a fake daemon."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ pytestmark = [
 
 @dataclass
 class Tabs:
-    """One browser; what went wrong inside its pages is in `faults`."""
+    """A browser; errors in its pages are in `faults`."""
 
     browser: Browser
     shared: BrowserContext
     faults: list[str] = field(default_factory=list)
 
     async def person(self, world: World, name: str, path: str = "/", **options: Any) -> Page:
-        """A tab of its own person; with `options` in a browser profile of its own."""
+        """A tab of a new member; with `options`, in a separate browser profile."""
         context = await self.browser.new_context(**options) if options else self.shared
         page = await self.tab(context)
         await page.goto(f"{world.base}{path}{'&' if '?' in path else '?'}as={name}")
@@ -81,7 +81,7 @@ async def say(page: Page, text: str) -> None:
 
 
 async def accepts(world: World, count: int) -> list[MessageContext]:
-    """What the daemon has accepted, once there is as much: the page shows its own person's words before."""
+    """Messages that the daemon has accepted, after there are `count`: the page shows its member's messages earlier."""
     async with asyncio.timeout(PATIENCE_SECONDS):
         while len(world.daemon.received) < count:  # noqa: ASYNC110 - the page has its own time
             await asyncio.sleep(0.01)

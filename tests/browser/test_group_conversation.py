@@ -1,4 +1,4 @@
-"""A stranger's first minutes: the daemon as a process, two people in Chromium, and the bot between them."""
+"""The first minutes of new members: the daemon as a process, and two people in Chromium."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The chat page under a public URL: behind nginx with TLS, and over plain http in a local network."""
+"""The chat page with a public URL: behind nginx with TLS, and over plain HTTP in a local network."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def a_settings_file(folder: Path, port: int, public_url: str) -> Path:
 
 @asynccontextmanager
 async def nginx(folder: Path, server: str) -> AsyncIterator[None]:
-    """nginx with one `server` block, from when it listens."""
+    """nginx with one `server` block, after it listens."""
     assert NGINX is not None
     configuration = folder / "nginx.conf"
     configuration.write_text(
@@ -68,7 +68,7 @@ async def nginx(folder: Path, server: str) -> AsyncIterator[None]:
 
 
 async def joins_sends_votes_and_reloads(browser: Browser, address: str, shots: str = "") -> bool:
-    """Whether the page was a secure context for the browser, and whether its cookie is for https alone."""
+    """Whether the page was a secure context, and whether its cookie is only for HTTPS."""
     context = await browser.new_context(ignore_https_errors=True)
     page = await context.new_page()
     page.set_default_timeout(PATIENCE_SECONDS * 1000)

@@ -1,4 +1,4 @@
-"""Files of settings, written for one test."""
+"""Settings files for tests."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from config.settings import Settings
 
 
 def written(folder: Path, text: str) -> Path:
-    """A file that holds `text`, less its common indentation."""
+    """A file with the dedented `text`."""
     file = folder / "bot.yaml"
     file.write_text(dedent(text).lstrip("\n"), encoding="utf-8")
     return file
 
 
 def faults_of(folder: Path, text: str, environment: Mapping[str, str] | None = None) -> Diagnostics:
-    """What is wrong with settings that read `text`."""
+    """Problems of settings with this text."""
     return check_settings(written(folder, text), environment or {})[1]
 
 
 def places_and_codes(diagnostics: Diagnostics) -> list[str]:
-    """`line:column code` of each."""
+    """`line:column code` of each diagnostic."""
     return [f"{found.line}:{found.column} {found.code}" for found in diagnostics]
 
 
 def settings_of(folder: Path, text: str, environment: Mapping[str, str] | None = None) -> Settings:
-    """The settings that read `text`, which has to be right."""
+    """Valid settings with this text."""
     return load_settings(written(folder, text), environment or {})

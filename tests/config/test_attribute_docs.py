@@ -1,4 +1,4 @@
-"""What stands under attributes."""
+"""Attribute docstrings."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def _seconds_to_load() -> float:
 
 
 def _leaves(section: Section | Settings, prefix: str = "") -> dict[str, object]:
-    """Every value that is not a section, by its dotted key."""
+    """All values that are not sections, by dotted key."""
     found: dict[str, object] = {}
     for name in type(section).model_fields:
         value = getattr(section, name)

@@ -20,7 +20,7 @@ def editor() -> Any:
 
 
 def is_right(editor: Any, text: str) -> bool:
-    """Whether an editor finds nothing wrong with `text`."""
+    """Whether the schema accepts `text`."""
     return bool(editor.is_valid(read_yaml(text, "x.yaml").value))
 
 

@@ -1,4 +1,4 @@
-"""The settings of IRC: what is meant works, and what would go wrong at night is found before."""
+"""IRC settings: valid ones work, and mistakes are found at start."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ TOKEN = "a-token-of-some-length"
 
 
 def found_in(folder: Path, text: str) -> list[str]:
-    """Every finding of a file with these settings, in words."""
+    """Messages of all diagnostics of a file with these settings."""
     file = folder / "bot.yaml"
     file.write_text(f"config_version: 1\n{text}", encoding="utf-8")
     return [str(one) for one in check_settings(file, {})[1]]

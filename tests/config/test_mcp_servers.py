@@ -1,4 +1,4 @@
-"""The settings of MCP servers: what is meant works, and what is not meant is found before anything starts."""
+"""Settings of MCP servers: valid ones work, and mistakes are found at start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The section `operators`: who is told has to be served."""
+"""The section `operators`: their chat has to be served."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""platforms.web.public_url: where other machines open the page."""
+"""platforms.web.public_url: URL of the page for other machines."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ HEAD = 'schedules:\n  morning:\n    chat: "web:main:family"\n'
 
 
 def entry(lines: str) -> str:
-    """A file with one schedule that has these lines beside its chat."""
+    """A file with one schedule with these lines in addition to its chat."""
     return HEAD + "".join(f"    {line}\n" for line in lines.splitlines())
 
 

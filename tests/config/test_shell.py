@@ -1,4 +1,4 @@
-"""The settings of the shell: what gets onto the list of programs, and what does so only where it is meant."""
+"""Shell settings: programs on the list, and those that need an explicit setting."""
 
 from __future__ import annotations
 

@@ -76,14 +76,14 @@ def test_words_that_people_may_say_are_split_at_commas_of_both_scripts() -> None
 
 
 class Use(NamedTuple):
-    """A place in the code that asks for a sentence."""
+    """A use of a text in the code."""
 
     place: str
     key: str
     given: frozenset[str] | None
-    """The names of the values; None when they cannot be read off the code."""
+    """Names of the values; None if they are computed."""
     is_beginning: bool = False
-    """`key` is only the beginning of the key; the rest is computed."""
+    """`key` is only the start of the key; the rest is computed."""
 
 
 def test_every_sentence_that_the_code_asks_for_exists() -> None:

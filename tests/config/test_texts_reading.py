@@ -1,4 +1,4 @@
-"""Files of texts are read line by line, with the result that a reader of all YAML has."""
+"""Text files are parsed line by line, with the same result as a YAML parser."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PIECES = st.sampled_from([*SIGNS, *WORDS])
 
 
 def outcome(read: Any, text: str) -> object:
-    """What `read` makes of `text`, with its order; or that it cannot be read."""
+    """Result of `read` for `text`, in order; or that it is invalid."""
     try:
         return list(read(text).items())
     except (YAMLError, AttributeError):
@@ -34,7 +34,7 @@ def quoted(sentence: str) -> str:
 
 @st.composite
 def files(draw: st.DrawFn, indent: str = "") -> str:
-    """Names and sentences as the shipped files have them, in order and sometimes a little out of it."""
+    """Names and texts like those of the shipped files, sometimes slightly out of order."""
     lines = []
     for name in draw(st.lists(NAMES, min_size=1, max_size=4)):
         sentence = draw(SENTENCES)

@@ -1,4 +1,4 @@
-"""What the contract of the store needs of an engine beside the store itself, for each engine that there is."""
+"""Engine-specific parts of the store's contract tests."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ NOTES = Table(
 )
 BUDGETS = Table("budgets", TABLES, integer("id", primary_key=True), integer("left"), sqlite_strict=True)
 
-# `place` tells the order in which the units were done.
+# `place` is the order in which the units were written.
 _ADDED = insert(NOTES).from_select(
     ["id", "body", "place"],
     select(
@@ -75,32 +75,32 @@ STATEMENTS = (ADD, ADD_ONCE, CHANGE, CHANGE_RETURNING, CHANGE_LATEST, REMOVE, RE
 
 
 async def notes(store: Store) -> dict[int, str]:
-    """All notes, in the order in which they were added."""
+    """All notes, in insertion order."""
     return {row["id"]: row["body"] for row in await store.read(Query(ALL, {}))}
 
 
 class StoreEngine(Protocol):
-    """A place for one database, empty at first."""
+    """A place for one database, initially empty."""
 
     async def open(self, *, clock: Clock | None = None) -> Store:
-        """A store on it, as the daemon opens it."""
+        """A store on the database, opened as by the daemon."""
 
     async def open_with_little_room(self) -> Store:
-        """A store that takes less than 200 kB."""
+        """A store with a limit of less than 200 kB."""
 
     async def open_with_failing_commit(self, on_broken: Callable[[StoreBroken], None]) -> Store:
-        """A store whose next COMMIT fails, what is durable being unknown."""
+        """A store whose next COMMIT fails with an unknown result."""
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Meanwhile somebody else holds a lock that every unit needs."""
+        """While active, another connection holds a lock that every unit needs."""
 
     def stored(self) -> Sequence[tuple[int, str]]:
-        """The id and body of every note, by another connection."""
+        """Id and body of each note, read with another connection."""
 
 
 class SqliteEngine:
-    """SQLite, in a file."""
+    """SQLite in a file."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "store.db"
@@ -137,7 +137,7 @@ class SqliteEngine:
 
 
 class PostgresEngine:
-    """PostgreSQL, in a database of its own."""
+    """PostgreSQL in a separate database."""
 
     def __init__(self, server: PostgresServer) -> None:
         self.url = server.new_database(create_postgres_tables)
@@ -146,7 +146,7 @@ class PostgresEngine:
         return await PostgresStore.open(self.url, clock=clock or VirtualClock())
 
     async def open_with_little_room(self) -> PostgresStore:
-        # What a server says when its disk is full.
+        # The server's error for a full disk.
         with self._connected() as other:
             other.execute(
                 """
@@ -181,15 +181,15 @@ class PostgresEngine:
 
 
 def create_postgres_tables(url: str) -> None:
-    """The tables of this module."""
+    """Create the tables of this module."""
     with psycopg.connect(url, autocommit=True) as database:
         for table in TABLES.sorted_tables:
             database.execute(str(CreateTable(table).compile(dialect=postgresql.dialect())).encode())
 
 
 def losing_the_connection_at(statement: str) -> Callable[[str], psycopg.Connection[Any]]:
-    """Opens connections that are lost when `statement` was sent for the first time, and nobody knows whether it came
-    through."""
+    """A function that opens connections; they are lost after sending `statement` for the first time, so its result is
+    unknown."""
     lost: list[str] = []
 
     class LosingConnection(psycopg.Connection[Any]):
@@ -208,15 +208,14 @@ def losing_the_connection_at(statement: str) -> Callable[[str], psycopg.Connecti
 
 
 def create_tables(path: Path) -> None:
-    """The tables of this module, where they are missing."""
+    """Create the tables of this module if they do not exist."""
     with closing(sqlite3.connect(path)) as database:
         for table in TABLES.sorted_tables:
             database.execute(str(CreateTable(table, if_not_exists=True).compile(dialect=sqlite.dialect())))
 
 
 def failing_at(sql: str, code: int, times: int = 1) -> Callable[[Path], sqlite3.Connection]:
-    """Opens connections whose next `sql` fails with SQLite's result `code`, so many `times`; the one after that is
-    done."""
+    """A function that opens connections whose next `times` executions of `sql` fail with SQLite's result `code`."""
 
     class FailingConnection(sqlite3.Connection):
         failures = times
@@ -237,7 +236,7 @@ def failing_at(sql: str, code: int, times: int = 1) -> Callable[[Path], sqlite3.
 
 
 def engine_named(name: str, folder: Path, server: Callable[[], PostgresServer]) -> StoreEngine:
-    """The engine `name`, with a database of its own."""
+    """The engine `name` with a new database."""
     return SqliteEngine(folder) if name == "sqlite" else PostgresEngine(server())
 
 

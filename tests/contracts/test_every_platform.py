@@ -1,4 +1,4 @@
-"""What holds for every chat network that the bot is on. A new one joins with a line in PLATFORMS."""
+"""Contract of all chat networks. A new one needs an entry in PLATFORMS."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from tests.harness.irc_servers import an_irc_server, irc_settings
 
 @dataclass(frozen=True)
 class Network:
-    """A platform under test, and what its members see."""
+    """A platform under test, and its messages as seen by members."""
 
     platform: ChatPlatform
     shown: Callable[[], Awaitable[list[str]]]
-    """The texts that are visible now."""
+    """Texts that are visible now."""
     group: str = "family"
     ann: str = "ann"
-    """What a group and a member are called there."""
+    """Names of a group and a member there."""
 
 
 @asynccontextmanager
@@ -90,7 +90,7 @@ async def irc(home: Path, kind: str) -> AsyncIterator[Network]:
                 messages: list[str] = []
                 longest = False
                 for line in ann.heard("Rollcall"):
-                    # A line that is as long as one may be goes on in the next.
+                    # A line of the maximum length continues in the next.
                     messages.append(messages.pop() + line if longest else line)
                     longest = len(line) > 350
                 return messages

@@ -1,4 +1,4 @@
-"""What holds for every way to speak to a model, over real HTTP. A new one joins with a line in `tests.fakes.wires`."""
+"""Contract of all model protocols, over real HTTP. A new one needs an entry in `tests.fakes.wires`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ pytestmark = [
 
 
 class Talk:
-    """One chat whose model stands on the other side of a wire."""
+    """A chat whose model is a server of the protocol."""
 
     def __init__(self, wire: Wire, server: OpenAIServer, routing: Routing) -> None:
         self.wire = wire
@@ -38,11 +38,11 @@ class Talk:
 
     @property
     def requests(self) -> list[Any]:
-        """The bodies that the server got."""
+        """Request bodies received by the server."""
         return [one.json for one in self.server.requests]
 
     def told(self, request: int) -> list[Any]:
-        """The results in a request."""
+        """Function results in a request."""
         return [json.loads(content) for content in self.wire.told(self.requests[request])]
 
 
@@ -59,7 +59,7 @@ async def talking(wire: Wire, *functions: Recorder, script: list[Answer], **sett
 
 def test_every_protocol_of_the_settings_is_here(wire: Wire) -> None:
     assert wire.name in get_args(Protocol)
-    # A function of an author's own is no wire.
+    # A custom function is not a protocol with a server.
     assert {one.name for one in WIRES} == set(get_args(Protocol)) - {"function"}
 
 

@@ -1,4 +1,4 @@
-"""Wherever a function comes from, whichever way leads to it: the same checks, the same refusals, the same records."""
+"""For every source of functions and every entry point: the same checks, refusals and records."""
 
 from __future__ import annotations
 
@@ -74,17 +74,17 @@ TALK said
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One place where the function comes from."""
+    """A source of the function."""
 
     settings: Mapping[str, Any] = field(default_factory=dict)
     functions: Sequence[object] = ()
     name: str = "echo"
     runs_beside: Callable[[], AbstractAsyncContextManager[Mapping[str, Any]]] | None = None
-    """What has to run while it is used; it gives settings that name it."""
+    """Context in which the source works; yields its settings."""
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Mapping[str, Any]]:
-        """Its settings, while they hold."""
+        """Its settings, while its context is active."""
         if self.runs_beside is None:
             yield self.settings
             return
@@ -115,7 +115,7 @@ def a_mapping(folder: Path) -> Source:
 
 
 def a_package(folder: Path) -> Source:
-    """One that is installed, and switched on by name."""
+    """An installed module, enabled by name."""
     package = folder / "installed" / "echoing"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text(MARKED, encoding="utf-8")
@@ -152,7 +152,7 @@ def a_server_of_tools(folder: Path) -> Source:
 
 
 def a_script(folder: Path) -> Source:
-    """Who may call a script is for the settings to say."""
+    """The settings decide who may call a script."""
     keywords, script = folder / "keywords.py", folder / "scripts" / "echo.bas"
     keywords.write_text(KEYWORDS, encoding="utf-8")
     script.parent.mkdir()
@@ -191,15 +191,15 @@ SOURCES: dict[str, Callable[[Path], Source]] = {
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One way in which a call may go."""
+    """A kind of call and its outcome."""
 
     arguments: Mapping[str, Any] = field(default_factory=lambda: {"text": "hi", "times": 2})
     settings: Callable[[str], Mapping[str, Any]] = lambda name: {}
     role: Role = Role.MODERATOR
     ledger: str = ""
-    """The code of the one row; empty where nothing ran."""
+    """Code of the ledger row; empty if nothing ran."""
     outcomes: Sequence[str] = ()
-    """What the call log says."""
+    """Outcomes in the call log."""
 
 
 CASES = {
@@ -220,7 +220,7 @@ CASES = {
     "somebody else has to allow it": Case(settings=lambda name: {"functions": {name: {"approval": "admin"}}}),
 }
 CANNOT_SAY = {"a script": {"a text is too long"}}
-"""What the form of a source has no words for."""
+"""Cases that a source's format cannot express."""
 
 
 async def by_command(served: Programs, name: str, case: Case) -> None:
@@ -253,7 +253,7 @@ WAYS: dict[str, Callable[[Programs, str, Case], Awaitable[None]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """What a call leaves behind."""
+    """Records of a call."""
 
     ledger: list[Any]
     log: list[Any]
@@ -269,14 +269,14 @@ async def a_bot(source: Source, case: Case) -> AsyncIterator[Programs]:
         functions = {**own.get("functions", {}).get(source.name, {}), **more.get("functions", {}).get(source.name, {})}
         settings = {**own, **more, "functions": {source.name: functions}, "mcp": {**serve, **own.get("mcp", {})}}
         async with programs(source.functions, settings=settings) as served:
-            # A server that was never asked is asked while the bot serves already.
+            # The bot serves before a new MCP server has listed its tools.
             await until(served.group, lambda: function(served.group, source.name))
             assert served.group.daemon.functions.faults == ()
             yield served
 
 
 class Records:
-    """Reads what is new in the ledger and the call log."""
+    """Reads new rows of the ledger and the call log."""
 
     def __init__(self, served: Programs) -> None:
         self._served = served

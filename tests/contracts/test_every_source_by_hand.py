@@ -1,4 +1,5 @@
-"""Wherever a function comes from, `rollcall call` in a process of its own checks and records as every way does."""
+"""For every source of functions, `rollcall call` in a separate process applies the same checks and writes the same
+records as other entry points."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from tests.harness.forked_processes import Ended, forked
 
 
 def a_mapping_by_name(folder: Path) -> Source:
-    """A definition whose handler is named by where it stands, since a process of its own is given nothing by hand."""
+    """A definition whose handler is given by its import path, because a separate process cannot get an object."""
     package = folder / "mapped"
     package.mkdir()
     (package / "spoken.py").write_text(TOOLS.partition("def tools")[0], encoding="utf-8")
@@ -57,7 +58,7 @@ async def test_a_process_of_its_own_checks_and_records_as_every_way_does(
         ]
     assert [one.status for one in ended] == list(BY_HAND.values()), ended
     ran, *others = [json.loads(one.out) for one in ended]
-    # A command tool says what each of its steps gave.
+    # A command tool returns the output of each step.
     assert ran["reply"].splitlines()[-1] == "hi hi"
     assert [[one["error"]] for one in others] == [case.outcomes for case in cases[1:]]
     with closing(sqlite3.connect(tmp_path / "var" / "rollcall.sqlite")) as database:

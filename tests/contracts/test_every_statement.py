@@ -1,4 +1,4 @@
-"""Every statement of the data layer is defined once and runs on every dialect."""
+"""Each statement of the data layer is defined once and runs on all dialects."""
 
 from __future__ import annotations
 

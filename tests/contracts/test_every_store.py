@@ -1,4 +1,4 @@
-"""What every engine of the store promises."""
+"""Contract of all store engines."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ async def store(engine: StoreEngine) -> AsyncIterator[Store]:
 
 
 async def outcomes(*units: Awaitable[list[int]]) -> list[object]:
-    """Each unit's row counts, or the type of its error."""
+    """Row counts of each unit, or the type of its error."""
     async with asyncio.timeout(10):
         results = await asyncio.gather(*units, return_exceptions=True)
     return [type(result) if isinstance(result, BaseException) else result for result in results]
@@ -260,7 +260,7 @@ async def test_a_read_with_values_that_do_not_fit_is_refused(store: Store, value
     ],
 )
 async def test_whatever_utf_8_has_is_kept_and_found(store: Store, text: str) -> None:
-    """NUL may be shown as what it is, or as what cannot be shown."""
+    """NUL may be returned unchanged or as a replacement."""
     assert await store.commit([ADD.write(id=1, body=text)]) == [1]
     kept = (await notes(store))[1]
     assert kept in (text, text.replace("\0", "\ufffd"))

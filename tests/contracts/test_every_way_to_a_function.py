@@ -1,4 +1,4 @@
-"""What holds for a function whichever way it is written and wherever it is found: one spec, one `invoke`."""
+"""For every form of definition and every location a function has the same spec and one `invoke`."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ FOUND = ["file", "package", "module", "plugin", "plugin of the bot", "entry poin
 
 @pytest.fixture(params=[(way, "file") for way in WRITTEN] + [("a mapping", place) for place in FOUND[1:]])
 def settings(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[dict[str, Any]]:
-    """Settings with the function, written in one way and found in one place."""
+    """Settings with the function, in each form and location."""
     way, place = request.param
     text = dedent(WRITTEN[way]) + FILTER
     if place in ("file", "package"):

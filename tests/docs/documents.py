@@ -1,4 +1,4 @@
-"""The code blocks of a page, and the files that it names."""
+"""Code blocks of a page, and the files that it mentions."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ _FILE = re.compile(r"(?<![\w./*<~-])(?:[\w.-]+/)*[\w.-]+\.(?:py|yaml|toml|txt|sh
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One fenced block."""
+    """A fenced block."""
 
     page: str
     line: int
-    """Of its first line of text, in the page."""
+    """Line number of its first text line in the page."""
     heading: str
-    """The nearest one above it."""
+    """The nearest heading above it."""
     language: str
     text: str
 
     @property
     def where(self) -> str:
-        """For a failure: the page and the line."""
+        """Page and line, for error messages."""
         return f"{self.page}:{self.line}"
 
 
@@ -41,11 +41,11 @@ class Page:
         self.blocks = tuple(_blocks(path, self.text))
 
     def of(self, language: str, heading: str = "") -> list[Block]:
-        """The blocks in `language`; only those below `heading` where it is given."""
+        """The blocks in `language`; with `heading`, only those below it."""
         return [one for one in self.blocks if one.language == language and heading in ("", one.heading)]
 
     def files(self) -> set[str]:
-        """The names of files in its code spans and drawings, as they are written."""
+        """File names in its code spans and diagrams."""
         spans = _CODE.findall(_without_blocks(self.text))
         drawings = [block.text for block in self.blocks if block.language == "text"]
         return {name for text in [*spans, *drawings] for name in _FILE.findall(text)}

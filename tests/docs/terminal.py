@@ -1,8 +1,8 @@
-"""Runs the console blocks of a page as somebody would who follows it, and compares what they show.
+"""Runs the console blocks of a page and compares their output.
 
-In a block a line `$ …` is a command, `> …` goes on with it, `› …` is what is typed at the chat that the command opened,
-and every other line is what the terminal shows. `…` stands for any text, and a line of `…` alone for any lines. What a
-command shows is compared where the page shows something; a command that fails fails the test unless the page shows so.
+In a block, a line `$ …` is a command, `> …` is its continuation, `› …` is input for the chat that the command opened,
+and any other line is output. `…` stands for any text, and a line with only `…` for any lines. Output is compared if the
+page shows output. A command that fails makes the test fail unless the page shows the failure.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ wait "$pid"
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One command of a block."""
+    """A command of a block."""
 
     where: str
     command: str
@@ -49,14 +49,14 @@ class Step:
 
     @property
     def script(self) -> str:
-        """It as a line of bash."""
+        """The command as a line of bash."""
         command = f"{{ {self.command}\n}}"
-        # The input of the chat ends after its lines; `sed -u` reads no more than that.
+        # The chat's input ends after its lines; `sed -u` reads no further.
         return f"sed -u {len(self.typed)}q | {command}" if self.typed else f"{command} </dev/null"
 
 
 def steps_of(blocks: Sequence[Block]) -> list[Step]:
-    """The commands of `blocks` in their order."""
+    """Commands of `blocks` in order."""
     steps: list[Step] = []
     for block in blocks:
         for number, line in enumerate(block.text.splitlines(), start=block.line):
@@ -73,10 +73,10 @@ def steps_of(blocks: Sequence[Block]) -> list[Step]:
 
 
 class Terminal:
-    """A terminal in a copy of the project's folder, with a home folder of its own."""
+    """A terminal in a copy of the project folder, with a separate home folder."""
 
     def __init__(self, folder: Path, rollcall: Sequence[str] | None = None) -> None:
-        """`rollcall`: what `./run` starts, `COLD` where it matters that the program itself starts."""
+        """`rollcall`: the command that `./run` starts; `COLD` to start a new Python process."""
         self.home = folder / "home"
         self.house = self.home / "rollcall"
         self.house.mkdir(parents=True)
@@ -90,13 +90,13 @@ class Terminal:
             (self.house / name).symlink_to(ROOT / name)
 
     def environment(self, **more: str) -> dict[str, str]:
-        """What commands find set: nothing of this machine's own settings of the bot."""
+        """Environment of the commands, without this machine's settings of the bot."""
         kept = {name: value for name, value in os.environ.items() if name in ("PATH", "LANG", "LC_ALL", "TMPDIR")}
         return {**kept, "HOME": str(self.home), "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1", **more}
 
     def follow(self, blocks: Sequence[Block], replace: Mapping[str, str] | None = None, **environment: str) -> None:
-        """Run the commands of `blocks` in one shell and compare. `replace`: what this machine has in place of what the
-        page says. Raises AssertionError that names the line of the page."""
+        """Run the commands of `blocks` in one shell and compare their output. `replace`: replacements of texts of the
+        page by those of this machine. Raises AssertionError with the line of the page."""
         steps = steps_of(blocks)
         assert steps, "there is no command"
         script = "".join(f"{step.script}\nprintf '\\036%s\\n' $?\n" for step in steps)
@@ -121,7 +121,7 @@ class Terminal:
 
 
 class _Conversation:
-    """What goes to and fro between a shell and whoever sits before it."""
+    """Input and output of a shell."""
 
     def __init__(self, shell: subprocess.Popen[bytes]) -> None:
         assert shell.stdin is not None
@@ -131,7 +131,7 @@ class _Conversation:
         self._output = b""
 
     def until_done(self, step: Step) -> tuple[str, int]:
-        """Type what `step` types, each line when it is asked for; what the command shows, and its exit status."""
+        """Type the input of `step` when it is requested. Returns the command's output and exit status."""
         typed = list(step.typed)
         answered = 0
         while (end := _END.search(self._output)) is None:
@@ -150,8 +150,8 @@ class _Conversation:
 
 
 def check(step: Step, output: str, status: int) -> None:
-    """Compare what a command showed with the page. Raises AssertionError."""
-    # A chat writes its prompt, and its answers over the prompt.
+    """Compare output and status of a command with the page. Raises AssertionError."""
+    # The chat writes its answers over its prompt.
     lines = [line.rpartition("\r")[2].removeprefix("› ").rstrip() for line in output.split("\n")]
     seen = "\n".join(line for line in lines if line)
     assert status == 0, f"{step.where}: `{step.command}` ended with {status}:\n{seen}"
@@ -161,7 +161,7 @@ def check(step: Step, output: str, status: int) -> None:
 
 
 def matches(expected: str, seen: str) -> bool:
-    """Whether `seen` is as `expected`, where `…` stands for any text of a line, and alone on a line for any lines."""
+    """Whether `seen` matches `expected`, where `…` is any text in a line, or any lines if it is the whole line."""
     pattern = re.escape(expected)
     pattern = re.sub(r"(^|\\\n)…(?=\\\n|$)", r"\1(?s:.*)", pattern)
     return re.fullmatch(pattern.replace("…", ".*"), seen) is not None

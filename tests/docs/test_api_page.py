@@ -1,4 +1,4 @@
-"""docs/api.md: it has every public name, and its Python works as it stands there."""
+"""docs/api.md contains all public names, and its Python code works."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ PAGE = Page("docs/api.md")
 
 @pytest.fixture
 def example() -> Iterator[ModuleType]:
-    """All Python of the page, in one module."""
+    """All Python code of the page, as one module."""
     module = ModuleType("api_example")
     sys.modules["api_example"] = module
     for block in PAGE.of("python"):
-        # Lines keep their numbers, so that a failure names the line of the page.
+        # Keep line numbers, so that failures show the line of the page.
         exec(compile("\n" * (block.line - 1) + block.text, PAGE.path, "exec"), module.__dict__)
     yield module
     del sys.modules["api_example"]

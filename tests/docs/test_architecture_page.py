@@ -1,4 +1,4 @@
-"""docs/architecture.md, and the rooms that it describes."""
+"""docs/architecture.md, and the packages that it describes."""
 
 from __future__ import annotations
 

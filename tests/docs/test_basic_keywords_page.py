@@ -1,4 +1,4 @@
-"""docs/basic-keywords.md: its keywords and scripts work as they stand there."""
+"""docs/basic-keywords.md: its keywords and scripts work."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FILE = re.compile(r"# ~/my-bot/(\S+)\n")
 
 
 def written(folder: Path) -> dict[str, Any]:
-    """The settings with the keywords and scripts of the page, which are written into `folder`."""
+    """Settings with the keywords and scripts of the page, which are written into `folder`."""
     keywords: list[str] = []
     for block in PAGE.of("python"):
         named = _FILE.match(block.text)

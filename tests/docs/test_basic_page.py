@@ -1,4 +1,4 @@
-"""docs/basic.md: its commands, scripts, settings and conversations are as the page shows them."""
+"""docs/basic.md: its commands, scripts, settings and conversations work as shown."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ SNIPPETS = [block for block in PAGE.of("basic") if not _FILE.match(block.text)]
 
 
 def written(folder: Path, *names: str, sun: str = SUN) -> Path:
-    """The scripts of the page, or some of them, in `folder`."""
+    """Write the scripts of the page, or some of them, into `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in names or SCRIPTS:
         (folder / name).write_text(SCRIPTS[name].replace(SUN, sun), encoding="utf-8")
@@ -56,7 +56,7 @@ def written(folder: Path, *names: str, sun: str = SUN) -> Path:
 
 
 def exchanges(block: Block) -> list[tuple[str, list[str]]]:
-    """What is said in a conversation, and what the bot answers to it."""
+    """Messages and the bot's answers in a conversation."""
     talk: list[tuple[str, list[str]]] = []
     for line in block.text.splitlines():
         who, _, said = line.partition(": ")
@@ -71,7 +71,7 @@ def exchanges(block: Block) -> list[tuple[str, list[str]]]:
 
 @asynccontextmanager
 async def a_group_of_the_page(folder: Path) -> AsyncIterator[Group]:
-    """A group with all scripts of the page but that which begins a chat, with mail and a web page."""
+    """A group with all scripts of the page except the start script, with mail and a web page."""
     sunset = WebPage.json({"results": [{"sunset": "15:34"}]})
     async with WebServer({"/api": sunset}) as web, SmtpServer() as mail:
         given = {
@@ -110,7 +110,7 @@ async def test_the_lines_of_the_page_give_what_stands_behind_them(tmp_path: Path
 
 @pytest.fixture
 def terminal(tmp_path: Path) -> Terminal:
-    """A terminal in whose home the settings of the page lie."""
+    """A terminal with the page's settings in its home."""
     made = Terminal(tmp_path)
     (made.home / "my-bot").mkdir()
     (made.home / "my-bot" / "bot.yaml").write_text(PAGE.of("yaml", "Five minutes")[0].text, encoding="utf-8")

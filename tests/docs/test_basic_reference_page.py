@@ -1,4 +1,4 @@
-"""docs/basic-reference.md is up to date, and all its examples give what it says."""
+"""docs/basic-reference.md is up to date, and its examples have the stated results."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def test_every_keyword_uses_itself_in_its_example() -> None:
 
 @asynccontextmanager
 async def a_group_with_everything(folder: Path) -> AsyncIterator[tuple[Group, str]]:
-    """A group whose bot has the examples as scripts, named by their lines, and all that keywords lean on; and the
-    address of the site that they read."""
+    """A group with the examples as scripts, named by their lines, and with all services for keywords; and the URL of
+    the web site that they use."""
     pages = {
         "/menu.txt": WebPage(b"soup", headers={"Content-Type": "text/plain"}),
         "/sun.json": WebPage.json({"sets": "15:34"}),
@@ -104,12 +104,12 @@ async def test_every_example_says_what_stands_behind_it(tmp_path: Path) -> None:
 
 
 async def said_in(group: Group, block: Block) -> list[str]:
-    """The lines that a chat hears of the script, whose questions are answered as its notes say. Each has a chat of its
-    own, so no example finds what another has kept."""
+    """Messages of the script, whose questions are answered as in its notes. Each example runs in a separate chat, so
+    that none depends on data of another."""
     chat, command = ChatRef("test", "bot", name_of(block)), f"/{name_of(block)}"
     running = asyncio.create_task(group.say("Ann", command, chat=chat))
     for seconds in map(float, _PAUSE.findall(block.text)):
-        # Time passes for nobody before the script has come that far.
+        # The clock must not advance before the script has reached the wait.
         while not running.done() and not group.clock.is_slept(seconds):  # noqa: ASYNC110  # it is not told
             await asyncio.sleep(0)
         await group.clock.advance(seconds)

@@ -1,4 +1,4 @@
-"""docs/command-tools.md: its tools are good, its Python runs, and the bot says what the page shows."""
+"""docs/command-tools.md: its tools are valid, its Python code runs, and conversations are as shown."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def group(tmp_path: Path) -> AsyncIterator[Group]:
 
 
 def exchanges(text: str) -> Iterator[tuple[str, str]]:
-    """What Ann says in a conversation, and what the bot answers."""
+    """Ann's messages and the bot's answers in a conversation."""
     for said, answer in re.findall(r"^Ann: (.*)\nRollcall: ((?:(?!Ann: ).*\n)+)", text, re.MULTILINE):
         yield said, answer.rstrip("\n")
 
@@ -57,7 +57,7 @@ async def test_the_group_of_the_page_has_functions_of_the_page(group: Group) -> 
 
 
 def column(head: str) -> set[str]:
-    """The names in the first cells of the table with that head."""
+    """Names in the first column of the table with that header."""
     [table] = re.findall(rf"^\| {head} \|.*?(?=\n\n)", PAGE.text, re.DOTALL | re.MULTILINE)
     return set(re.findall(r"`(\w+)`", " ".join(row.split("|")[1] for row in table.splitlines()[2:])))
 

@@ -1,5 +1,5 @@
-"""config/scripts: scripts to begin with. Each is short, without a mistake in either profile, can be tried by hand, and
-does its work in a group when a model calls it."""
+"""config/scripts: example scripts. Each is short, valid in both profiles, can be tried by hand, and works when a model
+calls it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def group() -> AsyncIterator[Group]:
 
 
 async def called(group: Group, name: str, *, role: Role = Role.MEMBER, **arguments: Any) -> list[str]:
-    """What the chat hears when Ann asks the bot, and its model calls that function."""
+    """Messages to the chat after Ann asks the bot and its model calls that function."""
     group.model.says(call(name, **arguments), "Anything else?")
     return await group.say("Ann", "@Rollcall please do it", role=role)
 

@@ -1,4 +1,4 @@
-"""docs/files-and-shell.md: its settings are good, its conversations go as it shows, and it leaves no setting out."""
+"""docs/files-and-shell.md: its settings are valid and complete, and its conversations are as shown."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_settings_of_the_page_are_good(block: Block, tmp_path: Path) -> None:
     path = tmp_path / "bot.yaml"
     path.write_text(block.text, encoding="utf-8")
     _, found = check_settings(path, {})
-    # The functions are those of modules that these settings leave out.
+    # The functions are in modules that these settings do not enable.
     assert [one for one in found if "file_" not in str(one)] == []
 
 
@@ -52,7 +52,7 @@ def test_every_setting_is_on_the_page() -> None:
 
 
 async def conversation(group: Group, block: Block) -> list[str]:
-    """The lines of the block as they come true, with the codes of the page."""
+    """Actual lines of the conversation, with the codes of the page."""
     facts = {"chat": ChatRef("test", "bot", "ann"), "is_group": False, "role": Role.ADMIN}
     lines: list[str] = []
     codes: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""docs/functions.md: its Python works as it stands there, and its tables leave nothing out."""
+"""docs/functions.md: its Python code works, and its tables are complete."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ OTHER_WORDS = {"auth", "tag", "confirmation_prompt", "timeout"}
 
 @pytest.fixture
 def example() -> Iterator[ModuleType]:
-    """All Python of the page, in one module."""
+    """All Python code of the page, as one module."""
     module = ModuleType("example")
     sys.modules["example"] = module
     for block in PAGE.of("python"):
-        # Lines keep their numbers, so that a failure names the line of the page.
+        # Keep line numbers, so that failures show the line of the page.
         exec(compile("\n" * (block.line - 1) + block.text, PAGE.path, "exec"), module.__dict__)
     yield module
     del sys.modules["example"]

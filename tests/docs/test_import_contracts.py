@@ -1,4 +1,4 @@
-"""The import contracts of pyproject.toml hold, each can fail, and none has forgotten a module."""
+"""The import contracts of pyproject.toml pass, each can fail, and they cover all modules."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ PLANTED = {
 
 
 def lint(folder: Path) -> tuple[int, str]:
-    """The exit status and the words of import-linter in `folder`."""
+    """Exit status and output of import-linter in `folder`."""
     finished = subprocess.run(
         [sys.executable, "-c", LINT, "--no-logo", "--no-cache"],
         cwd=folder,
@@ -55,7 +55,7 @@ def lint(folder: Path) -> tuple[int, str]:
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    """The code of the project, to be spoiled."""
+    """A copy of the project's code, to be changed."""
     for package in ("rollcall", "bot", "function_calls", "services", "config"):
         shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", tmp_path)

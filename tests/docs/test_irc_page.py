@@ -1,4 +1,4 @@
-"""docs/irc.md: its settings are good, its command shows what it shows, and its tables say what is so."""
+"""docs/irc.md: its settings are valid, its command prints what is shown, and its tables are correct."""
 
 from __future__ import annotations
 

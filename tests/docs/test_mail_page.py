@@ -1,4 +1,4 @@
-"""docs/mail.md: its settings are good and complete, and its letters arrive as it says."""
+"""docs/mail.md: its settings are valid and complete, and its mails arrive as described."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""docs/mcp-server.md: its settings are good, its client finds the command, its requests are answered as it shows."""
+"""docs/mcp-server.md: its settings are valid, its client finds the command, and its requests have the shown
+responses."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ def terminal(tmp_path: Path) -> Terminal:
 
 @pytest.fixture
 def server(terminal: Terminal) -> Iterator[str]:
-    """The address of a daemon with the page's settings."""
+    """URL of a daemon with the page's settings."""
     file = terminal.home / "mcp.yaml"
     [serving] = PAGE.of("yaml", "Over HTTP")
     file.write_text(f"logging: {{console: 'off'}}\n{serving.text}", encoding="utf-8")
@@ -68,7 +69,7 @@ def test_settings_of_the_page_are_good(block: object, tmp_path: Path) -> None:
 
 
 async def test_a_client_with_the_pages_entry_finds_the_functions(tmp_path: Path) -> None:
-    terminal = Terminal(tmp_path, COLD)  # `mcp` imports what it needs itself, as no fork does
+    terminal = Terminal(tmp_path, COLD)  # a new process, because a fork has already imported `mcp`
     [block] = PAGE.of("json", "Over a pipe")
     entry = json.loads(block.text)["mcpServers"]["rollcall"]
     home = {name: value.replace("/var/lib", str(terminal.home)) for name, value in entry["env"].items()}

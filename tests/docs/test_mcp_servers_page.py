@@ -1,4 +1,4 @@
-"""docs/mcp-servers.md: its settings are good, its commands do what it says, and it explains every key."""
+"""docs/mcp-servers.md: its settings are valid, its commands work as described, and it explains all keys."""
 
 from __future__ import annotations
 

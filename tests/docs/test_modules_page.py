@@ -1,4 +1,4 @@
-"""docs/modules.md: its files serve as they stand there, and what it says of settings, order and changes is so."""
+"""docs/modules.md: its files work, and its statements about settings, order and changes are true."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _FILE = re.compile(r"# ~/my-bot/functions/(\S+)\n")
 
 
 def written(folder: Path) -> Path:
-    """The files of the page, in `folder`."""
+    """Write the files of the page into `folder`."""
     for block in PAGE.of("python"):
         named = _FILE.match(block.text)
         assert named is not None, block.where
@@ -45,7 +45,7 @@ def written(folder: Path) -> Path:
 
 
 async def answers(settings: dict[str, Any], *lines: str) -> list[str]:
-    """What the bot says to these commands; nothing may be wrong."""
+    """The bot's answers to these commands, without any problems."""
     async with a_group(settings=settings) as group:
         assert group.daemon.functions.faults == ()
         return [text for line in lines for text in await group.say("Ann", line)]
@@ -115,7 +115,7 @@ def acme(tmp_path: Path) -> Iterator[None]:
 @pytest.mark.usefixtures("acme")
 async def test_the_package_of_the_page_announces_its_functions(tmp_path: Path) -> None:
     kitchen = tmp_path / "acme_tools" / "kitchen.py"
-    # An installed module has one name, its own.
+    # An installed module has its own name.
     kitchen.write_text(kitchen.read_text().replace('"kitchen:weigh"', '"acme_tools.kitchen:weigh"'))
     settings = {"sources": {"entry_points": True}}
     assert await answers(settings, "/parcel X7", "/ounces 100") == ["Parcel X7 is on its way, Ann.", "3.5 oz"]

@@ -1,4 +1,4 @@
-"""docs/news-and-search.md: its settings are good and do what it says, and it names what people can write."""
+"""docs/news-and-search.md: its settings are valid and work as described, and its example messages work."""
 
 from __future__ import annotations
 

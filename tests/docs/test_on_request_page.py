@@ -1,4 +1,4 @@
-"""docs/on-request.md: its Python works as it stands there, and what it says of chats is so."""
+"""docs/on-request.md: its Python code works, and its statements about chats are true."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ PAGE = Page("docs/on-request.md")
 
 @pytest.fixture
 def example() -> Iterator[ModuleType]:
-    """All Python of the page, in one module."""
+    """All Python code of the page, as one module."""
     module = ModuleType("example")
     sys.modules["example"] = module
     for block in PAGE.of("python"):
-        # Lines keep their numbers, so that a failure names the line of the page.
+        # Keep line numbers, so that failures show the line of the page.
         exec(compile("\n" * (block.line - 1) + block.text, PAGE.path, "exec"), module.__dict__)
     yield module
     del sys.modules["example"]

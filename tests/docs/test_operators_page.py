@@ -1,4 +1,4 @@
-"""docs/operators.md: its commands do what it shows, against a real server where there is one."""
+"""docs/operators.md: its commands work as shown, with a real server where needed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def terminal(tmp_path: Path) -> Terminal:
 
 @pytest.fixture
 def server(terminal: Terminal) -> Iterator[str]:
-    """The address of a daemon with the page's settings for the HTTP API."""
+    """URL of a daemon with the page's settings for the HTTP API."""
     settings = terminal.home / "http.yaml"
     [api] = PAGE.of("yaml", "The HTTP API")
     settings.write_text(f"logging: {{console: 'off'}}\n{api.text}", encoding="utf-8")
@@ -116,7 +116,7 @@ async def test_the_page_says_of_every_setting_whether_it_is_live() -> None:
         taken, left = set(group.daemon.live.paths), set(group.daemon.live.left)
     at_the_web = {f"platforms.http.{name}" for name in ("enabled", "token", "max_role")}
     at_the_web.add("mcp.serve.clients")
-    of_models = {"models", "failover"}  # the group was given one
+    of_models = {"models", "failover"}  # the group uses a given model
     parts = {"filters.call", "filters.named", "filters.turn", "filters.round"}
     assert named - parts == (taken | at_the_web | of_models) - {"filters", "limits.attempts_per_turn"}
     assert waits == left | {"bots"}

@@ -1,4 +1,4 @@
-"""What holds for all pages: they name what exists, and say nothing that the disk denies."""
+"""Rules for all pages: names of files, settings and commands in them exist."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ RUN_BY_TESTS = {
     "docs/several-daemons.md",
 }
 NO_FILES = {"ruamel.yaml", "./own.py", "./file.py", "bot.py", "calendar.py", "config.py", "helpers.py", "services.py"}
-"""Names that only look like one of a file, and names of authors' files."""
+"""Names that are not files, or files of authors."""
 
 
 @functools.cache
 def _names() -> frozenset[str]:
-    """Of all files below the folders of the project; what is installed there is none of ours."""
+    """Names of all files in the project's folders, except installed ones."""
     files = ROOT.glob("*/**/*")
     return frozenset(file.name for file in files if {".venv", "node_modules"}.isdisjoint(file.parts))
 

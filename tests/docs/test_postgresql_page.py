@@ -1,4 +1,4 @@
-"""docs/postgresql.md: its settings are good, its database serves, and its log lines are the log's."""
+"""docs/postgresql.md: its settings are valid, its database works, and its log lines are those of the log."""
 
 from __future__ import annotations
 

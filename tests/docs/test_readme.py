@@ -1,4 +1,4 @@
-"""The README in both languages, followed word for word."""
+"""The README in both languages, executed literally."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/reminders.md: its conversations go as it shows them, and its settings are those that there are."""
+"""docs/reminders.md: its conversations are as shown, and its settings exist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/schedules.md: its commands make what it says, its settings are good, and its tables leave nothing out."""
+"""docs/schedules.md: its commands work as described, its settings are valid, and its tables are complete."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ FRIDAY = datetime(2026, 11, 20, 9, 0, tzinfo=UTC)
 
 
 def first_column(head: str) -> str:
-    """The first cells of the table with that head."""
+    """The first column of the table with that header."""
     [table] = re.findall(rf"^\| {head} \|.*?(?=\n\n)", PAGE.text, re.DOTALL | re.MULTILINE)
     return "\n".join(row.split("|")[1] for row in table.splitlines()[2:])
 
 
 async def made(lines: Sequence[str]) -> list[str]:
-    """What the bot says to these commands of an admin in Oslo."""
+    """The bot's answers to these commands of an admin in Oslo."""
     async with a_group(settings={"timezone": "Europe/Oslo"}, clock=VirtualClock(FRIDAY)) as group:
         return [text for line in lines for text in await group.say("Ann", line, role=Role.ADMIN)]
 

@@ -1,4 +1,4 @@
-"""docs/several-daemons.md: its settings are good, and daemon and doctor say what it shows."""
+"""docs/several-daemons.md: its settings are valid, and daemon and doctor print what is shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A function that asks the member in the midst of its run, and notes what it goes on from."""
+"""A function that asks the member questions during its run and records how it was resumed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.fakes.functions import Recorder
 
 
 class Asking:
-    """Asks `questions` one after another, then says all the answers. Its own state is the list of them."""
+    """Asks `questions` one after another, then returns all answers. Its resume state is the list of them."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class Asking:
 
     @property
     def runs(self) -> list[tuple[str, str]]:
-        """What each run went on from: how it was answered and with what; `began` for a first one."""
+        """How each run was resumed: the kind of answer and its value; `began` for a first run."""
         return [("began", "") if one is None else (one.kind, one.answer) for one in self.resumed]
 
     async def _run(self, context: MessageContext, arguments: dict[str, Any], call: Call) -> FunctionResult:

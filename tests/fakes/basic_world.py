@@ -1,4 +1,4 @@
-"""A world for scripts in which nothing happens by itself."""
+"""A fixed environment for scripts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 
 @dataclass
 class FixedWorld:
-    """It is always the same moment: the one at which the examples of the language hold."""
+    """Time and ids are constant, as assumed by the examples of the language."""
 
     at: datetime = datetime(2026, 11, 20, 21, 15, tzinfo=UTC)
     zone: str = "Europe/Berlin"

@@ -1,4 +1,4 @@
-"""Values for tests, each whole and ordinary unless the test says otherwise."""
+"""Builders of valid test values with typical defaults."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _NUMBERS = itertools.count(1)
 
 
 def a_member(name: str = "Ann", role: Role = Role.MEMBER) -> Sender:
-    """A person on the platform `test`."""
+    """A member on the platform `test`."""
     return Sender(MemberRef("test", "bot", name.lower()), name, role)
 
 
 def a_message(text: str = "hello", sender: str | Sender = "Ann", **changes: Any) -> MessageContext:
-    """A message to the bot in the family group. `changes` are fields of MessageContext."""
+    """A message to the bot in the family group. `changes`: fields of MessageContext."""
     chat = changes.pop("chat", FAMILY)
     native_id = changes.pop("native_id", None) or f"m{next(_NUMBERS)}"
     context = MessageContext(
@@ -49,7 +49,7 @@ def a_message(text: str = "hello", sender: str | Sender = "Ann", **changes: Any)
 
 
 def a_profile(language: str = "en", timezone: str = "Europe/Oslo", **changes: Any) -> ChatProfile:
-    """The settings of an ordinary chat."""
+    """Settings of a typical chat."""
     profile = ChatProfile(
         bot="default",
         bot_name="Rollcall",

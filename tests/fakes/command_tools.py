@@ -1,4 +1,4 @@
-"""A group whose bot has command tools, written for one test."""
+"""A group whose bot has command tools."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.fakes.wired_model import a_group
 
 
 def write(folder: Path, text: str, name: str = "tools.yaml") -> Path:
-    """A file in `folder` that holds `text`, less its common indentation."""
+    """Write a file in `folder` with the dedented `text`."""
     file = folder / name
     file.parent.mkdir(exist_ok=True)
     file.write_text(dedent(text).lstrip("\n"), encoding="utf-8")
@@ -28,7 +28,7 @@ def write(folder: Path, text: str, name: str = "tools.yaml") -> Path:
 async def a_group_with(
     folder: Path, tools: str, python: str = "", *, may_be_faulty: bool = False, **group: Any
 ) -> AsyncIterator[Group]:
-    """The group. `tools` is the file of tools, `python` the file `./own.py` beside it."""
+    """The group. `tools`: the file of tools; `python`: the file `./own.py` in the same folder."""
     place = folder / "commands"
     write(place, tools)
     if python:
@@ -41,25 +41,25 @@ async def a_group_with(
 
 
 async def faults_of(folder: Path, tools: str, python: str = "") -> list[Diagnostic]:
-    """What is wrong with the file."""
+    """Problems of the file."""
     async with a_group_with(folder, tools, python, may_be_faulty=True) as group:
         return list(group.daemon.functions.faults)
 
 
 async def until(true: Callable[[], bool]) -> None:
-    """Return when something has come true in a process, which tells nobody. Raises TimeoutError after ten seconds."""
+    """Poll until a condition in another process is true. Raises TimeoutError after ten seconds."""
     async with asyncio.timeout(60):
-        while not true():  # noqa: ASYNC110 - there is nothing to wait for
+        while not true():  # noqa: ASYNC110 - there is no event to wait for
             await asyncio.sleep(0.01)
 
 
 def told(group: Group, number: int = -1) -> str:
-    """The last thing that the model was told in its request of that number."""
+    """The last message of the model request with that number."""
     return group.model.requests[number].messages[-1].content
 
 
 def data_of(group: Group) -> Mapping[str, Any]:
-    """The result that the model was told last, out of its fence."""
+    """The last function result in a model request, without its fence."""
     text = told(group)
     inside = text.split("\n", 1)[1].rsplit("\n", 1)[0] if text.startswith("<data") else text
     result: Mapping[str, Any] = orjson.loads(inside)

@@ -1,5 +1,5 @@
-"""A real HTTP server on 127.0.0.1 that keeps its connections apart, over TLS where it is given a certificate; it is a
-proxy, too."""
+"""An HTTP server on 127.0.0.1 that distinguishes its connections, uses TLS if it has a certificate, and is also a
+proxy."""
 
 from __future__ import annotations
 
@@ -15,41 +15,41 @@ from typing import Self
 from tests.fakes.listener import Listener
 
 END = b"\0end\0"
-"""In place of a piece: the connection is closed."""
+"""A piece that closes the connection."""
 Step = Sequence[bytes | asyncio.Event]
-"""What follows one request: pieces that are written one by one, and events that are waited for."""
+"""Response to a request: pieces that are written one by one, and events that are waited for."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """One request as it came: header names in lower case, with all their values."""
+    """A request as received: header names in lower case, with all their values."""
 
     connection: int
-    """Which one it came over, counted from 0."""
+    """Number of its connection, from 0."""
     method: str
     target: str
     headers: list[tuple[str, str]]
     body: bytes
 
     def header(self, name: str) -> str | None:
-        """The only value of a header, None without it."""
+        """The only value of a header, or None."""
         values = [value for key, value in self.headers if key == name]
         assert len(values) < 2, values
         return values[0] if values else None
 
 
 class ConnectionServer:
-    """Answers each request, over whatever connection, with the next of `steps`; `CONNECT` with a tunnel to where it
-    says. `asked` has the requests, `ended` an event for each connection that is over."""
+    """Answers each request, on any connection, with the next of `steps`; `CONNECT` with a tunnel to its target.
+    `asked`: the requests. `ended`: an event for each connection, set when it is closed."""
 
     def __init__(self, *steps: Step, certificate: Path | None = None) -> None:
         self._steps = list(steps)
         self.asked: list[Asked] = []
         self.ended: list[asyncio.Event] = []
         self.heard = asyncio.Event()
-        """Set when a request has come."""
+        """Set when a request was received."""
         self.origin = ""
-        """Scheme, host and port, once it is entered."""
+        """Scheme, host and port, after the context was entered."""
         self._context: ssl.SSLContext | None = None
         if certificate is not None:
             self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

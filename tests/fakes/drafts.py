@@ -1,4 +1,4 @@
-"""Timers as members ask for them, each whole and ordinary unless the test says otherwise."""
+"""Builders of valid timer drafts with typical defaults."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ DAILY = Rule(Calendar("0 9 * * *"))
 
 
 def once(at: datetime) -> Rule:
-    """At the instant `at`, in a zone without an offset."""
+    """At the instant `at`, in UTC."""
     return Rule(Once(at.replace(tzinfo=None)))
 
 
 def every(seconds: int, since: datetime) -> Rule:
-    """Again and again, `seconds` after the other, beginning after `since`."""
+    """Every `seconds` seconds, starting after `since`."""
     return Rule(Every(seconds, since))
 
 
 def a_draft(title: str, rule: Rule | datetime, **changes: Any) -> Draft:
-    """What Ann asks for in the family group: `note` is to run with the title as its text."""
+    """A draft by Ann in the family group: run `note` with the title as its text."""
     draft = Draft(
         kind=TimerKind.REMINDER,
         bot="default",
@@ -47,5 +47,5 @@ def a_draft(title: str, rule: Rule | datetime, **changes: Any) -> Draft:
 
 
 def later(now: datetime, **by: float) -> datetime:
-    """`now` and some time: `hours=1`, for one."""
+    """`now` plus some time, such as `hours=1`."""
     return now + timedelta(**by)

@@ -1,5 +1,5 @@
-"""A store under which the process dies at its n-th unit: from then on nothing is written, and whoever waits for it does
-so for good. A test then starts the daemon again, on what was durable."""
+"""A store that stops at its n-th unit, like the store of a killed process: nothing more is written, and waiting commits
+never return. The test then starts the daemon again with the durable data."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from services.store.port import Query, Row, Store, Write
 
 
 class DyingStore:
-    """Passes everything on to the store that it is put around, up to the unit number `at` (counted from 1, posts
-    included): death comes before that unit is given to it, or after it was done."""
+    """Passes on units to the wrapped store up to the unit `at` (counted from 1, including posts), and stops before or
+    after that unit."""
 
     def __init__(self, at: int, when: Literal["before", "after"]) -> None:
         self._at = at
@@ -22,7 +22,7 @@ class DyingStore:
         self.died = asyncio.Event()
 
     def around(self, store: Store) -> Store:
-        """This one, in the place of `store`."""
+        """This store, wrapped around `store`."""
         self._store = store
         return self
 

@@ -1,4 +1,4 @@
-"""A store that ends at its n-th unit, to see what a crash between two units leaves behind."""
+"""A store that crashes at its n-th unit, to test the durable state between two units."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from services.store.port import Query, Row, Store, Write
 
 
 class Crashed(BaseException):
-    """The process is gone, as far as the code under test can tell. No `except Exception` takes it for an error."""
+    """The process has crashed. No Exception, so that the code under test does not handle it."""
 
 
 class FailingStore:
-    """Passes everything on to `store`, but at the unit number `at` (counted from 1, posts included) it crashes: before
-    the unit is given to `store`, or after it was done (a posted one: after it was given). Then nothing is passed on.
+    """Passes on units to `store` and crashes at the unit `at` (counted from 1, including posts): before the unit is
+    given to `store`, or after it is done (a post: after it was given). Then nothing is passed on.
 
     `crash` ends the process (`kill_process`) or raises (`raise_crashed`, which leaves `store` open for the test).
     """
@@ -33,7 +33,7 @@ class FailingStore:
         self._when = when
         self._crash = crash
         self.units = 0
-        """Units counted so far; without a crash, how many there are to walk through."""
+        """Number of units so far; without a crash, the total number to test."""
 
     def commit(self, writes: Sequence[Write]) -> Awaitable[list[int]]:
         if self._crashes_at_this_unit():
@@ -56,7 +56,7 @@ class FailingStore:
         await self._store.close()
 
     def _crashes_at_this_unit(self) -> bool:
-        """Whether to crash after it; crashes at once where it has to be before."""
+        """Whether to crash after this unit; crashes immediately if it has to be before."""
         self.units += 1
         if self.units > self._at or (self.units == self._at and self._when == "before"):
             self._crash()
@@ -68,11 +68,11 @@ class FailingStore:
 
 
 def raise_crashed() -> NoReturn:
-    """Crash as an exception, within the test's process."""
+    """Crash with an exception in the test process."""
     raise Crashed
 
 
 def kill_process() -> NoReturn:
-    """Crash as kill -9 does."""
+    """Crash like kill -9."""
     os.kill(os.getpid(), signal.SIGKILL)
     raise AssertionError("survived SIGKILL")

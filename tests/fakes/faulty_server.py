@@ -1,4 +1,4 @@
-"""A real HTTP server on 127.0.0.1 that answers each request with bytes of the test's choice, whatever they are."""
+"""An HTTP server on 127.0.0.1 that answers each request with arbitrary bytes."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Self
 from tests.fakes.listener import Listener
 
 RESET = b"\0reset\0"
-"""In place of a piece: the connection is torn down."""
+"""A piece that resets the connection."""
 Answer = Callable[[], AsyncIterator[bytes]]
 
 
 class FaultyServer:
-    """Writes what the next of `answers` yields, the last one for ever, then closes the connection. Reads on whether or
-    not anybody listens; `requests` counts."""
+    """Writes the pieces of the next of `answers` (the last one repeatedly), then closes the connection. Continues if
+    the client has disconnected. `requests`: number of requests."""
 
     def __init__(self, *answers: Answer) -> None:
         self._answers = list(answers)
@@ -35,7 +35,7 @@ class FaultyServer:
 
     @property
     def base_url(self) -> str:
-        """What a client is configured with."""
+        """Base URL for the client's settings."""
         return f"http://127.0.0.1:{self._listener.port}/v1"
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

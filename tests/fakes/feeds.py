@@ -1,4 +1,4 @@
-"""Feeds as sites send them: RSS 2.0, Atom and RSS 1.0, with what is usual and what is odd about them."""
+"""Feeds in RSS 2.0, Atom and RSS 1.0, with typical and unusual content."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _XML = {"Content-Type": "application/xml"}
 
 
 def feed_pages() -> dict[str, Page]:
-    """All three, each with the marks by which it is asked for again."""
+    """The three feeds, each with validators for conditional requests."""
     return {
         RSS_PATH: Page(
             RSS.encode(), headers={**_XML, "ETag": '"one"', "Last-Modified": "Mon, 05 Jan 2026 08:00:00 GMT"}

@@ -1,4 +1,4 @@
-"""A store whose disk can be full."""
+"""A store with a disk that can be full."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from services.store.port import Query, Row, Store, StoreFull, StoreHealth, Write
 
 
 class FullDisk:
-    """Passes everything on; while `is_full`, nothing can be committed, and what is posted is lost."""
+    """Passes on everything; while `is_full`, commits fail and posts are lost."""
 
     def __init__(self) -> None:
         self._inner: Store | None = None
         self.is_full = False
         self.refused = 0
-        """Units that found no room."""
+        """Number of refused units."""
 
     def under(self, store: Store) -> Store:
-        """`store` on this disk."""
+        """This store, wrapped around `store`."""
         self._inner = store
         return self
 

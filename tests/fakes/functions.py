@@ -1,4 +1,4 @@
-"""Functions that only note how they were run."""
+"""Functions that record their runs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CITY = {"city": {"type": "string", "description": "The place", "required": True}
 
 
 class Recorder:
-    """A function that notes its runs. What it gives: `gives`, or what `does` returns."""
+    """A function that records its runs and returns `gives`, or the result of `does`."""
 
     def __init__(
         self,

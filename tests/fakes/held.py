@@ -1,4 +1,4 @@
-"""A function whose runs wait until the test lets them go."""
+"""A function whose runs wait until the test releases them."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from tests.fakes.functions import Recorder
 
 
 class Held:
-    """Answers `<name> <text>` with `done: <text>`, once it is let go. The text is its only argument."""
+    """Answers `<name> <text>` with `done: <text>` after its release. The text is its only argument."""
 
     def __init__(self, name: str = "hold", **options: Any) -> None:
         parameters = {"text": {"type": "string", "description": "Anything", "required": True}}
         self.spec: FunctionSpec = Recorder(name, parameters, does=self._wait, commands=[name], **options).spec
         self.begun: list[str] = []
-        """The texts of the runs that began, in order."""
+        """Texts of the started runs, in order."""
         self.running: list[str] = []
         self.most_at_once = 0
         self._free: dict[str, asyncio.Event] = {}
         self._is_free = False
 
     def let_go(self, *texts: str) -> None:
-        """The runs of these texts end; without any, all that began or ever will."""
+        """Release the runs with these texts; without texts, all current and future ones."""
         if not texts:
             self._is_free = True
         for text in texts or list(self._free):
             self._event(text).set()
 
     async def has_begun(self, *texts: str) -> None:
-        """Return when the runs of these texts have begun."""
+        """Wait until the runs with these texts have started."""
         await until(lambda: all(text in self.begun for text in texts))
 
     async def _wait(self, context: MessageContext, arguments: dict[str, Any], call: Call) -> str:
@@ -53,7 +53,7 @@ class Held:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    """Let everything run until `condition` holds, which nothing tells by an event; a minute at most."""
+    """Let tasks run until `condition` is true; for conditions without an event. At most a minute."""
     async with asyncio.timeout(60):
-        while not condition():  # noqa: ASYNC110 - the writer's thread takes real time, and nothing here has a bell
+        while not condition():  # noqa: ASYNC110 - the writer thread takes real time and has no event
             await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""An IRC server on 127.0.0.1 that does what real ones do only on bad days, exactly when the test wants it."""
+"""An IRC server on 127.0.0.1 that fails as the test requests."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ISUPPORT = "CASEMAPPING=rfc1459 CHANTYPES=# PREFIX=(qaohv)~&@%+ STATUSMSG=@+ NIC
 
 
 class FakeIrcServer:
-    """Lets one client in, and says what it is told to say. How it misbehaves can be changed at any time."""
+    """Accepts one client and answers as configured. The attributes can be changed at any time."""
 
     def __init__(
         self,
@@ -32,7 +32,7 @@ class FakeIrcServer:
         accounts: Mapping[str, str] | None = None,
         mask: str = "rollcall@host.test",
     ) -> None:
-        """`taken` are nicks of others, `accounts` passwords by account."""
+        """`taken`: nicks in use. `accounts`: passwords by account."""
         self.caps = caps
         self.isupport = isupport
         self.taken = set(taken)
@@ -40,25 +40,25 @@ class FakeIrcServer:
         self.accounts = dict(accounts or {})
         self.mask = mask
         self.others = "@ann +bob"
-        """Who is in each channel, with their signs."""
+        """Members of each channel, with their prefixes."""
         self.refused_joins: dict[str, str] = {}
         """Numerics by channel."""
         self.refused_texts: dict[str, str] = {}
         """Numerics by target of a PRIVMSG."""
         self.whois: dict[str, str] = {}
-        """Accounts by nick; an empty one for somebody who has none."""
+        """Accounts by nick; empty for a user without an account."""
         self.drops: Callable[[str], bool] = lambda line: False
-        """The connection ends instead of an answer to such a line."""
+        """Close the connection instead of answering such a line."""
         self.believes_everybody = False
-        """With SCRAM it says yes and proves nothing itself."""
+        """With SCRAM, accept everybody without a proof by the server."""
         self.is_silent = False
-        """Nothing is answered any more."""
+        """Answer nothing."""
         self.swallows_texts = False
-        """Messages are read and never spoken of again."""
+        """Accept messages and drop them."""
         self.is_refusing = False
-        """Connections are closed with an ERROR."""
+        """Close connections with an ERROR."""
         self.received: list[str] = []
-        """Every line of all connections."""
+        """All lines of all connections."""
         self.connections = 0
         self.nick = ""
         self._writer: asyncio.StreamWriter | None = None
@@ -72,7 +72,7 @@ class FakeIrcServer:
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """The port it listens on."""
         return self._listener.port
 
     async def __aenter__(self) -> Self:
@@ -85,29 +85,29 @@ class FakeIrcServer:
         await self._listener.stop()
 
     def write(self, *lines: str | bytes) -> None:
-        """Say these lines to the client."""
+        """Send these lines to the client."""
         assert self._writer is not None
         for line in lines:
             self._writer.write(line if isinstance(line, bytes) else f"{line}\r\n".encode())
 
     def drop(self) -> None:
-        """End the connection without a word."""
+        """Close the connection without an ERROR."""
         assert self._writer is not None
         self._writer.transport.abort()
 
     async def until(self, wanted: Callable[[str], bool], count: int = 1) -> list[str]:
-        """The wanted lines of the client, once there are `count`."""
+        """The client's lines that match `wanted`, after there are `count`."""
         async with asyncio.timeout(PATIENCE_SECONDS), self._more:
             while len(found := [line for line in self.received if wanted(line)]) < count:
                 await self._more.wait()
             return found
 
     async def gets(self, text: str, count: int = 1) -> list[str]:
-        """The lines of the client with `text` in them, once there are `count`."""
+        """The client's lines that contain `text`, after there are `count`."""
         return await self.until(lambda line: text in line, count)
 
     def has(self, text: str) -> list[str]:
-        """The lines of the client with `text` in them so far."""
+        """The client's lines so far that contain `text`."""
         return [line for line in self.received if text in line]
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -167,7 +167,7 @@ class FakeIrcServer:
             self.write(":irc.test 421 * CAP :Unknown command")
         elif params[0] == "LS":
             self._negotiates = True
-            # In two lines, as servers with many do.
+            # In two lines, like servers with many capabilities.
             first, *rest = self.caps.split() or [""]
             self.write(f":irc.test CAP * LS * :{first}", f":irc.test CAP * LS :{' '.join(rest)}")
         elif params[0] == "REQ":

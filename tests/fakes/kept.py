@@ -1,4 +1,4 @@
-"""What a daemon has kept, read through its own store."""
+"""Data stored by a daemon, read through its own store."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from services.store.turns.inbox import INBOX
 
 
 async def kept(group: Group, *columns: Column[Any]) -> list[tuple[Any, ...]]:
-    """These columns of every row of their table, in the order of its key."""
-    # What was posted before is in the store after any commit.
+    """These columns of all rows of their table, in key order."""
+    # A commit also completes all earlier posts.
     await group.daemon.store.commit([])
     statement = Statement("tests.kept", select(*columns).order_by(*columns[0].table.primary_key))
     rows = await group.daemon.store.read(statement.query())
@@ -22,15 +22,15 @@ async def kept(group: Group, *columns: Column[Any]) -> list[tuple[Any, ...]]:
 
 
 async def reasons(group: Group) -> list[tuple[str, str]]:
-    """The reason code and the detail of every event, in the order of their arrival."""
+    """Reason code and detail of each event, in the order of arrival."""
     return await kept(group, INBOX.c.reason, INBOX.c.detail)
 
 
 async def last_reason(group: Group) -> tuple[str, str]:
-    """The reason code and the detail of the latest event."""
+    """Reason code and detail of the latest event."""
     return (await reasons(group))[-1]
 
 
 async def heard(group: Group) -> list[tuple[str, str]]:
-    """Who said what, as history has it; the bot's own words too."""
+    """Sender and text of each history row, including the bot's messages."""
     return await kept(group, HISTORY.c.sender_name, HISTORY.c.text)

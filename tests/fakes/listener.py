@@ -1,4 +1,4 @@
-"""A place on 127.0.0.1 where a fake server takes connections."""
+"""A listening socket on 127.0.0.1 for fake servers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 class Listener:
-    """Serves each connection in a task of its own, all of which end with it."""
+    """Serves each connection in a separate task. The tasks end with the listener."""
 
     def __init__(self, serve: Serve) -> None:
         self._serve = serve
@@ -18,16 +18,16 @@ class Listener:
 
     @property
     def port(self) -> int:
-        """The port that the system chose."""
+        """Port chosen by the system."""
         assert self._server is not None
         return int(self._server.sockets[0].getsockname()[1])
 
     async def start(self) -> None:
-        """Take connections from now on."""
+        """Start to accept connections."""
         self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
 
     async def stop(self) -> None:
-        """Take none any more, and end those that there are."""
+        """Stop accepting connections, and close the existing ones."""
         assert self._server is not None
         self._server.close()
         for task in self._tasks:

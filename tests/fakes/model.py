@@ -1,4 +1,4 @@
-"""A language model that says what a test has written for it."""
+"""A language model with scripted answers."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ Scripted = ModelAnswer | ModelError | Callable[[ModelRequest], ModelAnswer]
 
 
 class ScriptedModel:
-    """Gives the answers of its script in order and keeps the requests. An error in the script is raised; a callable is
-    asked for the answer."""
+    """Returns the answers of its script in order and records the requests. Errors in the script are raised; callables
+    are called for the answer."""
 
     name = "scripted"
 
@@ -25,8 +25,8 @@ class ScriptedModel:
         self.requests: list[ModelRequest] = []
 
     async def complete(self, request: ModelRequest) -> ModelAnswer:
-        """The next answer. Raises AssertionError when the script has run out."""
-        # As it was sent: the conversation grows in place.
+        """The next answer. Raises AssertionError at the end of the script."""
+        # Copied, because the list of messages grows in place.
         request = replace(request, messages=list(request.messages))
         self.requests.append(request)
         if not self._script:
@@ -38,7 +38,7 @@ class ScriptedModel:
         return answer if isinstance(answer, ModelAnswer) else answer(request)
 
     def add(self, *script: Scripted) -> None:
-        """Go on with these answers where the script would end."""
+        """Append these answers to the script."""
         self._script += script
 
     async def probe(self) -> str:
@@ -49,25 +49,25 @@ class ScriptedModel:
 
     @property
     def answers_left(self) -> int:
-        """How many answers of the script were not asked for."""
+        """Number of unused answers of the script."""
         return len(self._script)
 
 
 def says(text: str, **fields: Any) -> ModelAnswer:
-    """An answer in words."""
+    """An answer with text."""
     return ModelAnswer(text=text, finish="stop", **fields)
 
 
 def calls(*wanted: ToolCall, text: str = "", **fields: Any) -> ModelAnswer:
-    """An answer that asks for runs."""
+    """An answer with calls."""
     return ModelAnswer(text=text, calls=wanted, finish="tool_calls", **fields)
 
 
 def call(name: str, /, call_id: str = "c1", *, uncertain: bool = False, **arguments: Any) -> ToolCall:
-    """One call that could be read."""
+    """A valid call."""
     return ToolCall(call_id, name, arguments, raw=orjson.dumps(arguments).decode(), uncertain=uncertain)
 
 
 def unreadable_call(name: str, fault: ErrorCode, call_id: str = "c1") -> ToolCall:
-    """One call whose arguments could not be read."""
+    """A call with invalid arguments."""
     return ToolCall(call_id, name, None, raw='{"city": "Os', fault=fault)

@@ -1,4 +1,4 @@
-"""A function of timers alone: it says what it is given."""
+"""A function for timers that returns its text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ TEXT = {"text": {"type": "string", "description": "What to say", "required": Tru
 
 
 def a_note(**options: Any) -> Recorder:
-    """The function `note`, as drafts name it: says its text."""
+    """The function `note`, the default of drafts: returns its text."""
 
     async def say(context: object, arguments: dict[str, Any], call: object) -> str:
         return f"⏰ {arguments['text']}"

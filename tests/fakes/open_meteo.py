@@ -1,4 +1,4 @@
-"""Answers in the shapes of Open-Meteo's two services."""
+"""Responses in the format of Open-Meteo's two services."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ PARISES = [
 
 
 def a_forecast() -> dict[str, Any]:
-    """Light rain today, snow tomorrow, and no chance of rain known for the third day."""
+    """Light rain today, snow tomorrow, and no precipitation probability for the third day."""
     return {
         "latitude": 48.86,
         "longitude": 2.3399997,
@@ -61,5 +61,5 @@ def a_forecast() -> dict[str, Any]:
 
 
 def open_meteo_pages() -> dict[str, Page]:
-    """Both services, for places called Paris."""
+    """Both services, with places called Paris."""
     return {GEOCODING_PATH: Page.json({"results": PARISES}), FORECAST_PATH: Page.json(a_forecast())}

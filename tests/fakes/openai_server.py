@@ -1,4 +1,4 @@
-"""A real HTTP server on 127.0.0.1 that answers from a script, as a provider would or should not."""
+"""An HTTP server on 127.0.0.1 with scripted answers of a provider, valid and invalid ones."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.fakes.listener import Listener
 
 @dataclass(frozen=True)
 class Received:
-    """One request as it came: header names in lower case."""
+    """A request as received: header names in lower case."""
 
     method: str
     path: str
@@ -29,11 +29,11 @@ class Received:
 
 
 class OpenAIServer:
-    """Gives the answers of `script` in their order, whatever is asked, and keeps the requests.
+    """Returns the answers of `script` in order, whatever the request is, and records the requests.
 
-    An answer has `status` (200), `headers`, and `body` (JSON, text or bytes) or `sse` (text); `delay_seconds` waits
-    first, `close_after_bytes` drops the connection after so many bytes of the body (0: before the status line).
-    When the script has run out, every request is answered with 500.
+    An answer has `status` (200), `headers`, and `body` (JSON, text or bytes) or `sse` (text); `delay_seconds` delays
+    it, `close_after_bytes` drops the connection after that many bytes of the body (0: before the status line). After
+    the end of the script, each request is answered with status 500.
     """
 
     def __init__(self, script: Sequence[dict[str, Any]]) -> None:
@@ -52,12 +52,12 @@ class OpenAIServer:
 
     @property
     def port(self) -> int:
-        """The port that the system chose."""
+        """Port chosen by the system."""
         return self._listener.port
 
     @property
     def base_url(self) -> str:
-        """What a client is configured with."""
+        """Base URL for the client's settings."""
         return f"http://127.0.0.1:{self.port}/v1"
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -69,7 +69,7 @@ class OpenAIServer:
                 writer.close()
 
     async def _answer_one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        """Answer the next request of a connection; False when the connection is to end."""
+        """Answer the next request of a connection; returns False if the connection is to be closed."""
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
         method, path, _ = head[0].split(" ", 2)
         fields = [line.partition(":") for line in head[1:] if line]

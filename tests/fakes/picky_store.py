@@ -1,4 +1,4 @@
-"""A store whose database refuses what holds a certain word, as another refuses what it cannot hold."""
+"""A store that refuses rows with a certain word, as a database refuses values that it cannot store."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.fakes.full_disk import FullDisk
 
 
 class PickyStore(FullDisk):
-    """Refuses units in which `refuses` stands; without a word, none."""
+    """Refuses units that contain `refuses`; none if it is empty."""
 
     def __init__(self, refuses: str) -> None:
         super().__init__()

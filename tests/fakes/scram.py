@@ -1,4 +1,4 @@
-"""The server's end of SCRAM, written from the standard and not from the bot's end."""
+"""The server side of SCRAM, implemented from RFC 5802 independently of the bot's client side."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ _ROUNDS = 4096
 
 
 class ScramServer:
-    """Asks once and judges once."""
+    """One authentication."""
 
     def __init__(self, mechanism: str, accounts: Mapping[str, str]) -> None:
-        """`mechanism` such as `SCRAM-SHA-256`; passwords by account."""
+        """`mechanism`: such as `SCRAM-SHA-256`. `accounts`: passwords by account."""
         self._hash = mechanism.removeprefix("SCRAM-").replace("-", "").lower()
         self._accounts = accounts
         self._account = ""
         self._said = ""
 
     def challenge(self, first: str) -> str:
-        """What answers the client's first words."""
+        """Server's answer to the client's first message."""
         assert first.startswith("n,,n=")
         self._account, _, nonce = first.removeprefix("n,,n=").partition(",r=")
         challenge = f"r={nonce}+ours,s={base64.b64encode(_SALT).decode()},i={_ROUNDS}"
@@ -30,7 +30,7 @@ class ScramServer:
         return challenge
 
     def judge(self, final: str) -> str:
-        """The server's own proof; empty when the client's is wrong."""
+        """The server's proof; empty if the client's proof is wrong."""
         bare, _, proof = final.rpartition(",p=")
         said = f"{self._said},{bare}".encode()
         password = self._accounts.get(self._account, "").encode()

@@ -1,4 +1,4 @@
-"""Runs of scripts without a machine: what a keyword is given, and what it let the chat hear."""
+"""Runs of scripts without a machine, for tests of keywords."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.fakes.builders import a_call, a_message
 
 @dataclass(slots=True)
 class Heard:
-    """What the chat would hear of a run."""
+    """Records the messages of a run."""
 
     messages: list[Message] = field(default_factory=list)
 
@@ -24,7 +24,7 @@ class Heard:
 
     @property
     def texts(self) -> list[str]:
-        """What was said, in order."""
+        """Texts of the messages, in order."""
         return [message.text for message in self.messages]
 
 
@@ -36,8 +36,8 @@ def a_run(
     language: str = "en",
     **changes: Any,
 ) -> ScriptRun:
-    """A run that Ann started in the family group, of a script at the top of its storage. `changes` are fields of
-    ScriptRun; `heard` takes in what it says."""
+    """A run that Ann started in the family group, of a script in the root of its storage. `changes`: fields of
+    ScriptRun. `heard` receives its messages."""
     return ScriptRun(
         **{
             "context": context or a_message(),

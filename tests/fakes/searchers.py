@@ -1,4 +1,4 @@
-"""Answers in the shapes of those who search the web: SearXNG, Perplexity, and models that cite in annotations."""
+"""Responses in the formats of web search services: SearXNG, Perplexity, and models that cite in annotations."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ CHAT_PATH = "/chat/completions"
 
 
 def searxng_answer() -> dict[str, Any]:
-    """Four results: one with markup, one twice, one that is no web page."""
+    """Four results: one with markup, one duplicate, one that is no web page."""
     result = {"engine": "duckduckgo", "engines": ["duckduckgo"], "positions": [1], "score": 1.0, "category": "general"}
     return {
         "query": "tall bridge",
@@ -35,7 +35,7 @@ def searxng_answer() -> dict[str, Any]:
 
 
 def a_completion(content: object, **more: Any) -> dict[str, Any]:
-    """A whole answer to chat completions; `more` are fields of the message."""
+    """A chat completion; `more`: fields of the message."""
     message = {"role": "assistant", "content": content, **more}
     return {
         "id": "c-1",
@@ -48,7 +48,7 @@ def a_completion(content: object, **more: Any) -> dict[str, Any]:
 
 
 def perplexity_answer() -> dict[str, Any]:
-    """Three sources, of which the text refers to the first and the third."""
+    """Three sources; the text refers to the first and the third."""
     sources = [
         {"title": "Millau", "url": "https://bridges.example/millau", "date": "2025-03-01", "snippet": "343 m"},
         {"title": "Nothing", "url": "https://other.example/", "date": None},

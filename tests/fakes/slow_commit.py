@@ -1,4 +1,4 @@
-"""A store in which a commit takes as long as the test likes."""
+"""A store that delays commits until the test releases them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from services.store.port import Query, Row, Store, StoreHealth, Write
 
 
 class SlowCommit:
-    """Passes everything on; the first unit with the statement `at` is done only when it is let go, and so are those
-    after it, since units are done in order."""
+    """Passes on everything. The first unit with the statement `at` is delayed until it is released, and so are later
+    units, because units keep their order."""
 
     def __init__(self, at: str = "inbox.accept") -> None:
         self._at = at
@@ -20,16 +20,16 @@ class SlowCommit:
         self._is_free = False
 
     def under(self, store: Store) -> Store:
-        """`store`, with slow commits."""
+        """This store, wrapped around `store`."""
         self._inner = store
         return self
 
     async def holds_a_commit(self) -> None:
-        """Return when a unit waits to be let go."""
+        """Wait until a unit is delayed."""
         await self._begun.wait()
 
     def let_go(self) -> None:
-        """All that waits is done now, in the order in which it was given."""
+        """Complete all delayed units, in their order."""
         self._is_free = True
         for writes, waiter in self._held:
             _pass_on(self._store.commit(writes), waiter)
@@ -66,7 +66,7 @@ class SlowCommit:
 
 
 def _pass_on(unit: Awaitable[list[int]], waiter: asyncio.Future[list[int]]) -> None:
-    """Let `waiter` end as `unit` does."""
+    """Complete `waiter` with the result of `unit`."""
 
     def ended(done: asyncio.Future[list[int]]) -> None:
         problem = done.exception()

@@ -1,4 +1,4 @@
-"""What sources publish, for tests."""
+"""Function sources for tests."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from function_calls.spec import FunctionSpec
 
 
 async def published_by(source: FunctionSource) -> Snapshot:
-    """The last snapshot of a source that comes to its end because nothing is watched."""
+    """The last snapshot of a source that ends because it watches nothing."""
     published: list[Snapshot] = []
     await source.run(published.append)
     return published[-1]
 
 
 class ToldChanges:
-    """Tells of changes when the test says so."""
+    """A change notifier controlled by the test."""
 
     def __init__(self) -> None:
         self.paths: list[Path] = []
-        """What somebody asked for last."""
+        """The paths of the last subscription."""
         self._told: list[asyncio.Queue[None]] = []
         self._asked = asyncio.Event()
 
@@ -44,20 +44,20 @@ class ToldChanges:
             self._told.remove(told)
 
     async def told_and_heard(self) -> None:
-        """Something may have changed, everywhere; returns when everybody has looked."""
+        """Notify all subscribers of a change; returns after all have processed it."""
         await self._asked.wait()
         self.tell()
         for told in list(self._told):
             await told.join()
 
     def tell(self) -> None:
-        """Something may have changed, everywhere."""
+        """Notify all subscribers of a change."""
         for told in self._told:
             told.put_nowait(None)
 
 
 class Written:
-    """A source that publishes what the test puts there."""
+    """A source that publishes the functions given by the test."""
 
     def __init__(self, name: str, *first: FunctionSpec, made_of: object = "settings") -> None:
         self.name = name
@@ -89,5 +89,5 @@ class Written:
             self.is_over = True
 
     async def read(self) -> None:
-        """Return when everything that was written is published."""
+        """Wait until everything written has been published."""
         await self._snapshots.join()

@@ -1,4 +1,4 @@
-"""A real store in a file of the test's own, with all tables and without migrations."""
+"""A real store in a file, with all tables and without migrations."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from services.store.sqlite.store import SqliteStore
 
 @asynccontextmanager
 async def a_store(folder: Path, clock: Clock, tables: Sequence[Table] | None = None) -> AsyncIterator[SqliteStore]:
-    """The store in `folder` with the tables of every aggregate that was imported, or with these alone, which takes less
-    time; opening it again finds the rows."""
+    """The store in `folder`, with the tables of all imported aggregates or only with `tables`, which is faster. Opening
+    it again finds the rows."""
     store = await SqliteStore.open(
         folder / "rollcall.db", clock=clock, prepare=lambda path: _create_tables(path, tables)
     )

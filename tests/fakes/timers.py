@@ -1,4 +1,4 @@
-"""Timers of a whole daemon: asking for them, and letting time pass with its clock ticking."""
+"""Timers of a whole daemon: create them, and advance the clock with ticks."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tests.fakes.kept import kept
 
 
 async def ask(group: Group, title: str, rule: Rule | datetime, **changes: Any) -> Timer:
-    """Ann asks for it in the family group, unless `changes` to the draft say otherwise."""
+    """Create a timer by Ann in the family group; `changes` are fields of the draft."""
     draft = a_draft(title, rule, **changes)
     (timer,) = await group.daemon.timetable.add([draft], call_key=f"call {title}", most_per_owner=100_000)
     return timer
 
 
 async def tick(group: Group) -> list[str]:
-    """One look at what is due; what the bot said for it, as far as its pace allows."""
+    """One tick; returns the bot's messages, as far as its rate limit allows."""
     before = len(group.platform.sent)
     await group.daemon.timers.tick()
     await group.settle()
@@ -29,7 +29,7 @@ async def tick(group: Group) -> list[str]:
 
 
 async def pass_time(group: Group, seconds: float, step: float = 1.0) -> list[str]:
-    """Let `seconds` pass, looking every `step`; what the bot said meanwhile."""
+    """Advance the clock by `seconds`, with a tick every `step`. Returns the bot's messages."""
     said: list[str] = []
     while seconds > 0:
         await group.clock.advance(min(step, seconds))
@@ -39,5 +39,5 @@ async def pass_time(group: Group, seconds: float, step: float = 1.0) -> list[str
 
 
 async def states(group: Group) -> list[str]:
-    """The state of every moment that is kept, in the order in which they were."""
+    """State of every stored occurrence, in order."""
     return [state for (state,) in await kept(group, OCCURRENCES.c.state)]

@@ -1,4 +1,4 @@
-"""A real web server on 127.0.0.1 with fixed answers."""
+"""An HTTP server on 127.0.0.1 with fixed answers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.fakes.listener import Listener
 
 @dataclass(frozen=True)
 class Asked:
-    """One request as it came: header names in lower case."""
+    """A request as received: header names in lower case."""
 
     method: str
     path: str
@@ -27,8 +27,8 @@ class Asked:
 
 @dataclass(frozen=True)
 class Page:
-    """One answer. `endless` repeats the body until the client hangs up; `silent` accepts and says nothing; `cut` closes
-    in the middle of the body."""
+    """An answer. `endless`: repeat the body until the client disconnects. `silent`: send nothing. `cut`: close in the
+    middle of the body."""
 
     body: bytes = b""
     status: int = 200
@@ -39,12 +39,12 @@ class Page:
 
     @classmethod
     def json(cls, value: Any, status: int = 200) -> Page:
-        """An answer in JSON."""
+        """A JSON answer."""
         return cls(json.dumps(value).encode(), status, {"Content-Type": "application/json"})
 
 
 class WebServer:
-    """Answers each path with its page, other paths with 404, and keeps the requests."""
+    """Answers each path with its page, other paths with 404, and records the requests."""
 
     def __init__(self, pages: Mapping[str, Page]) -> None:
         self.pages = dict(pages)
@@ -62,11 +62,11 @@ class WebServer:
 
     @property
     def port(self) -> int:
-        """The port that the system chose."""
+        """Port chosen by the system."""
         return self._listener.port
 
     def url(self, path: str) -> str:
-        """The URL of `path` here."""
+        """The URL of `path` on this server."""
         return f"http://127.0.0.1:{self.port}{path}"
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

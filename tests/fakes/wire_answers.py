@@ -1,4 +1,4 @@
-"""An answer of a script, as the server of each protocol would give it: the bytes of the response's body."""
+"""Response bodies for scripted answers, in the format of each protocol."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from services.llm.model import ModelAnswer, ToolCall, Usage
 from services.refs import ErrorCode
 
 _BROKEN = {ErrorCode.INVALID_JSON: '{"city": }', ErrorCode.TRUNCATED: '{"city": "Os', ErrorCode.NOT_AN_OBJECT: '["Os"]'}
-"""Arguments with each fault that a field of its own can have."""
+"""Arguments with each error that has a separate field."""
 _BROKEN_JSON = {
     ErrorCode.INVALID_JSON: '{"tool_calls": [{"name": "%s", "arguments": {"city": }}]}',
     ErrorCode.TRUNCATED: '{"tool_calls": [{"name": "%s", "arguments": {"city": "Os',
@@ -29,11 +29,11 @@ _NO_FUNCTION_NAMED = {
 
 
 class Unsayable(AssertionError):
-    """A protocol has no way to say what stands in a script. The test leaves the protocol out, and says why."""
+    """A protocol cannot express a script. The test excludes the protocol with a reason."""
 
 
 def body_of(protocol: str, step: ModelAnswer, answer_id: str) -> bytes:
-    """What the server gives for `step`. Raises Unsayable."""
+    """Response body for `step`. Raises Unsayable."""
     if step.final or step.opaque is not None or any(call.uncertain for call in step.calls):
         raise Unsayable("only a model of our own guesses, or says that nothing is to be added")
     body = _BODIES[protocol](step, answer_id)
@@ -81,7 +81,7 @@ def _anthropic(step: ModelAnswer, answer_id: str) -> Any:
     if all(call.arguments is not None for call in step.calls):
         uses = [_tool_use(call, call.arguments) for call in step.calls]
         return {**head, "content": [*said, *uses], "stop_reason": stop}
-    # Only in a stream is there a text of arguments that can be broken.
+    # Arguments can be invalid JSON only in a stream.
     blocks = [*said, *(_tool_use(call, {}) for call in step.calls)]
     pieces = [("", "")] * len(said) + [("input_json_delta", _arguments(call)) for call in step.calls]
     events: list[dict[str, Any]] = [{"type": "message_start", "message": {**head, "content": []}}]
@@ -108,7 +108,7 @@ def _in_prose(form: Literal["json", "xml"]) -> Callable[[ModelAnswer, str], Any]
 
 
 def _block(step: ModelAnswer, form: Literal["json", "xml"]) -> str:
-    """The calls of `step`: the readable ones in one block, and each other one as a model spoils it."""
+    """The calls of `step`: the valid ones in one block, each invalid one as a model would write it."""
     readable = [(call.name, call.arguments) for call in step.calls if call.arguments is not None]
     write = {"json": text_calls.write_json_calls, "xml": text_calls.write_xml_calls}[form]
     blocks = [write(readable)] if readable else []

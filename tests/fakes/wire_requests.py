@@ -1,4 +1,4 @@
-"""Whether a request, as it goes to the server of a protocol, says all that is in it."""
+"""Checks that a request body of a protocol contains everything in the ModelRequest."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ _NAMES = {
     "json_text": _HEADINGS,
     "xml_text": _HEADINGS,
 }
-"""What finds the names of functions where a request describes them."""
+"""Patterns of function names in the descriptions of a request."""
 
 
 def is_told(wire: Wire, body: Any, request: ModelRequest) -> None:
-    """Raise AssertionError unless `body` tells the results of `request`, each for its call, offers its functions and no
-    others, and has the turns that the protocol wants."""
+    """Raise AssertionError unless `body` contains the results of `request`, each for its call, offers exactly its
+    functions, and has the order of turns that the protocol requires."""
     same("results", wire.told(body), [_as_told(wire, one.content) for one in request.messages if one.role == "tool"])
     offered = [one.name for one in request.offer.functions] if request.offer is not None else []
-    # Before the list of functions there may stand something of a group of them.
+    # The list of functions may follow an introduction of a group of them.
     described = wire.offered(body).rpartition("\n\nFunctions:")[2]
     same("functions", _NAMES[wire.name].findall(described), offered)
     _CHECKS.get(wire.name, _turns_alternate)(body, request)
 
 
 def same(what: str, on_the_wire: Any, meant: Any) -> None:
-    """Raise AssertionError, with words, unless both are the same."""
+    """Raise AssertionError with a description unless both are equal."""
     assert on_the_wire == meant, f"{what} on the wire: {on_the_wire}; meant: {meant}"
 
 
 def _as_told(wire: Wire, content: str) -> str:
-    """A result, less what would end it early, where it stands in prose."""
+    """A result without sequences that would end its block, if the protocol writes results as text."""
     if wire.name not in _IN_PROSE:
         return content
     return content.replace("<result", "<\\result").replace("</result", "<\\/result")

@@ -1,6 +1,5 @@
-"""A scripted model whose words and calls take the way over a wire: as the server of a protocol puts them, and as the
-client of that protocol reads them. No socket has a part in it, so that it costs little; what holds with sockets is in
-`tests.contracts.test_every_protocol`."""
+"""A scripted model whose texts and calls are encoded by the server side of a protocol and parsed by its client. It uses
+no sockets, to be fast; `tests.contracts.test_every_protocol` tests with sockets."""
 
 from __future__ import annotations
 
@@ -25,22 +24,22 @@ Test = TypeVar("Test", bound=Callable[..., Any])
 AT_HAND = "at hand"
 _NOWHERE = "http://127.0.0.1:1/v1"
 _WITH_IDS = frozenset({"openai", "anthropic"})
-"""Protocols in which a call has an id."""
+"""Protocols with call ids."""
 _WITH_TYPES = frozenset({"openai", "anthropic", "json_text"})
-"""Protocols in which a value has a type; in the other one it gets that of its parameter."""
+"""Protocols with typed values; in the other one a value gets the type of its parameter."""
 _UNFIT = re.compile(r"\\[rx]|\\u00|\\uff")
-"""Finds in the notation of Python what clients refuse or XML cannot hold: control characters, and what is none."""
+"""Control characters and invalid code points, in Python's notation; clients refuse them, or XML cannot contain them."""
 
 
 class Way:
-    """How the models of the test that runs are spoken to; see `each_protocol`."""
+    """The protocol of the current test's models; see `each_protocol`."""
 
     wire: ClassVar[Wire | None] = None
 
 
 @pytest.fixture(params=(None, *WIRES), ids=lambda way: name_of(way))
 def each_protocol(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Tests that use it are run once with a model at hand, and once over the wire of each protocol."""
+    """Tests with this fixture run once with a model in memory, and once for each protocol."""
     Way.wire = request.param
     try:
         yield
@@ -49,29 +48,29 @@ def each_protocol(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 over_each_protocol = pytest.mark.usefixtures("each_protocol")
-"""For one test in a module where most need no model. The module imports the fixture."""
+"""For single tests in a module in which most need no model. The module imports the fixture."""
 
 
 def at_hand(reason: str) -> Callable[[Test], Test]:
-    """For what no protocol has a part in, or what no protocol can say, for this `reason`."""
+    """Run only with a model in memory, for this `reason`: no protocol is involved, or none can express the script."""
     assert reason
     return _over([None])
 
 
 def not_over(*protocols: str, because: str) -> Callable[[Test], Test]:
-    """For what these protocols cannot say, `because` of something."""
+    """Exclude protocols that cannot express the script, `because` of this reason."""
     assert because
     return _over(ways_but(*protocols))
 
 
 def ways_but(*protocols: str) -> list[Wire | None]:
-    """All ways to a model but these."""
+    """All protocols except these, and the model in memory."""
     assert {*protocols} < {wire.name for wire in WIRES}
     return [None, *(wire for wire in WIRES if wire.name not in protocols)]
 
 
 def name_of(way: Wire | None) -> str:
-    """What a test over this way is called."""
+    """Name of the protocol in test ids."""
     return AT_HAND if way is None else way.name
 
 
@@ -81,7 +80,7 @@ def _over(ways: Sequence[Wire | None]) -> Callable[[Test], Test]:
 
 
 class Wired:
-    """Both ends of one wire."""
+    """Server and client of a protocol."""
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
@@ -89,8 +88,8 @@ class Wired:
         self._answers = 0
 
     def carried(self, request: ModelRequest, step: ModelAnswer) -> ModelAnswer:
-        """What the client makes of `step`, after it has told the server what is in `request`. Raises ModelError as the
-        client does, and Unsayable."""
+        """The client's answer for `step`, after the request has been encoded and checked. Raises ModelError like the
+        client, and Unsayable."""
         is_told(self._wire, json.loads(self._client.encode(request)), request)
         self._answers += 1
         answer_id = step.request_id or f"answer-{self._answers}"
@@ -104,7 +103,7 @@ class Wired:
         if not _are_distinct(step) or any(_UNFIT.search(str(call.arguments)) for call in said):
             return
         if self._wire.name not in _WITH_IDS and len(said) > 1 and any(call.arguments is None for call in said):
-            # Where one call of a text cannot be read, none of them is.
+            # If one call of a text is invalid, all of them are.
             same("arguments", [one.arguments for one in read], [None])
             return
         same("calls", [(one.name, one.fault) for one in read], [(one.name, one.fault) for one in said])
@@ -116,13 +115,13 @@ class Wired:
 
 
 def _are_distinct(step: ModelAnswer) -> bool:
-    """Whether each call has an id of its own; else the client makes up some, and leaves out what came twice."""
+    """Whether each call has a distinct id; otherwise the client generates ids and drops duplicates."""
     ids = [call.id for call in step.calls]
     return all(ids) and len({*ids}) == len(ids)
 
 
 def _under_the_ids(answer: ModelAnswer, step: ModelAnswer) -> ModelAnswer:
-    """`answer` with the ids of the script, which a protocol without ids has to make up."""
+    """`answer` with the ids of the script, because protocols without ids generate them."""
     if not _are_distinct(step) or len(answer.calls) != len(step.calls):
         return answer
     calls = tuple(replace(one, id=call.id) for one, call in zip(answer.calls, step.calls, strict=True))
@@ -130,8 +129,8 @@ def _under_the_ids(answer: ModelAnswer, step: ModelAnswer) -> ModelAnswer:
 
 
 class WiredModel(ScriptedModel):
-    """Gives what comes over `wire` of its script. An error of the script is raised as it is: which bytes lead to which
-    error is a matter of each client's own tests."""
+    """Answers are its script after encoding and parsing with `wire`. Errors in the script are raised unchanged, because
+    the clients' own tests cover the bytes of errors."""
 
     def __init__(self, wire: Wire, *script: Scripted) -> None:
         super().__init__(*script)
@@ -142,24 +141,24 @@ class WiredModel(ScriptedModel):
 
 
 def scripted_model(*script: Scripted) -> ScriptedModel:
-    """A model with this script, spoken to as the test wants it."""
+    """A model with this script, with the protocol of the current test."""
     return ScriptedModel(*script) if Way.wire is None else WiredModel(Way.wire, *script)
 
 
 def encoded(request: ModelRequest) -> bytes:
-    """The bytes of `request` on the wire of the test; of a model at hand, on the first of all wires."""
+    """Request body of `request` in the protocol of the current test; for a model in memory, in the first protocol."""
     return (Way.wire or WIRES[0]).model(_NOWHERE).encode(request)
 
 
 class _Between:
-    """Stands between a daemon and the model of its group."""
+    """Wraps the model of a group's daemon."""
 
     def __init__(self, wire: Wire, model: testing.ScriptedModel) -> None:
         self.name = model.name
         self._model = model
         self._wired = Wired(wire)
         self.fault: AssertionError | None = None
-        """What did not come over the wire as it should, since a daemon tells nobody what breaks in it."""
+        """The first encoding error, because a daemon does not report exceptions to the test."""
 
     async def complete(self, request: ModelRequest) -> ModelAnswer:
         step = await self._model.complete(request)
@@ -178,7 +177,7 @@ class _Between:
 
 @asynccontextmanager
 async def a_group(*functions: Any, **options: Any) -> AsyncIterator[testing.Group]:
-    """`bot.testing.a_group`, with a model that is spoken to as the test wants it."""
+    """`bot.testing.a_group` with the protocol of the current test."""
     if Way.wire is None or "model" in options:
         async with testing.a_group(*functions, **options) as group:
             yield group

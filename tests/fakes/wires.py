@@ -1,4 +1,4 @@
-"""What a model says, as each protocol puts it on the wire, and what a request of each protocol tells the model."""
+"""Encodings of answers, and parsers of requests, for each protocol."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _RESULT = re.compile(r'<result function="[^"]*">(.*?)</result>', re.DOTALL)
 
 
 class Client(ChatModel, Protocol):
-    """A model of ours, with both ends of its way to a server: what goes out, and what it makes of what comes back."""
+    """A client of a protocol, with its encoder and its parser."""
 
     def encode(self, request: ModelRequest) -> bytes: ...
     def read(self, request: ModelRequest, status: int, headers: Mapping[str, str], answer: bytes) -> ModelAnswer: ...
@@ -32,22 +32,22 @@ class Client(ChatModel, Protocol):
 
 @dataclass(frozen=True)
 class Wire:
-    """One protocol, seen from the server's side."""
+    """The server side of a protocol."""
 
     name: str
     model: Callable[[str], Client]
-    """The model of ours that asks the server at this address."""
+    """Returns a client for the server at this URL."""
     says: Callable[[str], Answer]
     calls: Callable[[str, Sequence[Call]], Answer]
-    """Words, then calls."""
+    """A text followed by calls."""
     garbled: Callable[[str], Answer]
-    """A call of this function that cannot be read."""
+    """An invalid call of this function."""
     truncated: Answer
     refused: Answer
     told: Callable[[Any], list[str]]
-    """The results that a request tells the model, in order."""
+    """Results in a request, in order."""
     offered: Callable[[Any], str]
-    """Where a request describes functions."""
+    """The description of functions in a request."""
 
 
 def _profile(url: str) -> ModelProfile:
@@ -155,4 +155,4 @@ WIRES = (
         offered=lambda request: str(request["messages"][0]["content"]),
     ),
 )
-"""Every protocol that asks a server."""
+"""All protocols with a server."""

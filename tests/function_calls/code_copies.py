@@ -1,4 +1,4 @@
-"""Copies of the code on the way to a handler, from which one piece of the source may be gone."""
+"""Copies of the code that calls handlers, with or without a piece of its source."""
 
 from __future__ import annotations
 
@@ -38,21 +38,21 @@ _IN_ORDER: Sequence[ModuleType] = (
     llm,
     router,
 )
-"""Each after those that it imports names from."""
+"""Each module follows those that it imports names from."""
 _IN_PART = {spec: ("ApprovalTerms",)}
-"""Modules of which these names alone are replaced: functions of tests return values of the other types."""
+"""Modules of which only these names are replaced: test functions return values of the other types."""
 
 
 class Code:
-    """All of them, copied together, so that each uses the copies of the others. `piece` of the source of `module`,
-    which stands there once, gives way to `instead`."""
+    """Copies of all modules, which import each other. In the source of `module`, `piece`, which occurs once, is
+    replaced by `instead`."""
 
     def __init__(self, module: ModuleType | None = None, piece: str = "", instead: str = "") -> None:
         replaced: dict[int, object] = {}
         for original in _IN_ORDER:
             source = inspect.getsource(original)
             if original is module:
-                assert source.count(piece) == 1, f"{piece!r} stands {source.count(piece)} times in {module.__name__}"
+                assert source.count(piece) == 1, f"{piece!r} occurs {source.count(piece)} times in {module.__name__}"
                 source = source.replace(piece, instead)
             copy = ModuleType(original.__name__)
             exec(_compiled(source, original.__name__), vars(copy))

@@ -1,4 +1,4 @@
-"""A module of functions declared as mappings, as an operator writes one."""
+"""A module of functions declared as mappings, as an operator would write it."""
 
 from __future__ import annotations
 

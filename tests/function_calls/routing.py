@@ -1,4 +1,4 @@
-"""A router over real parts, with a model that follows a script and a clock that stands still."""
+"""A router with real parts, a scripted model and a virtual clock."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ EVERYTHING_PASSES = Policies(budget=Open(), approval=Open())
 
 
 class Routing:
-    """One chat with its functions. Each message is a turn of its own. `model` is asked instead of one with `script`."""
+    """A chat with its functions. Each message is a separate turn. `model` replaces the model with `script`."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class Routing:
         """The latest turn."""
 
     def a_turn(self, *, log: TurnLog | None = None, **changes: Any) -> Turn:
-        """A new turn, which lasts at most 120 seconds."""
+        """A new turn with a limit of 120 seconds."""
 
         self._turns += 1
         deadline = changes.pop("deadline", self.clock.monotonic() + 120)
@@ -94,32 +94,32 @@ class Routing:
         return turn
 
     async def hears(self, message: str | MessageContext, **turn: Any) -> TurnOutcome:
-        """The outcome of one message, or of an answer to `answering`."""
+        """Outcome of a message, or of an answer to `answering`."""
         context = a_message(message) if isinstance(message, str) else message
         return await self.router.dispatch(context, self.a_turn(**turn))
 
     async def hears_answer(self, outcome: TurnOutcome, text: str, **turn: Any) -> TurnOutcome:
-        """The outcome of `text`, said by the one whom `outcome` asked; the daemon was started anew in between."""
+        """Outcome of `text` as an answer by the member whom `outcome` asked, after a restart of the daemon."""
         return await self.hears(text, answering=(restarted(outcome), text), **turn)
 
     async def invoke(self, name: str, *, message: MessageContext | None = None, **options: Any) -> FunctionResult:
-        """The result of one run outside a message. `raw` is {} unless given; `path` a command."""
+        """Result of a run outside a message. Defaults: `raw` is {}, `path` is a command."""
         raw = options.pop("raw", {})
         path = options.pop("path", Path.COMMAND)
         turn = options.pop("turn", None) or self.a_turn()
         return await self.invoker.invoke(CallRequest(message or a_message(), name, raw, turn, path, **options))
 
     def set_profile(self, **changes: Any) -> None:
-        """Change the chat's settings, from now on."""
+        """Change the settings of the chat."""
         self.profile = replace(self.profile, **changes)
 
 
 def restarted(outcome: TurnOutcome) -> OpenQuestion:
-    """The question that `outcome` asked, as it is read from the store after a restart."""
+    """The question of `outcome`, restored from the store after a restart."""
     assert outcome.question is not None, f"nothing was asked: {outcome}"
     return open_from_json(7, orjson.loads(orjson.dumps(open_to_json(outcome.question))))
 
 
 def said(outcome: TurnOutcome) -> list[str]:
-    """The texts that are sent."""
+    """Texts of the outcome's messages."""
     return [message.text for message in outcome.messages]

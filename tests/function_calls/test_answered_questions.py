@@ -1,4 +1,4 @@
-"""What comes of a question once it is answered, or is not: what the run is given, and what people and models hear."""
+"""Answered, cancelled and expired questions: input of the run, and messages to members and models."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def test_whatever_comes_of_its_question_a_run_is_given_what_it_has_left(
     assert states == [(kind, left)]
 
 
-async def test_of_a_question_that_a_run_hands_on_a_model_is_told_what_was_said_in_the_run_that_asks_it() -> None:
+async def test_a_model_gets_the_messages_of_the_nested_run_that_asks() -> None:
     async def asks_and_hands_on(context: Any, arguments: Any, own: Any) -> FunctionResult:
         if own.resumed is None:
             return FunctionResult.ask("Which form?")

@@ -1,4 +1,4 @@
-"""What people write to a question for a yes, and what counts as the same run."""
+"""Answers to approval questions, and equality of runs."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ async def test_only_the_same_arguments_are_the_same_run(one: dict[str, Any], oth
 
 
 async def terms_of(value: dict[str, Any]) -> ApprovalTerms:
-    """What a yes would hold for, of a run with this value."""
+    """Approval terms of a run with this value."""
     clock = VirtualClock()
     grants = Grants(None, clock, Ids(clock))  # type: ignore[arg-type]  # nothing is read or written here
     settings = ApprovalsSettings.model_validate({"required": [{"functions": ["act"]}]})

@@ -1,4 +1,4 @@
-"""Whose yes a run needs where more than one thing asks for it, and what a yes of before is worth then."""
+"""The role required when several rules apply, and the validity of an earlier approval."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ async def test_a_yes_that_was_given_before_words_from_outside_were_read_is_not_e
     yes = approved(chat.code, question)
     again = (await chat.invoke(chat.a_turn(approved=yes, taint=TAINTING))).question
     assert (again is not None, function.runs) == (True, [])
-    # A run that had been allowed before it read them is the same run.
+    # A run that was approved before it read them is the same run.
     noted = chat.a_turn(approved=yes._replace(is_noted=True), taint=TAINTING)
     assert (await chat.invoke(noted)).ok
 

@@ -1,4 +1,4 @@
-"""Raw arguments become typed ones: what is read, what is refused, and that nothing is lost on the way."""
+"""Parsing of raw arguments: conversions, errors, and no loss of data."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ FOREIGN = SchemaArguments(imported(SCHEMA))
 
 
 def parsed(parser: Any, raw: dict[str, Any]) -> dict[str, Any]:
-    """The arguments that were given, as plain data."""
+    """The parsed arguments as plain data."""
     arguments = parser.parse(raw)
     return arguments.model_dump(exclude_unset=True) if isinstance(arguments, BaseModel) else dict(arguments)
 

@@ -1,4 +1,4 @@
-"""Which sentences of a model claim that something was done, and which runs bear them out."""
+"""Sentences of a model that claim an action, and the runs that support them."""
 
 from __future__ import annotations
 

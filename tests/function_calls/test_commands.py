@@ -1,4 +1,4 @@
-"""Typed command lines: how words become arguments."""
+"""Command lines: assignment of words to parameters."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ MOVE = {"steps": required(NUMBER), "quickly": FLAG, "note": TEXT}
 
 
 def read(parameters: dict[str, Any], line: str) -> dict[str, Any]:
-    """The raw arguments of a command line."""
+    """Raw arguments of a command line."""
     return arguments_of(plan_for(Recorder("act", parameters).spec), line)
 
 
@@ -66,7 +66,7 @@ def read(parameters: dict[str, Any], line: str) -> dict[str, Any]:
         (SOLE, '"', {"text": '"'}),
         (SOLE, '"a" and "b"', {"text": '"a" and "b"'}),
         (SOLE, "it's ann's", {"text": "it's ann's"}),
-        # typed words are taken from the right
+        # typed parameters are taken from the right
         (TASK, "buy milk", {"text": "buy milk"}),
         (TASK, "buy milk high", {"text": "buy milk high"}),
         (TASK, '"buy milk" high', {"text": "buy milk", "priority": "high"}),
@@ -97,7 +97,7 @@ def read(parameters: dict[str, Any], line: str) -> dict[str, Any]:
         (POLL, '"Q" "a, b" c', {"question": "Q", "options": ["a, b", "c"]}),
         (POLL, "question=Q options=tea,coffee", {"question": "Q", "options": ["tea", "coffee"]}),
         (POLL, 'options="tea, coffee" Q', {"question": "Q", "options": ["tea, coffee"]}),
-        # a typed one that does not fit waits for a later text
+        # a typed word that does not match becomes part of a later text
         (MOVE, "5 yes", {"steps": "5", "quickly": "yes"}),
         (MOVE, "5 carefully now", {"steps": "5", "note": "carefully now"}),
         (MOVE, "five", {"steps": "five"}),
@@ -290,7 +290,7 @@ def test_finding_a_command_looks_at_no_other_command() -> None:
     looked_up: list[str] = []
 
     class Noting(dict[str, Any]):
-        """Notes what is looked up, and cannot be walked through."""
+        """Records look-ups, and cannot be iterated."""
 
         def get(self, key: Any, default: Any = None) -> Any:
             looked_up.append(key)
@@ -311,11 +311,11 @@ def test_finding_a_command_looks_at_no_other_command() -> None:
     assert line.plan is functions.command_line("/word250", bare=False).plan  # type: ignore[union-attr]
 
 
-# -- parameters that are only named
+# -- parameters only by name
 
 
 def summing() -> FunctionSpec:
-    """A function with many parameters, of which words of a command line fill one."""
+    """A function with many parameters, one of which is filled by words of a command line."""
     parameters = {"period": TEXT, "count": NUMBER, "about": TEXT, "who": required(TEXT)}
     return Recorder("sum", parameters, commands=["sum"], positional=["period"]).spec
 

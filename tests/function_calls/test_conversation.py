@@ -1,4 +1,4 @@
-"""What a model is told of a chat: who speaks, when, and that nobody can speak as somebody else."""
+"""The conversation in a model request: speakers, times, and protection against impersonation."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ AT = int(datetime(2026, 1, 5, 8, 30, tzinfo=UTC).timestamp() * 1000)
 
 
 def line(name: str, text: str, **fields: Any) -> HistoryLine:
-    """One message of the past, at 09:30 in Oslo."""
+    """A message of the past, at 09:30 in Oslo."""
     return HistoryLine(name, text, AT, fields.pop("from_bot", False), **fields)
 
 
 def opened(*history: HistoryLine, settings: dict[str, int] | None = None, **message: Any) -> list[ModelMessage]:
-    """The conversation that a turn starts with."""
+    """The initial conversation of a turn."""
     return opening(a_message(**message), a_profile(), history, RouterSettings(**(settings or {})))
 
 

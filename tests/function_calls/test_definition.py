@@ -1,4 +1,4 @@
-"""Functions from mappings, modules and decorators: every field, every form of handler, every fault at once."""
+"""Functions from mappings, modules and decorators: all fields, all forms of handlers, and all errors at once."""
 
 from __future__ import annotations
 
@@ -323,7 +323,7 @@ def test_a_module_without_tools_is_refused_by_name() -> None:
         specs_of_module(ModuleType("empty"))
 
 
-# -- marked functions
+# -- decorated functions
 
 
 @pytest.mark.requirement("D8", "D32", "D33", "D42", "D43")

@@ -1,4 +1,4 @@
-"""One spec in everybody's spelling, as golden files show, and back."""
+"""Encodings of a spec in the formats of providers, compared with golden files, and imports from them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ SPELLINGS = {**ENCODERS, "mcp_stored": mcp_stored_tool, "mcp_listed": mcp_listed
 
 
 def a_spec(name: str) -> FunctionSpec:
-    """A function for the golden file of that name."""
+    """A function for the golden file with that name."""
     if name == "process_order":
         parameters = {
             "product": {"type": "string", "description": "Product to order", "example": "Laptop", "required": True},
@@ -115,7 +115,7 @@ DECLARED: dict[str, tuple[str, dict[str, Any]]] = {
 def test_a_declared_function_is_spelled_exactly_as_its_golden_file_shows(name: str) -> None:
     description, parameters = DECLARED[name]
     if name == "user_registration":
-        # Its golden file is without the examples that scripts have; that of process_order shows them.
+        # Its golden file does not have the examples of scripts; that of process_order shows them.
         parameters = {
             name: {key: value for key, value in one.items() if key != "example"} for name, one in parameters.items()
         }
@@ -216,7 +216,7 @@ def test_nothing_is_lost_from_a_spec_to_any_spelling_and_back(
 
 
 class Inputs(BaseModel):
-    """What a function that runs code is given."""
+    """Input of a function that runs code."""
 
     lang: str = Field(examples=["python"])
     code: str = Field(examples=["print('Hello World')"])
@@ -265,7 +265,7 @@ def test_what_mcp_says_beside_the_parameters_is_kept() -> None:
         "find", print, "Finds.", parameters=definition.parameters, metadata=definition.metadata, effect="once"
     )
     assert mcp_tool(spec) == listed
-    # What a spec's effect says does not take the place of what was said of it.
+    # The effect of a spec does not override explicit annotations.
     assert mcp_listed_tool(spec) == {
         **listed,
         "annotations": {

@@ -1,4 +1,4 @@
-"""However a turn ends, the chat hears what was done in it and what was found."""
+"""However a turn ends, the chat is informed of its effects and results."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DONE = EN.say("claims.done", names="/add")
 
 
 def add(**options: Any) -> Recorder:
-    """An effect that says nothing unless it is told to."""
+    """An effect without a message by default."""
     return Recorder("add", CITY, commands=["add", "添加"], **({"effect": "idempotent", "gives": True} | options))
 
 
@@ -38,15 +38,13 @@ ADD = calls(call("add", city="x"))
 
 
 @pytest.mark.parametrize(("gives", "heard"), [("Added.", ["Added.", "It rains."]), (True, [DONE, "It rains."])])
-async def test_what_was_found_is_said_beside_what_was_done_when_no_model_answers(gives: Any, heard: list[str]) -> None:
+async def test_results_and_effects_are_both_reported_when_no_model_answers(gives: Any, heard: list[str]) -> None:
     outcome = await Routing(add(gives=gives), rain(), script=[BOTH, DOWN]).hears("both")
     assert (said(outcome), outcome.reason) == (heard, ReasonCode.FUNCTION)
 
 
 @pytest.mark.parametrize(("gives", "heard"), [("Added.", ["Added.", "It rains."]), (True, [DONE, "It rains."])])
-async def test_what_was_found_is_said_beside_what_was_done_when_the_rounds_are_used_up(
-    gives: Any, heard: list[str]
-) -> None:
+async def test_results_and_effects_are_both_reported_when_the_rounds_are_used_up(gives: Any, heard: list[str]) -> None:
     routing = Routing(add(gives=gives), rain(), script=[BOTH, BOTH], settings={"max_rounds": 2})
     outcome = await routing.hears("both")
     assert (said(outcome), outcome.reason) == (heard, ReasonCode.FUNCTION)
@@ -82,7 +80,7 @@ async def test_an_effect_within_a_function_that_says_nothing_is_named() -> None:
     assert said(outcome) == [DONE]
 
 
-async def test_a_function_that_speaks_for_itself_may_be_silent_unless_somebody_answered_for_it() -> None:
+async def test_a_return_direct_function_may_be_silent_unless_somebody_answered_its_question() -> None:
     silent = await Routing(add(return_direct=True), script=[ADD]).hears("add it")
     assert silent.kind is OutcomeKind.SILENT
     routing = Routing(add(return_direct=True, confirm="Really?"), script=[ADD])

@@ -1,5 +1,5 @@
-"""Each check of live roles and approvals has a scenario here that holds with the real code, and fails with a copy of
-the code from which just that check is gone."""
+"""Each check of live roles and approvals has a scenario that passes with the real code, and fails with a copy of the
+code without this check."""
 
 from __future__ import annotations
 

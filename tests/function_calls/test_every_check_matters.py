@@ -1,5 +1,5 @@
-"""Each check on the way to a handler has a scenario here that holds with the real code, and fails with a copy of the
-code from which just that check is gone. The copy is made from the source text and lives in a module of its own."""
+"""Each check before a handler has a scenario that passes with the real code, and fails with a copy of the code without
+this check. The copy is compiled from the source as a separate module."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ OSLO = {"city": "Oslo"}
 
 
 class Removal(NamedTuple):
-    """One check, gone: `piece` of the module's source gives way to `instead`."""
+    """Removal of a check: `piece` of the module's source is replaced by `instead`."""
 
     check: str
     module: ModuleType
@@ -42,7 +42,7 @@ class Removal(NamedTuple):
 
 
 def without(removal: Removal) -> type[Invoker]:
-    """The Invoker of a copy of the code in which the check of `removal` is gone."""
+    """The Invoker of a copy of the code without the check of `removal`."""
     changed = _changed_copy(removal.module, removal.piece, removal.instead)
     if removal.module is not invocation:
         copy = _changed_copy(invocation, "", "")
@@ -59,20 +59,20 @@ def _changed_copy(module: ModuleType, piece: str, instead: str) -> ModuleType:
         source = source.replace(piece, instead)
     copy = ModuleType(module.__name__)
     exec(compile(source, f"{module.__name__} without a check", "exec"), vars(copy))
-    # Policies of the tests return decisions of the original type.
+    # Test policies return decisions of the original type.
     vars(copy).update({name: value for name, value in vars(permissions).items() if name in ("Verdict", "ALLOWED")})
     return copy
 
 
 def code_of(result: FunctionResult) -> ErrorCode | None:
-    """Why the run gave nothing."""
+    """Error code of the run."""
     return result.error.code if result.error else None
 
 
 async def is_refused(
     invoker: type[Invoker], path: Path = Path.COMMAND, *, addressed: bool = True, **options: Any
 ) -> None:
-    """A function with these options is refused to a member in a group, and does not run."""
+    """A function with these options is refused for a member in a group, and does not run."""
     profile = options.pop("profile", {})
     act = Recorder("act", CITY, effect="once", **options)
     routing = Routing(act, invoker=invoker, **profile)
@@ -172,7 +172,7 @@ async def a_guess_is_confirmed(invoker: type[Invoker]) -> None:
 
 
 class Remembers(NoTurnLog):
-    """Remembers runs of an earlier attempt, and notes the order of what it is told."""
+    """Knows runs of an earlier attempt, and records the order of its calls."""
 
     def __init__(self, events: list[Any], stored: StoredRun | None = None) -> None:
         super().__init__()
@@ -190,7 +190,7 @@ class Remembers(NoTurnLog):
 
 
 class Takes:
-    """A policy that lets every run pass and writes something with its intent."""
+    """A policy that allows every run and adds a write to its intent."""
 
     async def judge(self, *_: Any) -> PolicyDecision:
         return PolicyDecision(writes=(Write(None, {}),))  # type: ignore[arg-type]
@@ -214,7 +214,7 @@ async def an_intent_stands_before_the_run_and_a_result_after_it(invoker: type[In
 async def from_before(
     invoker: type[Invoker], effect: str, stored: StoredRun
 ) -> tuple[FunctionResult, Recorder, Routing]:
-    """What a run of `act` gives when `stored` is known of it from before a restart."""
+    """Result of a run of `act` when `stored` is known from before a restart."""
     act = Recorder("act", CITY, effect=effect)
     routing = Routing(act, invoker=invoker)
     turn = routing.a_turn(log=Remembers([], stored))

@@ -1,4 +1,4 @@
-"""What people read when something goes wrong: neutral, with an id where there is one, and in names that they know."""
+"""Error messages for members: neutral, with an id if there is one, and with names that they know."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fence around words of others: nothing inside it ends it, and no name opens another."""
+"""The fence around external texts: nothing inside ends it, and no name opens another."""
 
 from __future__ import annotations
 

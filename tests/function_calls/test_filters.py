@@ -1,4 +1,4 @@
-"""Filters around a run: their order, what they may change, and that nothing reaches a handler past them."""
+"""Filters of a run: their order, their changes, and that every run passes them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.function_calls.routing import Routing
 
 
 def noting(events: list[str], name: str) -> CallFilter:
-    """A filter that notes what it stands around."""
+    """A filter that records its start and end."""
 
     async def around(invocation: Invocation, proceed: Proceed) -> FunctionResult:
         events.append(f"{name} before {invocation.spec.name}")
@@ -29,7 +29,7 @@ def noting(events: list[str], name: str) -> CallFilter:
 
 
 @pytest.mark.requirement("E8", "E35", "F6")
-async def test_a_functions_own_filters_stand_inside_those_for_all_and_around_it_alone() -> None:
+async def test_a_functions_filters_run_inside_the_global_ones_and_for_it_only() -> None:
     events: list[str] = []
     routing = Routing(
         Recorder("plain"),

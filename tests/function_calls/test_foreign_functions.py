@@ -1,4 +1,4 @@
-"""Functions that others have defined, as they define them: their own words for types, and their own mistakes."""
+"""External function definitions, with other type names and typical mistakes."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def records(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def true_calls(row: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The calls that answer a question of either corpus."""
+    """Calls in the answer to a question of either corpus."""
     for call in row.get("concrete_calls") or ():
         yield call["name"], call["arguments"]
     truth = row.get("ground_truth") or []
@@ -93,7 +93,7 @@ CONTRADICTED = {
     "ace_en_normal_atom_object_deep_35": "the settings lack a required chartType",
     "ace_en_normal_single_turn_parallel_function_68": "the options lack a required timePeriod",
 }
-"""The cases of the corpora whose answer contradicts the schema of the same case."""
+"""Cases of the corpora whose answer contradicts the schema."""
 
 
 @pytest.mark.parametrize("corpus", ["bfcl", "acebench_en", "acebench_zh"])
@@ -109,7 +109,7 @@ def test_the_true_calls_of_a_corpus_are_accepted(data: Callable[[str], Path], co
         assert len(set(offered_names(list(parsers)).values())) == len(parsers)
         for name, arguments in true_calls(row):
             number += 1
-            # The same function called twice is numbered.
+            # Repeated calls of a function have numbered names.
             parser = parsers.get(name) or parsers[re.sub(r"_\d+$", "", name)]
             try:
                 assert parser.parse(arguments) == arguments

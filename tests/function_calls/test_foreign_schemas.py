@@ -1,4 +1,4 @@
-"""Schemas from elsewhere: what is valid by them stays so, whatever their authors say and however they say it."""
+"""External schemas: values that are valid for them stay valid, however they are written."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def accepts(schema: dict[str, Any], arguments: dict[str, Any]) -> bool:
     return True
 
 
-# -- the standard's own cases
+# -- cases of the JSON Schema test suite
 
 
 def groups(data: Callable[[str], Path]) -> Iterator[dict[str, Any]]:
@@ -58,14 +58,14 @@ def groups(data: Callable[[str], Path]) -> Iterator[dict[str, Any]]:
 
 
 def as_property(schema: Any) -> dict[str, Any]:
-    """An object whose property `value` must fit `schema`, which stays a document of its own for its references."""
+    """An object whose property `value` must match `schema`, which stays a separate document for its references."""
     if isinstance(schema, dict) and "$ref" not in schema:
         schema = {"$id": "urn:the-value", **schema}
     return {"type": "object", "properties": {"value": schema}, "required": ["value"]}
 
 
 def may_be_parameters(schema: Any) -> bool:
-    """Whether it is for objects, as arguments are, or for anything."""
+    """Whether it is for objects, as arguments are, or for any value."""
     if not isinstance(schema, dict):
         return False
     kinds = schema.get("type", "object")
@@ -73,7 +73,7 @@ def may_be_parameters(schema: Any) -> bool:
 
 
 def is_reading_of(given: Any, read: Any) -> bool:
-    """Whether `read` is `given`, but for text that is written out JSON, and for nulls that mean absent."""
+    """Whether `read` equals `given`, except for numbers and booleans written as text, and nulls for absent values."""
     if isinstance(given, str) and not isinstance(read, str):
         return bool(json.loads(given.lower()) == read)
     if isinstance(given, list) and isinstance(read, list):
@@ -85,7 +85,7 @@ def is_reading_of(given: Any, read: Any) -> bool:
 
 
 def differing(schema: dict[str, Any], cases: list[tuple[dict[str, Any], bool]]) -> Iterator[str]:
-    """The cases that are judged otherwise than they should be, though no lossless reading explains it."""
+    """Cases with a wrong result that no lossless conversion explains."""
     parser = SchemaArguments(imported(schema))
     for raw, is_valid in cases:
         try:
@@ -142,7 +142,7 @@ def test_what_a_model_is_told_of_any_schema_is_taken_by_every_provider(data: Cal
             assert shown["type"] == "object"
             assert not shown.keys() & {"anyOf", "oneOf", "allOf", "enum", "not", "$defs", "$schema"}
             assert imported(shown) == shown
-            # Whatever reads a spec can read this one.
+            # All parsers of specs accept this one.
             spec = new_spec("act", print, "Acts.", parameters=ours, commands=["act"])
             functions = BotFunctions([spec])
             assert functions.offer([spec]).functions[0].parameters == shown
@@ -205,7 +205,7 @@ DEFINITIONS = {
 
 
 def in_the_latest_draft(node: Any) -> Any:
-    """The same words as draft 2020-12 has them."""
+    """The same schema in draft 2020-12."""
     if isinstance(node, list):
         return [in_the_latest_draft(one) for one in node]
     if not isinstance(node, dict):
@@ -238,7 +238,7 @@ def test_any_schema_judges_as_the_reference_does(properties: dict[str, Any], raw
     assert parser.parse(parser.dump(read)) == read
 
 
-# -- what refers to itself
+# -- recursion
 
 
 @pytest.mark.requirement("D20", "E24")
@@ -431,7 +431,7 @@ def test_text_is_read_where_one_alternative_is_null() -> None:
     assert SchemaArguments(imported(schema)).parse({"n": "3", "m": "4"}) == {"n": 3, "m": 4}
 
 
-# -- what a model is told
+# -- descriptions for a model
 
 
 def test_what_concerns_the_parameters_together_is_told_in_words() -> None:
@@ -462,7 +462,7 @@ def test_a_plain_schema_is_told_as_it_is() -> None:
     assert told(schema) is schema
 
 
-# -- the schema of schemas
+# -- the metaschema
 
 
 @pytest.mark.requirement("D20", "F8")
@@ -512,7 +512,7 @@ def test_a_schema_of_ones_own_goes_before_that_of_the_draft() -> None:
     assert imported(schema)["properties"]["form"] == {"type": "integer"}
 
 
-# -- refusals say where and why
+# -- errors with path and reason
 
 
 @pytest.mark.parametrize(

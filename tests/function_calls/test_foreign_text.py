@@ -1,4 +1,4 @@
-"""Text of strangers: nothing in it that nobody can see, and no more of it than is wanted."""
+"""External texts: no invisible characters, and a limited length."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ JSON = st.recursive(
 
 
 def texts_in(value: Any) -> Iterator[str]:
-    """Every text in `value`, keys too."""
+    """All texts in `value`, including keys."""
     if isinstance(value, str):
         yield value
     for one in value if isinstance(value, list) else []:

@@ -1,4 +1,4 @@
-"""A check of the source of every handler: arguments come from the schema, never from the words of the message."""
+"""Static check of handlers: arguments come from the schema, never from the text of the message."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PLATFORMS = ("bot", "openai", "sqlalchemy", "apscheduler", "tenacity")
 
 
 def texts_read(source: str) -> list[int]:
-    """The lines in which a function reads `.text` of its MessageContext, under whatever name it has it."""
+    """Lines in which a function reads `.text` of its MessageContext, under any name."""
     lines: list[int] = []
     for function in ast.walk(ast.parse(source)):
         if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):

@@ -1,4 +1,4 @@
-"""What a run is: its result whatever happens, its time, its repeats, its place in a turn."""
+"""Runs: results in all cases, timeouts, repetitions and nesting."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ EN = Texts().of("en")
 
 
 def code_of(result: FunctionResult) -> ErrorCode | None:
-    """Why the run gave nothing."""
+    """Error code of the run."""
     return result.error.code if result.error else None
 
 
@@ -237,7 +237,7 @@ async def test_the_timeout_of_a_nested_run_is_its_own() -> None:
     assert (await task).reply == "inner: timeout"
 
 
-# -- repeats
+# -- repetitions
 
 
 @pytest.mark.requirement("E7")

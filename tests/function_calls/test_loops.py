@@ -1,4 +1,4 @@
-"""A model that runs in a circle is made to answer, whatever the circle looks like."""
+"""A model that repeats calls has to answer at last, whatever the cycle is."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ pytestmark = [pytest.mark.requirement("D28"), pytest.mark.usefixtures("each_prot
 TEXT = {"text": {"type": "string", "required": True}}
 CONFUSED = Texts().of("en").say("failures.model_confused")
 Call = tuple[str, str]
-"""A function's name and its one argument."""
+"""Name of a function and its only argument."""
 
 
 def looking(gives: Any = ("ok", "nothing new")) -> list[Recorder]:
-    """Two reads."""
+    """Two read functions."""
     return [Recorder(name, TEXT, gives=gives) for name in ("look", "peek")]
 
 
 def a_model_that(wants: Iterator[list[Call]], gives_in: bool) -> Callable[[ModelRequest], ModelAnswer]:
-    """Calls what `wants` says, for ever; `gives_in`: answers in words when no more calls are allowed."""
+    """Makes the calls of `wants` endlessly; `gives_in`: answers with text when no more calls are allowed."""
     numbers = itertools.count()
 
     def answer(request: ModelRequest) -> ModelAnswer:

@@ -1,4 +1,4 @@
-"""What a run reaches beyond itself: other functions, its caller's model, the people who are asked."""
+"""Capabilities of a run: other functions, the caller's model, and questions to members."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ ANSWERED = Resumed({"answers": []}, "Ann")
 
 
 def code_of(result: FunctionResult) -> ErrorCode | None:
-    """Why the run gave nothing."""
+    """Error code of the run."""
     return result.error.code if result.error else None
 
 
 def calling(name: str = "inner", **options: Any) -> Recorder:
-    """A function that gives what another one gives."""
+    """A function that returns the result of another one."""
 
     async def does(context: Any, arguments: Any, call: Any) -> FunctionResult:
         result: FunctionResult = await call.invoke(name, {}, **options)
@@ -106,7 +106,7 @@ async def test_the_beginning_of_chats_is_called_by_nobody_but_goes_on_once_it_ha
 
 
 async def runs_of_act(function: Recorder, *runs: dict[str, Any]) -> list[FunctionResult]:
-    """What a function is given that calls `act`, which waits for an admin's yes, once with each of these options."""
+    """Results for a function that calls `act`, which needs an admin's approval, once with each of these options."""
     given: list[FunctionResult] = []
 
     async def does(context: Any, arguments: Any, call: Any) -> None:
@@ -118,7 +118,7 @@ async def runs_of_act(function: Recorder, *runs: dict[str, Any]) -> list[Functio
 
 
 async def digest_of(function: Recorder) -> str:
-    """Which yes a run of `act` in Oslo needs."""
+    """Digest of the approval for a run of `act` in Oslo."""
     [asked] = await runs_of_act(function, {})
     assert asked.question is not None
     assert isinstance(asked.question, ApprovalQuestion)
@@ -144,7 +144,7 @@ async def test_a_yes_that_the_run_did_not_come_to_is_good_for_no_other() -> None
     assert function.runs == []
 
 
-# -- those who are asked
+# -- questions
 
 
 @pytest.mark.parametrize("path", [Path.API, Path.MCP, Path.TIMER, Path.CLI])
@@ -190,7 +190,7 @@ async def test_a_run_that_is_to_end_asks_no_more(kind: Any) -> None:
 
 
 class Refuses:
-    """Nobody may say yes any more."""
+    """Nobody may approve any more."""
 
     def judge(self, *_: Any) -> PolicyDecision:
         return PolicyDecision(FunctionResult.fail(ErrorCode.REFUSED, "Too many wait."))
@@ -203,7 +203,7 @@ async def test_a_run_that_may_not_wait_for_a_yes_now_is_refused_and_hears_that_i
     assert (result.error and result.error.text, fill.runs) == ("Too many wait.", [("expired", "")])
 
 
-async def test_that_nobody_knows_how_a_run_ended_is_said_beside_what_came_of_the_other() -> None:
+async def test_an_unknown_outcome_is_reported_in_addition_to_the_result_of_the_other_run() -> None:
     async def asks(context: Any, arguments: Any, call: Any) -> FunctionResult:
         if call.resumed is None:
             return FunctionResult.ask("Go on?")

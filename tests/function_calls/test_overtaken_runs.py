@@ -1,4 +1,4 @@
-"""What becomes of a run whose intent cannot be noted, since another turn was faster, and of one that can only end."""
+"""Runs whose intent conflicts with a faster turn, and runs that must only end."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SPENT = FunctionResult.fail(ErrorCode.REFUSED, "No units are left.")
 
 
 class TakenFirst(NoTurnLog):
-    """Another turn was faster with what an intent takes, each time."""
+    """Another turn takes the intent's budget first, every time."""
 
     def __init__(self, stored: StoredRun | None = None) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ class TakenFirst(NoTurnLog):
 
 
 class Budget:
-    """A budget with so many looks at it before it is spent."""
+    """A budget that is spent after some number of checks."""
 
     def __init__(self, looks: int) -> None:
         self._left = looks

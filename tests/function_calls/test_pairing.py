@@ -1,4 +1,4 @@
-"""Before each request every call has exactly one result, whatever the conversation went through."""
+"""In each request every call has exactly one result, whatever happened before in the conversation."""
 
 from __future__ import annotations
 

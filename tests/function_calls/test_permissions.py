@@ -1,4 +1,4 @@
-"""Who may call what, where, by which way: every combination, and that offer and refusal never disagree."""
+"""Permissions: all combinations of role, scope and entry point, and consistency of offers and refusals."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DOORS = {Path.COMMAND: "command", Path.MODEL: "model", Path.TIMER: "timer", Path
 
 
 def a_setting(*, enabled: bool = True, **fields: object) -> ResolvedFunction:
-    """What YAML says of one function."""
+    """The settings of one function."""
     values: dict[str, Any] = {"roles": None, "timeout_seconds": None, "require_at": None, "scope": None}
     values.update(fields)
     layers = {"enabled": "functions.act.enabled", **values.pop("layers", {})}
@@ -91,7 +91,7 @@ async def test_the_model_is_not_offered_what_it_is_refused_and_is_told_why() -> 
         assert '"error":"refused"' in routing.model.requests[1].messages[-1].content
 
 
-async def test_a_function_on_request_is_no_models_until_it_is_at_hand_and_may_be_called_otherwise() -> None:
+async def test_a_function_on_request_is_offered_to_a_model_only_when_active_and_may_always_be_a_command() -> None:
     act = Recorder("act", activation="on_request", groups=["some"])
     routing = Routing(act)
     assert callable_here(a_message(), routing.a_turn(), Path.MODEL) == []

@@ -1,4 +1,4 @@
-"""A turn that stops to ask, and the message that goes on from there, after a restart as well."""
+"""Turns that stop for a question, and messages that resume them, also after a restart."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ async def test_a_list_is_read_from_one_answer() -> None:
     assert pick.runs == [{"of": ["tea", "green coffee", "milk"]}]
 
 
-# -- confirming
+# -- confirmation
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ async def test_a_guess_that_lacks_an_argument_is_still_confirmed_once_it_is_comp
     assert said(await routing.hears_answer(confirm, "yes")) == ["Added."]
 
 
-# -- in the middle of a model's rounds
+# -- during a model's rounds
 
 
 @pytest.mark.requirement("D28", "D53")
@@ -240,7 +240,7 @@ async def test_the_models_guess_at_an_alias_survives_the_confirmation() -> None:
     assert runs == [("km", "mi")]
 
 
-# -- what changes between question and answer
+# -- changes between question and answer
 
 
 async def test_a_function_that_changed_in_between_is_not_run_on_the_old_answer() -> None:

@@ -1,4 +1,4 @@
-"""The registry: a value that collects specs, and the snapshot that a turn sees."""
+"""The registry: a collection of specs, and the snapshot that a turn uses."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.function_calls import plain_tools
 
 
 def names(registry: FunctionRegistry, bot: str = "default") -> list[str]:
-    """The functions of a bot, in their order."""
+    """Functions of a bot, in order."""
     return [spec.name for spec in registry.of(bot).specs]
 
 
@@ -180,5 +180,5 @@ def test_adding_functions_one_by_one_takes_time_in_proportion_to_their_number() 
             registry.register_function(spec)
         return time.process_time() - began
 
-    # Eight times as many: 8 when in proportion, 64 when each looks at all.
+    # Eight times as many functions: a factor of 8 if linear, 64 if quadratic.
     assert min(seconds_for(1600) for _ in range(3)) < 24 * max(min(seconds_for(200) for _ in range(5)), 1e-4)

@@ -1,4 +1,4 @@
-"""What a model is offered is chosen once for all who are alike, and anew for everybody else."""
+"""The offered functions are computed once for all members with the same rights, and separately for others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One message and a model: what it is offered and told, what its calls do, and how every way of failing ends."""
+"""A message and a model: the request, the effects of its calls, and all kinds of failures."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ EN = Texts().of("en")
 
 
 def told(request: ModelRequest) -> list[tuple[str, Any]]:
-    """The results that a request tells the model, by the id of the call."""
+    """Results in a request, by call id."""
     return [(one.call_id, orjson.loads(one.content)) for one in request.messages if one.role == "tool"]
 
 
 def is_paired(messages: list[ModelMessage]) -> bool:
-    """Whether every call has exactly one answer, directly after its message and in order, as providers insist."""
+    """Whether each call has exactly one result, immediately after its message and in order, as providers require."""
     place = 0
     while place < len(messages):
         wanted = [one.id for one in messages[place].calls]
@@ -194,7 +194,7 @@ async def test_a_final_answer_that_cannot_be_run_is_not_passed_over_in_silence(w
     assert weather.runs == []
 
 
-# -- faulty calls
+# -- invalid calls
 
 
 @pytest.mark.requirement("D29", "B13", "B23")
@@ -220,10 +220,10 @@ async def test_a_second_faulty_call_ends_in_plain_words_and_nothing_runs() -> No
 
 FAULTS = {
     ErrorCode.TRUNCATED: ways_but(),
-    # The values of XML are no JSON.
+    # Values in XML are not JSON.
     ErrorCode.INVALID_JSON: ways_but("xml_text"),
     ErrorCode.NOT_AN_OBJECT: ways_but("xml_text"),
-    # A field for arguments holds JSON or does not; only where calls stand in prose can there be no call at all.
+    # A separate field for arguments is JSON or not; only in text can there be no call at all.
     ErrorCode.MALFORMED_BY_PROVIDER: ways_but("openai", "anthropic"),
 }
 
@@ -265,13 +265,13 @@ async def test_an_unknown_function_is_said_to_be_unknown_and_the_model_may_try_a
 
 async def test_a_function_that_was_not_offered_is_refused_when_it_is_called_anyway() -> None:
     ban = Recorder("ban", CITY, roles="admin", effect="once")
-    # Calls in the text of an answer are read only where functions are offered.
+    # Calls in the text of an answer are parsed only if functions are offered.
     routing = Routing(Recorder("weather"), ban, script=[calls(call("ban", city="Oslo")), says("You may not.")])
     assert said(await routing.hears("ban oslo")) == ["You may not."]
     assert (ban.runs, told(routing.model.requests[1])[0][1]["error"]) == ([], "refused")
 
 
-# -- too much
+# -- limits
 
 
 async def test_identical_reads_of_one_answer_are_run_only_so_often_and_then_answered_from_before() -> None:
@@ -376,7 +376,7 @@ async def test_a_function_of_ones_own_called_none_is_a_function_like_others() ->
     assert said(await Routing(mine, script=[calls(call("none"))]).hears("none?")) == ["None at all."]
 
 
-# -- the model fails
+# -- model failures
 
 
 @pytest.mark.parametrize(
@@ -432,7 +432,7 @@ async def test_a_chat_answer_that_is_only_calls_is_no_answer_and_runs_nothing() 
     weather = Recorder("weather", CITY, effect="once")
     routing = Routing(weather, script=[calls(call("weather", city="Oslo"))])
     outcome = await routing.router.run_chat_fallback(a_message("hello"), routing.a_turn())
-    # In text they are markup that nobody is to read.
+    # In text they are markup that must not be shown.
     assert outcome.error in (ErrorCode.EMPTY_RESPONSE, ErrorCode.LEAKED_MARKUP)
     assert (said(outcome), weather.runs) == ([EN.say(f"model.{outcome.error.value}")], [])
 
@@ -471,7 +471,7 @@ async def test_a_handlers_own_error_is_told_to_the_model_with_its_code_and_said_
     assert told(routing.model.requests[1]) == [("c1", {"error": "not_found", "message": "The shop is closed."})]
 
 
-# -- what holds when the turn does not end by itself
+# -- end of the turn by a limit
 
 
 async def test_what_effects_have_said_is_known_to_the_turn_as_soon_as_they_have_run() -> None:
@@ -526,7 +526,7 @@ async def test_an_unknown_outcome_below_a_read_is_said_whatever_the_model_says()
 
 
 @pytest.mark.requirement("D22", "D34")
-# No provider says that nothing is to be added.
+# No protocol can express that nothing is to be added.
 @pytest.mark.parametrize(
     ("each_protocol", "final"),
     [pytest.param(way, False, id=name_of(way)) for way in ways_but()] + [pytest.param(None, True, id="final")],
@@ -542,7 +542,7 @@ async def test_an_unknown_outcome_below_a_read_is_said_whatever_the_model_says()
         ("once", False, OutcomeKind.SILENT),
     ],
 )
-async def test_a_function_that_speaks_for_itself_and_handles_nothing_leaves_the_message_to_chat(
+async def test_a_return_direct_function_that_handles_nothing_leaves_the_message_to_chat(
     final: bool, effect: str, gives: Any, kind: OutcomeKind
 ) -> None:
     act = Recorder("act", effect=effect, gives=gives, return_direct=not final)

@@ -1,4 +1,4 @@
-"""From a message to an outcome: commands, the model, chat."""
+"""From a message to an outcome: commands, model and chat."""
 
 from __future__ import annotations
 

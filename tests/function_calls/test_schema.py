@@ -1,4 +1,4 @@
-"""Schemas from types and from elsewhere: valid draft 7, nothing that only costs tokens, nothing fetched."""
+"""Schemas from types and from external definitions: valid draft 7, compact, and without remote references."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HANDLERS = (calculate, chat_control, dice, help_handlers, poll, time, todo, weat
 
 
 def nodes(schema: Any) -> Iterator[dict[str, Any]]:
-    """Every schema within a schema."""
+    """All schemas within a schema."""
     if isinstance(schema, dict):
         yield schema
         for key, value in schema.items():
@@ -82,14 +82,14 @@ def test_no_arguments_are_an_empty_object() -> None:
 
 
 def handler_functions() -> list[Callable[..., Any]]:
-    """Every marked function of the bot's own handlers."""
+    """All decorated functions of the built-in handlers."""
     return [one for module in HANDLERS for one in vars(module).values() if declaration_of(one) is not None]
 
 
 @pytest.mark.requirement("D20", "D32", "D68", "B7")
 def test_every_function_of_our_own_has_a_valid_schema_and_a_typed_model() -> None:
     class Anything(dict[type, object]):
-        """Has a service of every type."""
+        """A service of every type."""
 
         def __contains__(self, kind: object) -> bool:
             return True

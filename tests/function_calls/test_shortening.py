@@ -1,4 +1,4 @@
-"""What is too long for a model is made shorter and stays JSON."""
+"""Values that are too long for a model are shortened and stay valid JSON."""
 
 from __future__ import annotations
 

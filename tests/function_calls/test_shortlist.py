@@ -1,4 +1,4 @@
-"""Many functions: what a model is offered of them, how it finds the others, and that all may be called as before."""
+"""Shortlists of many functions: the selection for a model, its search for others, and unchanged permissions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ OFF = ResolvedFunction(
 pytestmark = [pytest.mark.requirement("D28"), pytest.mark.usefixtures("each_protocol")]
 
 FEW = {"shortlist_above": 0}
-"""A choice is made as soon as there are more than the shortlist has places."""
+"""The shortlist applies whenever there are more functions than its places."""
 WORDS = [
     "apple",
     "bread",
@@ -49,7 +49,7 @@ WORDS = [
 
 
 def shelf(**options: Any) -> list[Recorder]:
-    """Fifteen functions that have nothing in common but the verb."""
+    """Fifteen functions with nothing in common but the verb."""
     return [Recorder(f"fetch_{word}", description=f"Fetch the {word}.", gives=word, **options) for word in WORDS]
 
 
@@ -74,7 +74,7 @@ def offered(request: ModelRequest) -> list[str]:
 
 
 async def offers(routing: Routing, *messages: Any) -> list[list[str]]:
-    """What is offered with each message, if the model only chats."""
+    """Functions offered with each message, if the model only chats."""
     before = len(routing.model.requests)
     for message in messages:
         routing.model.add(says("Well."))
@@ -365,7 +365,7 @@ async def test_requests_of_a_chat_are_the_same_bytes_up_to_the_end_of_the_pinned
     messages = ["hi", "an apple", "the weather and a guitar", "thanks", "peel an onion"]
     await offers(routing, *messages)
 
-    # A provider that is told up to where it may keep what it has read leaves the mark itself out of it.
+    # The mark of a cache breakpoint is not part of the cached prefix.
     marked = b',"cache_control":{"type":"ephemeral"}'
     shared = shared_beginning([encoded(request).replace(marked, b"") for request in routing.model.requests])
     assert offered(routing.model.requests[0]) == ["help", "find_functions"]

@@ -1,4 +1,4 @@
-"""What is known of a run from before a restart, when the turn comes to it again."""
+"""Stored runs from before a restart, when the turn reaches them again."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EN = Texts().of("en")
 
 
 class Remembers(NoTurnLog):
-    """Remembers these runs by the ends of their keys."""
+    """Knows these runs by the ends of their keys."""
 
     def __init__(self, **runs: StoredRun) -> None:
         super().__init__()

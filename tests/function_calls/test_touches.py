@@ -1,4 +1,4 @@
-"""What a model reads beside the words of who asks."""
+"""Data labels of texts that a model reads in addition to the member's message."""
 
 from __future__ import annotations
 

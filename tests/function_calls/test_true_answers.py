@@ -1,4 +1,4 @@
-"""What the chat is told was done is what was done, whatever a model says or leaves out."""
+"""The chat is informed of the actual effects, whatever a model claims or omits."""
 
 from __future__ import annotations
 
@@ -182,18 +182,18 @@ PERFORM = {"task": {"type": "string", "description": "What", "required": True}}
 
 
 def asking(**options: Any) -> Recorder:
-    """A read whose argument a person is asked for."""
+    """A read function that asks the member for its argument."""
     city = {"city": {"type": "string", "required": True}}
     return Recorder("weather", city, ask={"city": "Where?"}, **options)
 
 
 async def after_a_question(*functions: Recorder, asked: str, first: ModelAnswer, answer: str, words: str) -> list[str]:
-    """What the chat hears when the model says `words`, twice if need be, after the answer to a question."""
+    """Messages to the chat when the model says `words`, if necessary twice, after the answer to a question."""
     routing = Routing(*functions, script=[first, says(words), says(words)])
     return said(await routing.hears_answer(await routing.hears(asked), answer))
 
 
-async def test_what_failed_outside_before_a_question_bears_nothing_out_after_it() -> None:
+async def test_a_failed_effect_before_a_question_supports_no_claim_after_it() -> None:
     mail = Recorder("mail", TEXT, effect="idempotent", gives=("error", "no such address"), touches="reads_outside")
     first = calls(call("mail", "a", text="x"), call("weather", "b"))
     heard = await after_a_question(
@@ -202,7 +202,7 @@ async def test_what_failed_outside_before_a_question_bears_nothing_out_after_it(
     assert heard == [NOTHING]
 
 
-async def test_the_arguments_of_a_run_that_a_yes_allowed_bear_out_what_is_said_of_it() -> None:
+async def test_arguments_of_an_approved_run_support_a_claim_about_it() -> None:
     perform = Recorder("perform", PERFORM, effect="idempotent", gives="ok", description="Do it.", confirm="Really?")
     other = Recorder("close_poll", effect="idempotent", description="Close the poll")
     first = calls(call("perform", task="close the poll"))
@@ -210,7 +210,7 @@ async def test_the_arguments_of_a_run_that_a_yes_allowed_bear_out_what_is_said_o
     assert heard == ["ok", "I've closed the poll."]
 
 
-async def test_the_arguments_of_what_was_done_before_a_question_bear_out_what_is_said_after_it() -> None:
+async def test_arguments_of_an_effect_before_a_question_support_a_claim_after_it() -> None:
     perform = Recorder("perform", PERFORM, effect="idempotent", gives="ok", description="Do it.")
     other = Recorder("close_poll", effect="idempotent", description="Close the poll")
     first = calls(call("perform", "a", task="close the poll"), call("weather", "b"))
@@ -228,7 +228,7 @@ async def test_what_was_looked_up_before_a_question_may_be_told_after_it() -> No
     assert heard == [words]
 
 
-async def test_what_a_function_did_within_another_before_a_question_bears_a_claim_out_after_it() -> None:
+async def test_a_nested_effect_before_a_question_supports_a_claim_after_it() -> None:
     async def outer(context: MessageContext, arguments: dict[str, Any], run: Call) -> str:
         await run.invoke("todo_add", {"text": "milk"})
         return "ok"

@@ -1,4 +1,4 @@
-"""The values that outlive a turn: contexts, results and questions as plain data, and back."""
+"""Values that are stored beyond a turn: contexts, results and questions as plain data, and back."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FILE = Attachment("plan.pdf", "application/pdf", "https://127.0.0.1/plan.pdf", 1
 
 
 def stored(data: Any) -> Any:
-    """`data` as it is read from a store."""
+    """`data` after a round trip through a store."""
     return orjson.loads(orjson.dumps(data))
 
 

@@ -1,4 +1,4 @@
-"""A chat in which runs may wait for a person's yes, built of copies of the code."""
+"""A chat with runs that wait for an approval, built with copies of the code."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ANN, BOB, OLGA = a_member("Ann"), a_member("Bob", Role.ADMIN), a_member("Olga", 
 
 
 class Removal(NamedTuple):
-    """One check, gone: `piece` of the module's source gives way to `instead`."""
+    """Removal of a check: `piece` of the module's source is replaced by `instead`."""
 
     check: str
     module: ModuleType
@@ -41,11 +41,11 @@ class Removal(NamedTuple):
 
 
 class Waiting(NoApproval):
-    """A chat in which runs may wait for a person's yes."""
+    """A chat with runs that wait for an approval."""
 
     def __init__(self, code: Code, *functions: Recorder, script: Any = (), **settings: Any) -> None:
         clock = VirtualClock()
-        # Nothing is read from a store or written to one here.
+        # The store is not used here.
         self.grants = Grants(None, clock, Ids(clock))  # type: ignore[arg-type]
         self.code = code
         self.functions = functions
@@ -54,7 +54,7 @@ class Waiting(NoApproval):
         self.routing = self.with_rules(script=script, **settings)
 
     def with_rules(self, script: Any = (), **settings: Any) -> Routing:
-        """The same chat under these settings of approvals."""
+        """The same chat with these approval settings."""
         read = ApprovalsSettings.model_validate(settings)
         approval = self.code.approvals.Approvals(read, self.grants)
         permissions = self.code.permissions
@@ -70,7 +70,7 @@ class Waiting(NoApproval):
         return self.routing
 
     def a_turn(self, **changes: Any) -> Any:
-        """A turn of the copied code, in which roles are asked and questions can be claimed once."""
+        """A turn of the copied code with live roles, whose questions can be claimed once."""
         turn = self.routing.a_turn()
         known = {field.name for field in fields(turn.input)}
         given = {name: getattr(turn.input, name) for name in known} | {"live_role": self._live_role, "approval": self}
@@ -88,13 +88,13 @@ class Waiting(NoApproval):
         return self.claims == 1
 
     async def hears(self, text: str, sender: Any = ANN, **facts: Any) -> TurnOutcome:
-        """The outcome of a message from somebody whose role the network knows."""
+        """Outcome of a message from a member with a known role."""
         self.roles[sender.ref] = sender.role
         outcome: TurnOutcome = await self.routing.router.dispatch(a_message(text, sender, **facts), self.a_turn())
         return outcome
 
     async def answers(self, open_question: OpenQuestion | None, text: str, sender: Any, **turn: Any) -> TurnOutcome:
-        """The outcome of an answer to it."""
+        """Outcome of an answer to the question."""
         assert open_question is not None
         self.roles.setdefault(sender.ref, sender.role)
         context = a_message(text, sender)
@@ -104,7 +104,7 @@ class Waiting(NoApproval):
         return outcome
 
     async def invoke(self, turn: Any, raw: Any = None, message: MessageContext | None = None) -> FunctionResult:
-        """The result of one run of `act` by Ann."""
+        """Result of a run of `act` by Ann."""
         result: FunctionResult = await self.routing.invoke(
             "act", raw=raw or OSLO, turn=turn, message=message or a_message(sender=ANN)
         )
@@ -120,12 +120,12 @@ def rule(**more: Any) -> dict[str, Any]:
 
 
 def approved(code: Code, question: Any, by: Any = BOB, *, always: bool = False) -> Any:
-    """A yes to that question."""
+    """An approval as the answer to the question."""
     return spec.Approved(question.terms.digest, by, always)
 
 
 async def is_noticed(removal: Removal) -> None:
-    """Its scenario holds with all checks, and fails when just that one is gone."""
+    """Check that the scenario passes with all checks, and fails without this one."""
     await removal.scenario(Code())
     changed = Code(removal.module, removal.piece, removal.instead)
     with pytest.raises(AssertionError):

@@ -1,6 +1,6 @@
-"""`python -m tests.golden --write` records everything anew: conversations, the earlier database, settings.
+"""`python -m tests.golden --write` records conversations, the earlier database and settings again.
 
-The database itself stays: `python -m tests.golden.starting_database --make-database` would make another one.
+The database file itself is kept; `python -m tests.golden.starting_database --make-database` creates a new one.
 """
 
 from __future__ import annotations

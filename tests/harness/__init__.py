@@ -1,2 +1,2 @@
-"""A daemon in a process of its own, whose network, model and effects are in the test's process: what the world has seen
-is known to the test, whatever becomes of the daemon."""
+"""A daemon in a separate process, whose network, model and effects are in the test process: the test's record of them
+survives a crash of the daemon."""

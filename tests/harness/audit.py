@@ -1,4 +1,4 @@
-"""What has to hold after a crash and a restart: the world's own record beside the daemon's database."""
+"""Invariants after a crash and a restart: compares the test's record with the daemon's database."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _UNKNOWN = Texts().of("en").say("failures.unknown_outcome", name="/pay")
 
 
 def answers(outside: Outside) -> dict[str, list[str]]:
-    """What members saw for each of their messages, by its id."""
+    """Texts that members saw in reply to each of their messages, by message id."""
     rows = _rows(outside, "SELECT turn_id, native_id FROM inbox WHERE kind != 'timer'")
     turns = {str(turn): str(native_id) for turn, native_id in rows}
     seen: dict[str, list[str]] = {one.id: [] for one in outside.said}
@@ -28,7 +28,7 @@ def answers(outside: Outside) -> dict[str, list[str]]:
 
 
 def said_in_time(outside: Outside) -> dict[str, list[str]]:
-    """What members saw of each timer, by its title."""
+    """Texts that members saw for each timer, by its title."""
     rows = _rows(
         outside,
         "SELECT timers.title, inbox.turn_id FROM timers JOIN occurrences ON occurrences.timer_id = timers.id"
@@ -43,12 +43,12 @@ def said_in_time(outside: Outside) -> dict[str, list[str]]:
 
 
 def to_come(outside: Outside) -> int:
-    """How many moments of timers are still due."""
+    """Number of timer occurrences that are still due."""
     return len(_rows(outside, "SELECT id FROM occurrences WHERE state = 'due'"))
 
 
 def expected(text: str) -> list[str]:
-    """What is answered to `text` when nothing is in doubt."""
+    """Expected replies to `text` if no outcome is unknown."""
     words = text.removeprefix("@Rollcall ").removeprefix("/")
     function, _, item = words.partition(" ")
     done = {"pay": [f"Paid for {item}."], "keep": [f"Kept {item}."], "soon": [f"Soon: {item}."]}.get(function, [])
@@ -58,12 +58,12 @@ def expected(text: str) -> list[str]:
 
 
 def in_doubt(answered: list[str]) -> bool:
-    """Whether the chat was told that the outcome is not known."""
+    """Whether the chat was informed that the outcome is unknown."""
     return _UNKNOWN in answered
 
 
 def problems(outside: Outside) -> list[str]:
-    """Everything that should not be; empty when all is well."""
+    """All violations, empty if there are none."""
     found = _unanswered(outside) + _effects(outside)
     left = {
         "moments that did not come": "SELECT count(*) FROM occurrences WHERE state != 'fired'",
@@ -78,7 +78,7 @@ def problems(outside: Outside) -> list[str]:
 
 
 def unmarked(outside: Outside) -> set[str]:
-    """The keys of messages of which the daemon has not noted that the network has them."""
+    """Keys of messages that the daemon has not marked as sent."""
     return {key for (key,) in _rows(outside, "SELECT key FROM outbox WHERE state != 'sent'")}
 
 

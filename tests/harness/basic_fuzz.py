@@ -1,9 +1,10 @@
-"""Tries the BASIC language with scripts by chance:
+"""Fuzz test of the BASIC language:
 `python -m tests.harness.basic_fuzz --inputs 1000000 --seconds 3600`.
 
-Each input goes through lexer, parser, code and machine. Whatever it is, there are faults with a place, or a run that
-ends by an event within its limits; no exception, nothing that takes long, no words of Python's to people. An input is
-made of its number alone, so `--first 4711 --inputs 1` makes it again. Exits with 1 where something was found."""
+Each input goes through lexer, parser, compiler and machine. The result must be problems with line numbers, or a run
+that ends with an event within its limits: no exception, no slow input, no Python terms in messages. An input depends
+only on its number: `--first 4711 --inputs 1` repeats it. Exits with 1 if there are findings.
+"""
 
 from __future__ import annotations
 
@@ -58,19 +59,19 @@ _FORMS = (
 
 @dataclass
 class Found:
-    """What came of many inputs."""
+    """Results of many inputs."""
 
     inputs: int = 0
     ran: int = 0
     slowest_seconds: float = 0.0
     kinds: Counter[str] = field(default_factory=Counter)
-    """How many ended how."""
+    """Number of inputs by result."""
     wrong: list[str] = field(default_factory=list)
-    """What should not be, each with its input."""
+    """Findings, each with its input."""
 
 
 def fuzz(inputs: int, seconds: float = 3600, first: int = 0) -> Found:
-    """Try so many inputs, and no longer than so many seconds."""
+    """Try `inputs` inputs, for at most `seconds` seconds."""
     found, forms = Found(), Forms(form_of(form) for form in _FORMS)
     ends = time.monotonic() + seconds
     for number in range(first, first + inputs):
@@ -80,7 +81,7 @@ def fuzz(inputs: int, seconds: float = 3600, first: int = 0) -> Found:
         with capture_logs() as logs:
             try:
                 what = _tried(Random(number), forms, found)
-            except Exception:  # noqa: BLE001 - to find them is what this is for
+            except Exception:  # noqa: BLE001 - finding exceptions is the purpose
                 what = traceback.format_exc()
         took = time.perf_counter() - began
         found.slowest_seconds = max(found.slowest_seconds, took)
@@ -95,7 +96,7 @@ def fuzz(inputs: int, seconds: float = 3600, first: int = 0) -> Found:
 
 
 def _tried(random: Random, forms: Forms, found: Found) -> str:
-    """What is wrong with how this input is dealt with; empty if nothing is."""
+    """Finding for this input, or empty."""
     if random.random() < 0.1:
         unit, definitions = Trees(random, depth=3).script()
         return _ran(unit, definitions, found, random)
@@ -144,7 +145,7 @@ def _answer(machine: Machine, wants: Wants, random: Random) -> None:
 
 
 def main() -> int:
-    """Try what the command line says, and tell what was found."""
+    """Run with the options of the command line and print the findings."""
     parser = argparse.ArgumentParser(description="Tries the BASIC language with scripts by chance.")
     parser.add_argument("--inputs", type=int, default=1_000_000)
     parser.add_argument("--seconds", type=float, default=3600)

@@ -1,4 +1,4 @@
-"""Texts for the BASIC language to be tried with: scripts, mostly spoilt."""
+"""Random inputs of the BASIC language: scripts, most of them damaged."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ WORDS = (*_LANGUAGE.split(), *_OTHERS)
 
 
 def a_text(random: Random) -> str:
-    """One text; the same for the same state of chance."""
+    """A text; depends only on the state of `random`."""
     kind = random.random()
     if kind < 0.6:
         return _spoilt(random, random.choice(SCRIPTS))

@@ -1,5 +1,5 @@
-"""The daemon under test, in its own process: everything real but the network, the model and what functions do, which
-are at the other end of a connection to the test."""
+"""The daemon under test, in a separate process: network, model and effects of functions are in the test process, over a
+connection; everything else is real."""
 
 from __future__ import annotations
 
@@ -41,31 +41,31 @@ NAME = "Rollcall"
 SOON_SECONDS = 0.1
 TICK_SECONDS = 0.02
 ABANDONED = 71
-"""The exit status of a daemon whose test has ended."""
+"""Exit status of a daemon whose test process has ended."""
 BROKEN = 72
-"""The exit status of a daemon whose store broke."""
+"""Exit status of a daemon whose store failed."""
 Reach = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How one process is started."""
+    """Parameters of a process."""
 
     home: str
     port: int
-    """Where the test listens, on 127.0.0.1."""
+    """Port of the test process on 127.0.0.1."""
     sends_are_idempotent: bool = True
     faults: str = ""
-    """Armed fault points, as in ROLLCALL_FAULTS."""
+    """Enabled fault points, as in ROLLCALL_FAULTS."""
     store_url: str = ""
-    """The database on a server; empty: the file in `home`."""
+    """URL of a database server; empty: a file in `home`."""
 
     def to_json(self) -> JsonObject:
         return asdict(self)
 
 
 class OutsideNetwork:
-    """A chat network at the other end."""
+    """Chat network in the test process."""
 
     name = NETWORK
     account = ACCOUNT
@@ -83,7 +83,7 @@ class OutsideNetwork:
         await asyncio.get_running_loop().create_future()
 
     async def receive(self, event: JsonObject) -> None:
-        """Take one message in, and acknowledge it once it is durable."""
+        """Process a message, and acknowledge it after it is durable."""
         deliver = await self._deliver
         accepted = await deliver(_context(event), ())
         self._peer.tell("acknowledged", id=event["id"], accepted=accepted.value)
@@ -104,7 +104,7 @@ class OutsideNetwork:
 
 
 class OutsideModel:
-    """A language model at the other end."""
+    """Language model in the test process."""
 
     name = "outside"
 
@@ -138,7 +138,7 @@ class Plans(BaseModel, frozen=True):
 
 
 def functions_of(peer: Peer, reach: Reach) -> list[object]:
-    """One function of each effect, and one that has another run in a moment; what they do happens at the other end."""
+    """One function of each effect, and one that schedules another. Their effects are recorded in the test process."""
 
     async def act(function: str, item: str, key: str) -> None:
         done = peer.begin("effect", function=function, item=item, key=key)
@@ -185,7 +185,7 @@ def functions_of(peer: Peer, reach: Reach) -> list[object]:
 
 
 async def serve(plan: Plan) -> int:
-    """Run until SIGTERM; the exit status."""
+    """Run until SIGTERM; returns the exit status."""
     reader, writer = await asyncio.open_connection("127.0.0.1", plan.port)
     peer = Peer(reader, writer)
     faults = FaultPoints.parse(plan.faults)
@@ -224,7 +224,7 @@ async def serve(plan: Plan) -> int:
 
 
 async def _tick(daemon: Daemon) -> None:
-    """As the daemon's own ticker does, but more often: tests do not like to wait."""
+    """Tick more often than the daemon's own ticker, to shorten tests."""
     while True:
         await daemon.timers.tick()
         await asyncio.sleep(TICK_SECONDS)

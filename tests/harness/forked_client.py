@@ -1,7 +1,9 @@
-"""`python -I -S forked_client.py SOCKET MODULE ARGUMENTS…` stands for the process of `python -m MODULE ARGUMENTS…` that
-the interpreter at SOCKET forks: with this one's standard streams, environment, folder and signals, and its exit status.
+"""`python -I -S forked_client.py SOCKET MODULE ARGUMENTS…` represents the process of `python -m MODULE ARGUMENTS…` that
+is forked by the interpreter at SOCKET: it passes on its standard streams, environment, folder and signals, and returns
+the exit status.
 
-It imports as little as it can, so it starts in some hundredths of a second."""
+It has few imports, so it starts in some hundredths of a second.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ def _answer(control: socket.socket, asked: object, descriptors: tuple[int, ...] 
 def _main() -> int:
     address, module, *arguments = sys.argv[1:]
     signal.pthread_sigmask(signal.SIG_BLOCK, _PASSED_ON)
-    # The interpreter kills what was asked for over a connection that closes, so nothing outlives this process.
+    # The interpreter kills processes whose connection closes, so none outlives this process.
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as control:
         control.connect(address)
         asked = {

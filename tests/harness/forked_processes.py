@@ -1,5 +1,5 @@
-"""Processes of `python -m MODULE` that start in a moment: one interpreter imports everything, does once what takes
-longest the first time, and forks for each of them. What they are given, do and say is theirs as in any process."""
+"""Fast processes of `python -m MODULE`: one interpreter imports everything, runs the slow first uses once, and forks
+for each process. Input, output and exit status are as in any process."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _NEEDED = (
     *("bot.platforms.irc.platform", "bot.platforms.irc.platform", "bot.mcp.http", "uvicorn.server", "mcp"),
     *("alembic.command", "apscheduler.schedulers.asyncio", "httpx2", "jsonschema_rs", "openai"),
 )
-"""What commands import when they come to it."""
+"""Modules that commands import on demand."""
 _CLIENT = Path(__file__).with_name("forked_client.py")
 
 
 class Ended(NamedTuple):
-    """How a process ended, and what it wrote."""
+    """Exit status and output of a process."""
 
     status: int
     out: str
@@ -45,7 +45,7 @@ class Ended(NamedTuple):
 
 
 class ForkedProcess:
-    """What a test holds of a process, in the words of `asyncio.subprocess.Process`."""
+    """A process, with the interface of `asyncio.subprocess.Process`."""
 
     def __init__(
         self,
@@ -60,9 +60,9 @@ class ForkedProcess:
         self.stdout = stdout.reader
         self.stderr = stderr.reader if stderr is not None else None
         self.stop_reading = stdout.close
-        """Closes this end of its standard output."""
+        """Closes our end of its standard output."""
         self.returncode: int | None = None
-        """Minus the signal that killed it; None while it runs."""
+        """Negative signal number if it was killed; None while it runs."""
         self._forking = forking
         self._loop = asyncio.get_running_loop()
         self._ended = asyncio.Event()
@@ -70,13 +70,13 @@ class ForkedProcess:
         self._loop.add_reader(self._watched, self._has_ended)
 
     async def wait(self) -> int:
-        """Its exit status, when it has ended."""
+        """Wait for the end of the process; returns its exit status."""
         await self._ended.wait()
         assert self.returncode is not None
         return self.returncode
 
     def send_signal(self, number: int) -> None:
-        """Raises ProcessLookupError when it has ended."""
+        """Raises ProcessLookupError if it has ended."""
         if self.returncode is not None:
             raise ProcessLookupError
         signal.pidfd_send_signal(self._watched, number)
@@ -104,8 +104,9 @@ async def a_forked_process(
     stderr: int | None = None,
     limit: int = 1 << 16,
 ) -> AsyncIterator[ForkedProcess]:
-    """The process of `python -m MODULE ARGUMENTS…`, started in `folder`, with pipes for standard output and what is
-    `subprocess.PIPE`; killed at the end if it still runs. `limit`: of a line that it writes, in bytes."""
+    """The process of `python -m MODULE ARGUMENTS…` in `folder`, with a pipe for standard output and for streams that
+    are `subprocess.PIPE`. It is killed at the end if it is still running. `limit`: maximum length of an output line in
+    bytes."""
     async with AsyncExitStack() as pipes:
         theirs: list[int] = []
         try:
@@ -137,7 +138,7 @@ async def a_forked_process(
 
 
 async def forked(module: str, *arguments: str, env: Mapping[str, str]) -> Ended:
-    """How such a process ended, by itself."""
+    """Exit status and output of such a process after it has ended."""
     async with a_forked_process(module, *arguments, env=env, stderr=subprocess.PIPE) as process:
         assert process.stderr is not None
         out, err = await asyncio.gather(process.stdout.read(), process.stderr.read())
@@ -145,19 +146,19 @@ async def forked(module: str, *arguments: str, env: Mapping[str, str]) -> Ended:
 
 
 def forked_command(module: str) -> tuple[str, ...]:
-    """What to start, before ARGUMENTS, in place of `python -m MODULE`, where a shell or a library starts it."""
+    """Command that replaces `python -m MODULE` if a shell or a library starts the process; ARGUMENTS follow."""
     return (sys.executable, "-I", "-S", str(_CLIENT), _forking().address, module)
 
 
 class _Output(NamedTuple):
-    """Our end of what a process writes."""
+    """Our end of an output pipe."""
 
     reader: asyncio.StreamReader
     close: Callable[[], None]
 
 
 async def _reading(pipes: AsyncExitStack, theirs: list[int], limit: int) -> _Output:
-    """Our end of one more pipe, the other end of which is added to `theirs`."""
+    """Our end of a new pipe; the other end is appended to `theirs`."""
     reader = asyncio.StreamReader(limit)
     ours, end = os.pipe()
     theirs.append(end)
@@ -178,7 +179,7 @@ async def _writing(pipes: AsyncExitStack, theirs: list[int]) -> asyncio.StreamWr
 
 
 class _Forking:
-    """The one interpreter that forks, and how it is asked."""
+    """Connection to the interpreter that forks."""
 
     def __init__(self) -> None:
         folder = tempfile.TemporaryDirectory(prefix="rollcall-fork.")
@@ -201,11 +202,11 @@ class _Forking:
         atexit.register(self._end)
 
     def start(self, asked: Mapping[str, object], descriptors: Sequence[int]) -> int:
-        """The id of a new process; `descriptors` become its standard input, output and, with three, error."""
+        """Process id of a new process; `descriptors` become its stdin, stdout and, if there are three, stderr."""
         return self._answer(asked, descriptors)
 
     def status(self, pid: int) -> int:
-        """The exit status of a process that has ended."""
+        """Exit status of a process that has ended."""
         return self._answer({"ended": pid}, ())
 
     def _answer(self, asked: Mapping[str, object], descriptors: Sequence[int]) -> int:
@@ -226,7 +227,7 @@ def _forking() -> _Forking:
 
 
 def fork_for(listening: socket.socket) -> None:
-    """Fork as asked over connections, until the first one closes; when one closes, kill what still runs for it."""
+    """Fork as requested over connections, until the first one closes. If a connection closes, kill its processes."""
     first, _ = listening.accept()
     running: dict[socket.socket, set[int]] = {first: set()}
     while first in running:
@@ -241,7 +242,7 @@ def fork_for(listening: socket.socket) -> None:
 
 
 def _answered(asking: socket.socket, listening: socket.socket, running: Mapping[socket.socket, set[int]]) -> bool:
-    """False when nobody asks any more over `asking`."""
+    """Process a request; returns False if the connection `asking` was closed."""
     message, descriptors, _, _ = socket.recv_fds(asking, _MOST_BYTES, 3)
     if not message:
         return False
@@ -259,7 +260,7 @@ def _answered(asking: socket.socket, listening: socket.socket, running: Mapping[
         running[asking].add(answer)
         for one in descriptors:
             os.close(one)
-    with suppress(BrokenPipeError):  # whoever asked has ended; the connection says so next
+    with suppress(BrokenPipeError):  # the client has ended; its connection will be closed next
         asking.send(str(answer).encode())
     return True
 
@@ -271,7 +272,7 @@ def _kill(pids: Iterable[int]) -> None:
 
 
 def _become(asked: Mapping[str, Any], descriptors: Sequence[int]) -> NoReturn:
-    """Run the module that was asked for, and end this process as it would end any."""
+    """Run the requested module, then end this process like an interpreter."""
     for theirs, ours in enumerate(descriptors):
         os.dup2(ours, theirs)
         os.close(ours)
@@ -292,8 +293,8 @@ def _become(asked: Mapping[str, Any], descriptors: Sequence[int]) -> NoReturn:
 
 
 def _exit(status: int) -> NoReturn:
-    """Do what an interpreter does at its end, except for releasing all objects: most of their memory is shared with the
-    process that forked, and would be copied."""
+    """End like an interpreter, but do not release all objects: most memory is shared with the parent and would be
+    copied."""
     threading._shutdown()  # type: ignore[attr-defined]
     try:
         for stream in (sys.stdout, sys.stderr):
@@ -301,12 +302,13 @@ def _exit(status: int) -> NoReturn:
     except OSError:
         sys.exit(status)
     atexit._run_exitfuncs()
-    gc.collect()  # warns of unclosed files and connections
+    gc.collect()  # emits warnings for unclosed files and connections
     os._exit(status & 0xFF)
 
 
 def _take_the_interpreters_variables(folder: str) -> None:
-    """Do what an interpreter does as it starts in `folder`: this one has started elsewhere and without them."""
+    """Apply PYTHONPATH, PYTHONUNBUFFERED and PYTHONWARNINGS, and add `folder` to sys.path, as an interpreter does at
+    start."""
     path = os.environ.get("PYTHONPATH")
     sys.path[:1] = [folder, *(path.split(os.pathsep) if path else ())]
     if os.environ.get("PYTHONUNBUFFERED"):
@@ -318,9 +320,8 @@ def _take_the_interpreters_variables(folder: str) -> None:
 
 
 async def live_once(functions: Sequence[object] = ()) -> None:
-    """Do what every daemon with `functions` does once: first uses of everything take longer than all that a test has it
-    do."""
-    # Imported here: the test's side needs none of it.
+    """Use a daemon with `functions` once: first uses are slower than most tests."""
+    # Imported here, because the test process does not need it.
     from bot.testing import a_group, call
 
     async with a_group(functions) as group:

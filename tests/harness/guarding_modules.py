@@ -1,5 +1,5 @@
-"""The modules on the way to a handler, the tests that see what they let through, and which of their conditions may be
-taken out without a test noticing it: with the reason why that is no fault."""
+"""Modules with permission checks, the tests that cover them, and conditions whose removal is harmless and not detected
+by tests, with reasons."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 
 class Guarding(NamedTuple):
-    """One module."""
+    """Tests and harmless conditions of a module."""
 
     tests: tuple[str, ...]
     harmless: Mapping[str, str] = MappingProxyType({})
-    """The reason why it is no fault, for the condition by its name: the function, a colon, the condition."""
+    """Reason by condition, which is written as "function: condition"."""
 
 
 def _bot(*names: str) -> tuple[str, ...]:
@@ -50,14 +50,14 @@ GUARDING: Mapping[str, Guarding] = {
             ),
         ),
         {
-            "Invoker.__init__: faults": "crashes are tested in processes of their own, which this does not reach",
-            "Invoker.__init__: threads": "nobody gives others than its own so far",
-            "Invoker._once: self._chains.get(spec)": "a shortcut: the chain is rebuilt, and the first one is kept",
+            "Invoker.__init__: faults": "crashes are tested in separate processes, which the harness does not change",
+            "Invoker.__init__: threads": "no caller passes its own threads",
+            "Invoker._once: self._chains.get(spec)": "an optimization: the first chain is kept",
             "Invoker.invoke: context.sender.role is not Role.MEMBER": (
-                "a shortcut: what is risky a mere member may not call, and was refused it already"
+                "an optimization: members may not call risky functions, and were refused before"
             ),
-            "Invoker._decided: judged is ALLOWED": "a shortcut: ALLOWED refuses nothing and writes nothing",
-            "Invoker._run: abandoned (2)": "for the types alone: what was begun in this turn is found in it",
+            "Invoker._decided: judged is ALLOWED": "an optimization: ALLOWED refuses nothing and writes nothing",
+            "Invoker._run: abandoned (2)": "for the type checker: a run of this turn is found in it",
         },
     ),
     "function_calls/call.py": Guarding(
@@ -91,11 +91,11 @@ GUARDING: Mapping[str, Guarding] = {
             ),
         ),
         {
-            "Approvals.judge: turn.memory.taint": "a shortcut: where nothing taints, is_tainted says no",
-            "Approvals.decide: terms.grant": "a shortcut: nothing is allowed for always under an empty key",
-            "Approvals._no_room: one.terms is not None": "for the types alone: approvals are all that waits there",
-            "Approvals._ruled: len(self._known) >= _REMEMBERED": "it bounds the memory: what is gone is found again",
-            "Taint.judge: not turn.memory.taint": "a shortcut: where nothing taints, is_tainted says no",
+            "Approvals.judge: turn.memory.taint": "an optimization: without taint, is_tainted is false",
+            "Approvals.decide: terms.grant": "an optimization: no permanent approval has an empty key",
+            "Approvals._no_room: one.terms is not None": "for the type checker: only approvals are pending there",
+            "Approvals._ruled: len(self._known) >= _REMEMBERED": "a limit for memory: removed entries are found again",
+            "Taint.judge: not turn.memory.taint": "an optimization: without taint, is_tainted is false",
         },
     ),
     "function_calls/spec.py": Guarding(
@@ -111,7 +111,7 @@ GUARDING: Mapping[str, Guarding] = {
         ),
         {
             "RequestBudgets.settled: used[share.limit.kind] != share.amount": (
-                "one write fewer: what is settled by nothing stays as it is"
+                "saves a write: settling without a difference changes nothing"
             )
         },
     ),
@@ -121,8 +121,8 @@ GUARDING: Mapping[str, Guarding] = {
             *_calls("every_check_matters", "permissions", "tool_modules/human"),
         ),
         {
-            "input_question: not too_much": "a shortcut: of two reasons to stop a run the log has the first",
-            "has_asked: depth": "a nested run is on a path of its own, which is none of the unanswered ones",
+            "input_question: not too_much": "an optimization: of two reasons to stop a run the log has the first",
+            "has_asked: depth": "a nested run has its own path, which is none of the unanswered ones",
         },
     ),
     **dict.fromkeys(
@@ -138,8 +138,8 @@ GUARDING: Mapping[str, Guarding] = {
     "function_calls/questions/waiting_runs.py": Guarding(
         (*_RESUMED, *_calls("every_check_matters", "nested_calls", "permissions", "tool_modules/human")),
         {
-            "held_up: resumed is None": "a question that continues from nothing says so already",
-            "WaitingRun.call: question.nested": "a run that is not nested is refused for the same where it is run",
+            "held_up: resumed is None": "a question without a suspended run reports that already",
+            "WaitingRun.call: question.nested": "a run that is not nested is refused for the same reason when it runs",
         },
     ),
     "function_calls/outcome.py": Guarding((*_ANSWERS, *_bot("budgets", "timers"), *_calls("permissions", "router"))),
@@ -155,16 +155,16 @@ GUARDING: Mapping[str, Guarding] = {
             *_calls("questions", "nested_calls", "stored_runs", "true_answers"),
         ),
         {
-            "TurnMemory.is_from_outside: bool(self.outside)": "a shortcut: nothing is found in what is empty",
+            "TurnMemory.is_from_outside: bool(self.outside)": "an optimization: an empty collection has no match",
         },
     ),
     "bot/intake/intake.py": Guarding(
         _bot("at_hand", "taking"),
         {
-            "Taking.read: one is not None": "for the types alone: only what can be taken is found",
-            "Taking.read: not names": "a shortcut: nothing is found where there is nothing to find",
-            'Taking.read: "@" not in text and "＠" not in text': "a shortcut: no name is found without such a sign",
-            "Taking.read: context.mentions": "a shortcut: where nobody is mentioned no member is meant",
+            "Taking.read: one is not None": "for the type checker: only usable functions are found",
+            "Taking.read: not names": "an optimization: without names nothing is found",
+            'Taking.read: "@" not in text and "＠" not in text': "an optimization: a name needs such a character",
+            "Taking.read: context.mentions": "an optimization: without mentions no member is meant",
         },
     ),
     "bot/mcp/questions.py": Guarding(_bot("mcp_forms", "mcp_questions", "mcp_server")),
@@ -177,9 +177,9 @@ GUARDING: Mapping[str, Guarding] = {
             ),
         ),
         {
-            "call_function: asked.waits is not None (2)": "for the types alone: what goes on is what it waits for",
-            '_Asked.answered: ""': "for the types alone: a script that has asked goes on with an answer",
-            '_goes_on: ""': "for the types alone: a run goes on with an answer, be it an empty one",
+            "call_function: asked.waits is not None (2)": "for the type checker: a resumed script was waiting",
+            '_Asked.answered: ""': "for the type checker: a script that has asked resumes with an answer",
+            '_goes_on: ""': "for the type checker: a run resumes with an answer, which may be empty",
         },
     ),
 }

@@ -1,4 +1,4 @@
-"""A person on IRC: a client of a few lines that shares no code with the bot's."""
+"""An IRC user: a minimal client that shares no code with the bot's."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LINE = re.compile(rb"(?:@(\S*) +)?(?::(\S*) +)?(\S+)(.*)", re.DOTALL)
 
 
 class Seen(NamedTuple):
-    """One line from the server."""
+    """A line from the server."""
 
     tags: dict[str, str]
     nick: str
@@ -27,7 +27,7 @@ class Seen(NamedTuple):
 
 
 class Person:
-    """Connected, with everything that was seen so far."""
+    """A connected user, with all lines received so far."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, nick: str) -> None:
         self.nick = nick
@@ -38,15 +38,15 @@ class Person:
         self._reading = asyncio.create_task(self._read())
 
     def send(self, line: str) -> None:
-        """Write a line as it is."""
+        """Send a raw line."""
         self._writer.write(line.encode() + b"\r\n")
 
     def say(self, target: str, text: str, tags: str = "") -> None:
-        """Say `text`."""
+        """Send the message `text` to `target`."""
         self.send(f"{f'@{tags} ' if tags else ''}PRIVMSG {target} :{text}")
 
     async def until(self, wanted: Callable[[Seen], bool], count: int = 1, after: int = 0) -> list[Seen]:
-        """The lines seen after the first `after` that are wanted, once there are `count`."""
+        """Wait until `count` lines after the first `after` ones match `wanted`, and return them."""
         async with asyncio.timeout(PATIENCE_SECONDS), self._more:
             while True:
                 found = [one for one in self.seen[after:] if wanted(one)]
@@ -57,22 +57,22 @@ class Person:
                 await self._more.wait()
 
     async def hears(self, nick: str, count: int = 1, target: str = "", after: int = 0) -> list[str]:
-        """The texts of `nick`, once there are `count`."""
+        """Texts from `nick`, after there are `count`."""
         found = await self.until(lambda one: is_said(one, nick, target), count, after)
         return [one.text for one in found]
 
     def heard(self, nick: str, target: str = "", after: int = 0) -> list[str]:
-        """The texts of `nick` so far."""
+        """Texts from `nick` so far."""
         return [one.text for one in self.seen[after:] if is_said(one, nick, target)]
 
     async def join(self, channel: str, key: str = "") -> None:
-        """Join, and return when in."""
+        """Join a channel and wait until it is confirmed."""
         after = len(self.seen)
         self.send(f"JOIN {channel} {key}".rstrip())
         await self.until(lambda one: one.command == "366" and one.params[1].lower() == channel.lower(), after=after)
 
     async def sees(self, channel: str, nick: str) -> None:
-        """Return when `nick` is in `channel`."""
+        """Wait until `nick` is in `channel`."""
         async with asyncio.timeout(PATIENCE_SECONDS):
             while True:
                 after = len(self.seen)
@@ -84,18 +84,18 @@ class Person:
                 await asyncio.sleep(0.05)
 
     async def settled(self) -> None:
-        """Return when the server has read everything and its answers were seen."""
+        """Wait until the server has processed all lines and its answers have arrived."""
         token = f"t{len(self.seen)}"
         self.send(f"PING {token}")
         await self.until(lambda one: one.command == "PONG" and one.text == token)
 
     async def is_cut_off(self) -> None:
-        """Return when the server has gone and all that it had sent was seen."""
+        """Wait until the server has closed the connection and all its lines have been processed."""
         async with asyncio.timeout(PATIENCE_SECONDS):
             await asyncio.wait([self._reading])
 
     async def leave(self) -> None:
-        """Go."""
+        """Quit."""
         self._reading.cancel()
         self._writer.close()
         with suppress(OSError, asyncio.CancelledError):
@@ -115,7 +115,7 @@ class Person:
 
 
 def is_said(one: Seen, nick: str, target: str = "") -> bool:
-    """Whether `nick` said it, there."""
+    """Whether the line is a message from `nick` to `target`."""
     return (
         one.command == "PRIVMSG"
         and one.nick.lower() == nick.lower()
@@ -125,7 +125,7 @@ def is_said(one: Seen, nick: str, target: str = "") -> bool:
 
 @asynccontextmanager
 async def a_person(port: int, nick: str, *channels: str, caps: str = "") -> AsyncIterator[Person]:
-    """Somebody with `nick` in `channels`, with the capabilities `caps` where they are given."""
+    """A user with `nick` in `channels`, with the capabilities `caps` if any."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 20)
     person = Person(reader, writer, nick)
     try:

@@ -1,4 +1,4 @@
-"""`rollcall run` in a process of its own, on an IRC server of the test's."""
+"""`rollcall run` in a separate process, connected to an IRC server of the test."""
 
 from __future__ import annotations
 
@@ -44,29 +44,29 @@ platforms:
 
 @dataclass(frozen=True, slots=True)
 class IrcDaemon:
-    """One process."""
+    """The process."""
 
     home: Path
     process: ForkedProcess
     address: str
 
     async def told(self, path: str) -> httpx2.Response:
-        """What it answers to a probe."""
+        """Its response to a probe."""
         async with httpx2.AsyncClient(base_url=self.address, timeout=10, trust_env=False, verify=False) as client:
             return await client.get(path)
 
     async def link(self) -> str:
-        """What it says of its connection."""
+        """Its status text for the connection."""
         return str((await self.told("/readyz")).json()["details"]["irc.test"])
 
     async def is_back(self) -> None:
-        """Return when it is in its channels."""
+        """Wait until it is in its channels again."""
         async with asyncio.timeout(PATIENCE_SECONDS):
             while not (await self.link()).startswith("connected as Rollcall, in 1 channels"):  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
 
     async def settled(self) -> None:
-        """Return when no turn waits or runs and nothing waits to be sent."""
+        """Wait until no turn is waiting or running and no message is waiting to be sent."""
         async with asyncio.timeout(90):
             while True:
                 details = (await self.told("/readyz")).json()["details"]
@@ -76,12 +76,12 @@ class IrcDaemon:
                 await asyncio.sleep(0.02)
 
     async def kill(self) -> None:
-        """End it as a power cut does."""
+        """Kill it, as a power cut would."""
         self.process.send_signal(signal.SIGKILL)
         await self.process.wait()
 
     async def stop(self) -> int:
-        """End it as an operator does; its status."""
+        """Stop it as an operator does; returns the exit status."""
         self.process.send_signal(signal.SIGTERM)
         async with asyncio.timeout(PATIENCE_SECONDS + 20):
             return await self.process.wait()
@@ -91,8 +91,8 @@ class IrcDaemon:
 async def an_irc_daemon(
     home: Path, server: IrcServer, *channels: str, seconds_per_line: float = 0, functions: Sequence[Path] = ()
 ) -> AsyncIterator[IrcDaemon]:
-    """The daemon with its data in `home`, in `channels` of `server`, with `functions` from these files; killed at the
-    end if it still runs."""
+    """The daemon with its data in `home`, in `channels` of `server`, with `functions` from these files. It is killed at
+    the end if it is still running."""
     file = home / "bot.yaml"
     facts = {
         "home": home,
@@ -112,7 +112,7 @@ async def an_irc_daemon(
 
 
 def rows(home: Path, question: str) -> list[tuple[Any, ...]]:
-    """What the database in `home` answers."""
+    """Result of the query on the database in `home`."""
     with closing(sqlite3.connect(f"file:{home / DATABASE}?mode=ro", uri=True, timeout=10)) as database:
         return database.execute(question).fetchall()
 

@@ -1,4 +1,4 @@
-"""Real IRC servers, each as a process of its own on 127.0.0.1: what they accept and what they do is theirs."""
+"""Real IRC servers, each in a separate process on 127.0.0.1."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ SyslogFacility = local1
 
 @dataclass(slots=True)
 class IrcServer:
-    """One server that can be ended and started again on the same port."""
+    """A server that can be stopped and started again on the same port."""
 
     kind: str
     folder: Path
@@ -95,11 +95,11 @@ class IrcServer:
 
     @property
     def keeps_ids(self) -> bool:
-        """Whether it gives messages ids and says what became of each."""
+        """Whether it assigns ids to messages and echoes them."""
         return self.kind == "inspircd"
 
     async def start(self) -> None:
-        """Start it; returns when it takes connections."""
+        """Start it and wait until it accepts connections."""
         self.process = await asyncio.create_subprocess_exec(
             *self._command(),
             cwd=self.folder,
@@ -119,7 +119,7 @@ class IrcServer:
                 await asyncio.sleep(0.02)
 
     async def kill(self) -> None:
-        """End it as a power cut does."""
+        """Kill it, as a power cut would."""
         if self.process is not None and self.process.returncode is None:
             self.process.send_signal(signal.SIGKILL)
             await self.process.wait()
@@ -149,7 +149,7 @@ class IrcServer:
 
 @asynccontextmanager
 async def an_irc_server(kind: str, folder: Path, *, tls: bool = False, password: str = "") -> AsyncIterator[IrcServer]:
-    """A server of `kind`, `inspircd` or `ngircd`. The test is skipped by name where it is not installed."""
+    """A server of `kind`, `inspircd` or `ngircd`. Skips the test if it is not installed."""
     if _program(kind) is None:
         pytest.skip(f"there is no {kind}")
     folder = folder / kind
@@ -166,7 +166,7 @@ async def an_irc_server(kind: str, folder: Path, *, tls: bool = False, password:
 
 
 def irc_settings(server: IrcServer, **more: object) -> IrcSettings:
-    """The bot's settings for `server`: in #family, and as fast as it goes."""
+    """The bot's settings for `server`: in #family, without rate limits."""
     given = {
         "account": "test",
         "host": "127.0.0.1",
@@ -180,12 +180,12 @@ def irc_settings(server: IrcServer, **more: object) -> IrcSettings:
 
 
 def _program(kind: str) -> str | None:
-    """Where it is installed; servers stand in a folder that not everybody looks into."""
+    """Path of the program; servers may be in /usr/sbin, which is not in every PATH."""
     return shutil.which(kind, path=f"{os.environ.get('PATH', '')}:/usr/sbin")
 
 
 def a_certificate(folder: Path, name: str) -> Path:
-    """A certificate for 127.0.0.1 that signs itself, as NAME.pem and NAME.key; returns the first."""
+    """Create a self-signed certificate for 127.0.0.1, as NAME.pem and NAME.key. Returns the path of the former."""
     if shutil.which("openssl") is None:
         pytest.skip("there is no openssl")
     subprocess.run(
@@ -202,7 +202,7 @@ def a_certificate(folder: Path, name: str) -> Path:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of 127.0.0.1 that nobody has now."""
+    """Free ports of 127.0.0.1."""
     sockets = [socket.socket() for _ in range(count)]
     try:
         for one in sockets:

@@ -1,4 +1,4 @@
-"""The services of a network, as far as accounts go: a server linked to a real InspIRCd that says who is who."""
+"""IRC services for accounts: a server linked to a real InspIRCd."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ _ID = "00S"
 
 
 class Services:
-    """One end of the link between servers."""
+    """The services' end of the server link."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.people: dict[str, str] = {}
-        """The network's ids, by nick."""
+        """User ids of the network, by nick."""
         self.proofs: list[str] = []
-        """Accounts and passwords that were shown."""
+        """Accounts and passwords that users have sent."""
         self.linked = asyncio.Event()
         self.log: list[str] = []
         self._reader = reader
         self._writer = writer
 
     def send(self, line: str) -> None:
-        """Write a line as it is."""
+        """Send a raw line."""
         self._writer.write(f"{line}\r\n".encode())
 
     def gives_account(self, nick: str, account: str) -> None:
-        """`nick` has proved to own `account`."""
+        """Report that `nick` is logged in to `account`."""
         self.send(f":{_ID} METADATA {self.people[nick]} accountname :{account}")
 
     async def run(self) -> None:
-        """Introduce the server and follow what the other one says."""
+        """Introduce the server and process the lines of the other one."""
         self.send("CAPAB START 1205")
         self.send("CAPAB END")
         with suppress(OSError):
@@ -75,7 +75,7 @@ class Services:
 
 @asynccontextmanager
 async def services(server: IrcServer) -> AsyncIterator[Services]:
-    """Services linked to `server`, an InspIRCd."""
+    """Services linked to `server`, which is an InspIRCd."""
     reader, writer = await asyncio.open_connection("127.0.0.1", server.link_port)
     found = Services(reader, writer)
     running = asyncio.create_task(found.run())

@@ -1,4 +1,4 @@
-"""Several `rollcall run` on one PostgreSQL database, each in a process of its own."""
+"""Several `rollcall run` processes on one PostgreSQL database."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ platforms:
 
 @dataclass(slots=True)
 class LeadingDaemon:
-    """One process. `printed` is what it has said so far."""
+    """The process. `printed` is its output so far."""
 
     process: ForkedProcess
     settings: Path
@@ -41,7 +41,7 @@ class LeadingDaemon:
     printed: str = ""
 
     async def says(self, pattern: str) -> re.Match[str]:
-        """Wait until it has printed something that fits."""
+        """Wait until a part of its output matches `pattern`."""
         async with asyncio.timeout(PATIENCE_SECONDS):
             while (found := re.search(pattern, self.printed)) is None:
                 line = await self.process.stdout.readline()
@@ -50,41 +50,41 @@ class LeadingDaemon:
         return found
 
     async def stands_by(self) -> str:
-        """Who leads, as soon as it says that it stands by."""
+        """Name of the leader, after this daemon has reported that it is in standby."""
         return (await self.says(r"Stands by: +(.+) leads;"))[1]
 
     async def leads(self) -> Member:
-        """Somebody who talks to it, as soon as it leads."""
+        """A member who can talk to it, after it has become the leader."""
         return Member((await self.says(r"http://127\.0\.0\.1:\d+"))[0])
 
     def signal(self, number: signal.Signals) -> None:
         self.process.send_signal(number)
 
     async def ended(self) -> int:
-        """The exit status."""
+        """Exit status."""
         async with asyncio.timeout(PATIENCE_SECONDS):
             return await self.process.wait()
 
     def events(self) -> list[JsonObject]:
-        """What stands in its log."""
+        """Events of its log."""
         return [orjson.loads(line) for line in self.log.read_bytes().splitlines()]
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """Ann, in front of the daemon that leads."""
+    """Ann, a member connected to the leading daemon."""
 
     address: str
 
     async def say(self, chat: str, native_id: str, text: str) -> None:
-        """Durable when it returns."""
+        """Send a message; it is durable on return."""
         body = {"id": native_id, "sender": {"id": "ann", "name": "Ann"}, "text": text, "mentions_bot": True}
         async with self._client() as client:
             answer = await client.post(f"/api/v1/chats/{chat}/messages", json=body)
         assert answer.status_code == 202, answer.text
 
     async def hears(self, chat: str, count: int) -> list[str]:
-        """All that the bot has said in `chat`, as soon as that are so many messages."""
+        """All messages of the bot in `chat`, after there are `count`."""
         async with asyncio.timeout(PATIENCE_SECONDS):
             while True:
                 async with self._client() as client:
@@ -103,8 +103,8 @@ class Member:
 async def a_daemon_beside_others(
     home: Path, url: str, model: str, *, lease_seconds: float, more: str = ""
 ) -> AsyncIterator[LeadingDaemon]:
-    """One more daemon on the database at `url`, with a home of its own; killed at the end if it still runs. `more` is
-    added to its settings."""
+    """Another daemon on the database at `url`, with a separate home. It is killed at the end if it is still running.
+    `more` is added to its settings."""
     home.mkdir(exist_ok=True)
     file = home / "bot.yaml"
     file.write_text(_SETTINGS.format(home=home, url=url, model=model, token=TOKEN, lease_seconds=lease_seconds) + more)

@@ -1,5 +1,5 @@
-"""Functions that the programs of others expect of a server under test, as a file of functions like anybody's. What a
-program sees of them is made by the bot alone: texts, images and other files are messages with attachments."""
+"""Functions that external test programs expect of an MCP server, written as a normal file of functions. Texts, images
+and other files are messages with attachments; the bot converts them."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ async def keeps(context: MessageContext, args: Nothing, *, call: Call) -> Functi
 @tool_function(effect="read")
 async def chatty(context: MessageContext, args: Nothing) -> FunctionResult:
     """Print where it should not."""
-    print("this is no message of the protocol", flush=True)  # noqa: T201 - that is what is tried
+    print("this is no message of the protocol", flush=True)  # noqa: T201 - printing is tested
     os.write(1, b"neither is this\n")
     return FunctionResult.say("quiet")
 

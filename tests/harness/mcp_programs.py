@@ -1,5 +1,5 @@
-"""Programs that call the bot's functions by the Model Context Protocol: the official client against the bot's own web
-app on a real port, over a daemon whose time stands still."""
+"""Programs that call the bot's functions over MCP: the official client and the bot's web app on a real port, with a
+daemon on a virtual clock."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from config.settings import Settings
 
 TOKEN = "a-token-for-the-program"
 MODERN, LEGACY = "auto", "legacy"
-"""How the client begins: as the protocol is now, or with the handshake of before."""
+"""Modes of the client: the current protocol, or the handshake of older versions."""
 ERAS = (MODERN, LEGACY)
 
 
@@ -31,16 +31,16 @@ class Programs:
     settings: Settings
     web: Web
     address: str
-    """Of the web server."""
+    """Base URL of the web server."""
 
     @property
     def url(self) -> str:
-        """Where the functions are."""
+        """URL of the MCP endpoint."""
         return f"{self.address}/mcp"
 
     @asynccontextmanager
     async def client(self, token: str = TOKEN, mode: str = MODERN, **options: Any) -> AsyncIterator[Client]:
-        """The official client, connected as the program with `token`."""
+        """The official client, authenticated with `token`."""
         async with (
             self.http(token) as http,
             Client(streamable_http_client(self.url, http_client=http), mode=mode, **options) as client,
@@ -48,13 +48,13 @@ class Programs:
             yield client
 
     def http(self, token: str = TOKEN) -> httpx2.AsyncClient:
-        """For requests of one's own."""
+        """An HTTP client for custom requests."""
         headers = {"authorization": f"Bearer {token}"}
-        # There is no TLS, so nobody need read all authorities that sign for it, which takes 20 ms a client.
+        # No TLS is used, and loading the certificate authorities takes 20 ms per client.
         return httpx2.AsyncClient(base_url=self.address, headers=headers, timeout=20, trust_env=False, verify=False)
 
     async def call(self, function: str, arguments: Mapping[str, Any] | None = None, **how: Any) -> CallToolResult:
-        """What one call gives; `how` is for `client`."""
+        """Result of one call; `how` is passed to `client`."""
         async with self.client(**how) as client:
             return await client.call_tool(function, dict(arguments or {}))
 
@@ -66,7 +66,7 @@ async def programs(
     settings: Mapping[str, Any] | None = None,
     **more: Any,
 ) -> AsyncIterator[Programs]:
-    """A group whose bot serves `clients`, each an entry of the settings whose token is TOKEN where it has none."""
+    """A group whose bot serves `clients`: entries of the settings, with TOKEN as the default token."""
     entries = [{"token": TOKEN, **client} for client in clients]
     given = {
         "platforms": {"web": {"page": False, "port": 0}},
@@ -90,10 +90,10 @@ async def programs(
 
 
 def texts(result: CallToolResult) -> list[str]:
-    """The texts of a result."""
+    """Texts of a result."""
     return [block.text for block in result.content if isinstance(block, TextContent)]
 
 
 def code(result: CallToolResult) -> str:
-    """Why a call gave nothing; empty when it gave something."""
+    """Error code of a call; empty if it succeeded."""
     return str((result.meta or {}).get("rollcall/error", {}).get("code", ""))

@@ -1,10 +1,9 @@
-"""A server of tools as a program of its own, that speaks the protocol of 2025 by hand, so that it can also say what no
-library would let it. What it does the test writes into the file that its only argument names, as JSON, and it reads it
-again for every request:
+"""An MCP server as a program that writes the protocol of 2025 by hand, so that it can also send invalid data. Its only
+argument is a JSON file, which the test writes and which is read again for each request:
 
     {"tools": [{"name": …, "inputSchema": …, "does": "say", "with": …}], "pages": 2, "noise": "…"}
 
-Into a file beside it, `.log`, it writes what it was asked, one JSON value on each line.
+The requests are logged in a file with the suffix `.log`, one JSON value per line.
 """
 
 from __future__ import annotations
@@ -59,8 +58,8 @@ def listed(params: dict[str, Any]) -> dict[str, Any]:
     return page | (endless if (number + 1) * size < len(tools) or plan.get("endless") else {})
 
 
-def called(name: str, arguments: Any) -> dict[str, Any] | None:  # noqa: C901 - a list of things to do
-    """The result; None where there is to be none."""
+def called(name: str, arguments: Any) -> dict[str, Any] | None:  # noqa: C901 - a list of cases
+    """Result of the call; None for no answer."""
     tool = next(one for one in script()["tools"] if one.get("name") == name)
     does, given = tool.get("does", "say"), tool.get("with")
     match does:
@@ -133,7 +132,7 @@ def answer(request: dict[str, Any]) -> None:
 
 
 def follow() -> None:
-    """Tell of other tools as soon as they are written down, and end when that is."""
+    """Announce changed tools as soon as the file changes; exit if it says so."""
     before = script()
     while True:
         time.sleep(0.02)

@@ -1,5 +1,5 @@
-"""A server of tools made with the SDK, which speaks the protocol of 2026: over HTTP within the test's own loop, or as a
-program of its own over standard input and output."""
+"""An MCP server written with the SDK, for the protocol of 2026: over HTTP in the test's event loop, or as a program
+over standard input and output."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ NOTHING: dict[str, Any] = {"type": "object", "properties": {}}
 
 
 class Played:
-    """What the server has and was asked. `tools` may be changed at any time; `changed` tells those who listen."""
+    """Tools of the server and the recorded requests. `tools` may be changed at any time; `changed` notifies
+    subscribers."""
 
     def __init__(self) -> None:
         self.tools = [
@@ -31,7 +32,7 @@ class Played:
             types.Tool(name="ask", description="Wants a model.", input_schema=NOTHING),
         ]
         self.says = ""
-        """What every tool says; empty: what it was called with."""
+        """Text of every tool result; empty: the arguments of the call."""
         self.calls: list[str] = []
         self.cancelled = asyncio.Event()
         self.begun = asyncio.Event()
@@ -45,11 +46,11 @@ class Played:
 
     @property
     def listeners(self) -> int:
-        """So many clients listen for changes."""
+        """Number of clients that subscribe to changes."""
         return len(self._bus._listeners)
 
     async def changed(self) -> None:
-        """Tell those who listen that the tools have changed."""
+        """Notify subscribers that the tools have changed."""
         await self._bus.publish(ToolsListChanged())
 
     async def _list(self, context: Any, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
@@ -76,7 +77,7 @@ class Played:
 
 
 class Asked:
-    """An ASGI app that keeps the headers of every request, and may stand in the way."""
+    """An ASGI app that records the headers of all requests. The app `instead`, if set, answers them."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -93,7 +94,7 @@ class Asked:
 
 
 class _Served(uvicorn.Server):
-    """Leaves signals to the tests, and tells when it has started."""
+    """A server without signal handlers that reports when it has started."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -110,7 +111,7 @@ class _Served(uvicorn.Server):
 
 @asynccontextmanager
 async def over_http(played: Played, *, port: int = 0, json_response: bool = False) -> AsyncIterator[tuple[str, Asked]]:
-    """The address where it is served on 127.0.0.1, and who sees the requests."""
+    """URL of the server on 127.0.0.1, and the recorder of its requests."""
     app = Asked(played.server.streamable_http_app(json_response=json_response))
     config = uvicorn.Config(app, host="127.0.0.1", port=port, log_level="critical", timeout_graceful_shutdown=1)
     server = _Served(config)
@@ -125,7 +126,7 @@ async def over_http(played: Played, *, port: int = 0, json_response: bool = Fals
 
 
 async def main() -> None:
-    """As a program."""
+    """Run as a program."""
     server = Played().server
     async with stdio_server() as (read, write):
         await server.run(read, write, server.create_initialization_options())

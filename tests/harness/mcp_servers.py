@@ -1,4 +1,4 @@
-"""Servers of tools for tests: a program whose doings a file says, and how to wait for what a daemon makes of it."""
+"""MCP servers for tests: a program controlled by a file, and functions that wait for the daemon's reaction."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _WAIT_SECONDS = 60.0
 
 
 def a_tool(name: str, does: str = "say", given: Any = None, **more: Any) -> dict[str, Any]:
-    """A tool of the program; `more` is part of its definition."""
+    """A tool of the program; `more` is added to its definition."""
     tool = {"name": name, "description": f"Does {name}.", "inputSchema": NOTHING, "does": does, **more}
     return tool if given is None else {**tool, "with": given}
 
 
 class Script:
-    """What the program does, and what it was asked."""
+    """The program's control file and its log."""
 
     def __init__(self, folder: Path, *tools: dict[str, Any], name: str = "one", **more: Any) -> None:
         self.name = name
@@ -34,7 +34,7 @@ class Script:
         self.write(*tools, **more)
 
     def write(self, *tools: dict[str, Any], **more: Any) -> None:
-        """It has these tools from now on."""
+        """Replace the tools."""
         beside = self._file.with_suffix(".new")
         beside.write_text(json.dumps({"tools": tools, **more}), encoding="utf-8")
         beside.replace(self._file)
@@ -45,7 +45,7 @@ class Script:
         return {"name": self.name, "command": command, "roles": "member", **more}
 
     def asked(self, kind: str) -> list[Any]:
-        """What it noted of that kind: `began` (process ids), `listed` (pages), `called` (tools), `cancelled`."""
+        """Log entries of a kind: `began` (process ids), `listed` (pages), `called` (tools), `cancelled`."""
         lines = self._diary.read_text(encoding="utf-8").splitlines() if self._diary.exists() else []
         return [one[kind] for line in lines if kind in (one := json.loads(line))]
 
@@ -56,17 +56,17 @@ def servers(*entries: dict[str, Any], **more: Any) -> dict[str, Any]:
 
 
 def function(group: Group, name: str) -> FunctionSpec | None:
-    """The function of that name, as the daemon has it now."""
+    """The daemon's current function with that name."""
     return group.daemon.registry.of("default").find(name)
 
 
 def faults(group: Group) -> str:
-    """All that cannot be used now, a line each."""
+    """All current problems, one per line."""
     return "\n".join(one.message for one in group.daemon.functions.faults)
 
 
 async def until(group: Group, holds: Callable[[], object]) -> None:
-    """Return when `holds`, which is asked after every change of functions and faults. Raises TimeoutError."""
+    """Wait until `holds` is true; it is checked after each change of functions and problems. Raises TimeoutError."""
     changed = asyncio.Event()
     group.daemon.functions.on_change(changed.set)
     async with asyncio.timeout(_WAIT_SECONDS):
@@ -76,18 +76,18 @@ async def until(group: Group, holds: Callable[[], object]) -> None:
 
 
 async def until_true(holds: Callable[[], object]) -> None:
-    """The same for what another process does, which is looked at again and again. Raises TimeoutError."""
+    """Wait until `holds` is true, for changes by another process. Raises TimeoutError."""
     async with asyncio.timeout(_WAIT_SECONDS):
-        while not holds():  # noqa: ASYNC110 - another process cannot tell
+        while not holds():  # noqa: ASYNC110 - another process cannot notify us
             await asyncio.sleep(0.01)
 
 
 def is_alive(pid: int) -> bool:
-    """Whether there is such a process, and it is more than a name that waits to be taken note of."""
+    """Whether the process exists and is not a zombie."""
     try:
         os.kill(pid, 0)
         status = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
     except (FileNotFoundError, ProcessLookupError):
-        # It may end between one look and the next.
+        # It may end between the two checks.
         return False
     return status.rpartition(")")[2].split()[0] != "Z"

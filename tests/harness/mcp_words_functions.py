@@ -1,4 +1,4 @@
-"""Functions that want words of a model, as a file of functions like anybody's."""
+"""Functions that request texts from a model, written as a normal file of functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MCP programs of others, run by their own Node, as `tests/node` pins them."""
+"""External MCP programs for Node, with the versions pinned in `tests/node`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SECONDS = 60.0
 
 
 class Ended(NamedTuple):
-    """How a program ended."""
+    """Exit status and output of a program."""
 
     status: int
     out: str
@@ -29,7 +29,7 @@ class Ended(NamedTuple):
 
 
 def installed(name: str) -> Path:
-    """The script of the program `name`. The test is skipped where it is not installed."""
+    """Script of the program `name`. Skips the test if it is not installed."""
     script = INSTALLED / ".bin" / name
     if not script.exists() or not _NODE.exists():
         pytest.skip(f"there is no {name}: `npm ci --ignore-scripts` in tests/node installs it")
@@ -37,7 +37,7 @@ def installed(name: str) -> Path:
 
 
 async def run(name: str, *arguments: str, folder: Path) -> Ended:
-    """Run it in `folder` to its end."""
+    """Run it in `folder` until it ends."""
     script = installed(name)
     process = await asyncio.create_subprocess_exec(
         *(str(_NODE), str(script), *arguments),
@@ -58,7 +58,7 @@ async def run(name: str, *arguments: str, folder: Path) -> Ended:
 
 
 class _WithToken:
-    """The app, for a program that cannot be given a token."""
+    """The app with a token added to each request, for programs that have no option for one."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -72,7 +72,7 @@ class _WithToken:
 
 @asynccontextmanager
 async def known(served: Programs) -> AsyncIterator[str]:
-    """A second address of the same functions, at which everybody is the program with TOKEN."""
+    """A second URL of the same functions, where all requests are authenticated with TOKEN."""
     assert served.web._server is not None
     server = WebServer(_WithToken(served.web._server._server.config.app), port=0)
     address = await server.start()

@@ -1,5 +1,5 @@
-"""Starts daemon processes quickly: one process imports everything once and forks for each start. It is told what to do
-by lines of JSON on its standard input, and answers on its standard output."""
+"""Fast start of daemon processes: one process imports everything once and forks for each start. Requests and answers
+are lines of JSON on its standard input and output."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 class Nursery:
-    """The test's side."""
+    """The test's side of the connection."""
 
     def __init__(self, log: Path) -> None:
-        """`log` takes what the daemons say on their standard error."""
+        """`log`: receives stderr of the daemons."""
         self._log = log
 
     def __enter__(self) -> Self:
@@ -51,13 +51,13 @@ class Nursery:
         self._process.wait(timeout=10)
 
     def start(self, plan: Plan) -> int:
-        """A new daemon; its process id."""
+        """Start a daemon; returns its process id."""
         pid = self._asked({"start": plan.to_json()})["pid"]
         assert isinstance(pid, int)
         return pid
 
     def status(self, pid: int) -> int:
-        """The exit status of a daemon that has ended or is about to; minus the signal that killed it."""
+        """Exit status of a daemon, after it has ended; the negative signal number if it was killed."""
         status = self._asked({"wait": pid})["status"]
         assert isinstance(status, int)
         return status
@@ -74,7 +74,7 @@ class Nursery:
 
 
 def main() -> None:
-    """The nursery's side."""
+    """The side of the forking process."""
     asyncio.run(live_once(functions_of(cast("Peer", None), lambda _: None)))  # none of them is called
     assert threading.active_count() == 1, "a fork takes no threads along, and may take what they hold"
     gc.freeze()
@@ -94,13 +94,13 @@ def main() -> None:
 
 
 def _in_the_child(plan: Plan) -> int:
-    # Only the nursery talks with the test.
+    # Only the forking process communicates with the test.
     nowhere = os.open(os.devnull, os.O_RDWR)
     os.dup2(nowhere, 0)
     os.dup2(nowhere, 1)
     try:
         return asyncio.run(serve(plan))
-    except Exception as error:  # noqa: BLE001 - the last word of a process
+    except Exception as error:  # noqa: BLE001 - the process ends with this message
         print(f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)  # noqa: T201
         return 70
 

@@ -1,5 +1,5 @@
-"""The world around a daemon process: its chat network, its language model, and what its functions do. All of it is
-kept here, outside, through every crash and restart."""
+"""The environment of a daemon process: chat network, language model and effects of functions. It is in the test process
+and survives crashes and restarts of the daemon."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PATIENCE_SECONDS = 60.0
 
 
 class Said(NamedTuple):
-    """One message of a member."""
+    """A message of a member."""
 
     id: str
     chat: str
@@ -32,7 +32,7 @@ class Said(NamedTuple):
 
 
 class Sent(NamedTuple):
-    """One message of the bot's that arrived at the network."""
+    """A message of the bot that arrived at the network."""
 
     key: str
     chat: str
@@ -40,7 +40,7 @@ class Sent(NamedTuple):
 
 
 class Done(NamedTuple):
-    """One thing that a function did."""
+    """An effect of a function."""
 
     function: str
     item: str
@@ -49,37 +49,37 @@ class Done(NamedTuple):
 
 @dataclass(slots=True)
 class Outside:
-    """What happened, as the world saw it."""
+    """Record of all events in the environment."""
 
     home: Path
     nursery: Nursery
     sends_are_idempotent: bool = True
     store_url: str = ""
-    """Where the daemon's database is; empty: a file in `home`."""
+    """URL of the daemon's database; empty: a file in `home`."""
     said: list[Said] = field(default_factory=list)
     acknowledged: set[str] = field(default_factory=set)
     arrived: list[Sent] = field(default_factory=list)
-    """Every send, repeated ones too."""
+    """Every send, including repeated ones."""
     effects: list[Done] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
-    """What the model was asked, each with the number of results it was shown."""
+    """Requests to the model, each with the number of results in it."""
     answering: asyncio.Event = field(default_factory=asyncio.Event)
-    """Cleared: the model takes its time until it is set."""
+    """While cleared, the model waits."""
     port: int = 0
     peer: Peer | None = None
     ready: asyncio.Event = field(default_factory=asyncio.Event)
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     acknowledging: asyncio.Condition = field(default_factory=asyncio.Condition)
     thinking: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when the model was asked."""
+    """Set when the model has received a request."""
 
     @property
     def visible(self) -> list[Sent]:
-        """What members see: an idempotent network drops what it has."""
+        """Messages that members see: an idempotent network drops repeated sends."""
         return list(dict.fromkeys(self.arrived)) if self.sends_are_idempotent else self.arrived
 
     async def start(self, faults: str = "") -> int:
-        """Start the daemon, with fault points armed; its process id, as soon as it listens or has died."""
+        """Start the daemon with fault points enabled. Returns its process id after it listens or has died."""
         self.ready.clear()
         self.ended.clear()
         pid = self.nursery.start(Plan(str(self.home), self.port, self.sends_are_idempotent, faults, self.store_url))
@@ -88,18 +88,18 @@ class Outside:
         return pid
 
     async def died(self, pid: int) -> int:
-        """Wait for the end of the process; its status."""
+        """Wait for the end of the process; returns its exit status."""
         async with asyncio.timeout(PATIENCE_SECONDS):
             await self.ended.wait()
         return self.nursery.status(pid)
 
     async def stop(self, pid: int) -> int:
-        """End the daemon as an operator does; its status."""
+        """Stop the daemon as an operator does; returns its exit status."""
         os.kill(pid, signal.SIGTERM)
         return await self.died(pid)
 
     def deliver(self, *said: Said) -> None:
-        """The network hands over messages; those that are new here are remembered."""
+        """Deliver messages over the network; new ones are recorded."""
         for one in said:
             if one not in self.said:
                 self.said.append(one)
@@ -107,12 +107,12 @@ class Outside:
                 self.peer.tell("deliver", **one._asdict())
 
     def reload(self) -> None:
-        """Other settings are in the file, and the daemon reads it."""
+        """Make the daemon reload its changed settings file."""
         assert self.peer is not None
         self.peer.tell("reload")
 
     def redeliver(self) -> None:
-        """As networks do after a lost connection: all that was not acknowledged, and one that was."""
+        """Deliver all unacknowledged messages and an acknowledged one again, as networks do after a lost connection."""
         missing = [one for one in self.said if one.id not in self.acknowledged]
         known = [one for one in self.said if one.id in self.acknowledged]
         self.deliver(*known[-1:], *missing)
@@ -126,12 +126,12 @@ class Outside:
             await self.peer.begin("settle")
 
     async def is_asked(self) -> None:
-        """Wait until the model is asked something."""
+        """Wait for a request to the model."""
         async with asyncio.timeout(PATIENCE_SECONDS):
             await self.thinking.wait()
 
     async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """A daemon process is there, until it ends."""
+        """Serve the connection of a daemon process until it ends."""
         self.peer = Peer(reader, writer)
         try:
             await self.peer.run(self._handle)
@@ -160,7 +160,7 @@ class Outside:
         return {}
 
     def _thought(self, messages: list[JsonObject]) -> ModelAnswer:
-        """The model: it pays and keeps when it is asked to, and has a word for everything."""
+        """Answer of the model: it calls pay and keep if requested, and replies to everything."""
         last = max(place for place, message in enumerate(messages) if message["role"] == "user")
         text = messages[last]["content"].rpartition(SEPARATOR)[2]
         results = sum(message["role"] == "tool" for message in messages[last:])
@@ -175,7 +175,7 @@ class Outside:
 async def an_outside(
     home: Path, nursery: Nursery, *, sends_are_idempotent: bool = True, store_url: str = ""
 ) -> AsyncIterator[Outside]:
-    """The world, listening for a daemon whose data are in `home`, and its database at `store_url` where it is given."""
+    """An environment that listens for a daemon with its data in `home` and, if given, its database at `store_url`."""
     outside = Outside(home, nursery, sends_are_idempotent, store_url)
     outside.answering.set()
     server = await asyncio.start_server(outside.connected, "127.0.0.1", 0)

@@ -1,4 +1,4 @@
-"""A PostgreSQL server of the tests' own: a child of this process, in a folder of its own, reached by a socket there."""
+"""A PostgreSQL server for tests: a child of this process, in a temporary folder, connected by a socket there."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ _STARTS_SECONDS = 30.0
 _POLL_SECONDS = 0.02
 _NOBODY = "nobody"
 _PLACES = ("/dev/shm", "/tmp")
-# What is killed is the server, never the machine: so nothing has to reach the disk.
+# Tests kill only the server, not the machine, so nothing needs to be synced to disk.
 _OPTIONS = ("fsync=off", "full_page_writes=off", "autovacuum=off", "shared_buffers=16MB", "max_connections=60")
 
 
 class PostgresServer:
-    """Started by `start`, again after `kill`; `remove` ends it and takes its folder away."""
+    """`start` also works after `kill`; `remove` stops it and deletes its folder."""
 
     def __init__(self) -> None:
-        # It does not run as root, and the other user has to get to its folder.
+        # The server must not run as root, and its user needs access to the folder.
         self._is_root = os.geteuid() == 0
         places = [tempfile.gettempdir(), *_PLACES]
         place = next(one for one in places if not self._is_root or _is_open_to_all(Path(one)))
@@ -53,15 +53,15 @@ class PostgresServer:
 
     @property
     def url(self) -> str:
-        """The address of the database that every server has."""
+        """URL of the default database."""
         return self.url_of("postgres")
 
     def url_of(self, name: str) -> str:
-        """The address of the database `name`."""
+        """URL of the database `name`."""
         return f"postgresql://bot@/{name}?host={self._folder}"
 
     def start(self) -> None:
-        """Return when it takes connections."""
+        """Start it and wait until it accepts connections."""
         until = time.monotonic() + _STARTS_SECONDS
         process = self._started()
         while True:
@@ -71,7 +71,7 @@ class PostgresServer:
                 if time.monotonic() > until:
                     raise RuntimeError((self._folder / "log").read_text()[-2000:]) from error
                 if process.poll() is not None:
-                    # The children of one that was killed may take a moment to notice.
+                    # Children of a killed server may take a moment to exit.
                     process = self._started()
                 time.sleep(_POLL_SECONDS)
             else:
@@ -79,17 +79,16 @@ class PostgresServer:
                 return
 
     def kill(self) -> None:
-        """End it as kill -9 does, and wait until nothing of it is left: its children see that it is gone."""
+        """Kill it with SIGKILL, and wait until its children have exited."""
         self._end(signal.SIGKILL)
 
     def remove(self) -> None:
-        """End it and take its folder away."""
+        """Stop it and delete its folder."""
         self._end(signal.SIGQUIT)
         shutil.rmtree(self._folder)
 
     def new_database(self, prepare: Callable[[str], object] | None = None) -> str:
-        """The address of a database of its own. It is as `prepare` makes one at an address, which is asked once for
-        all; without it, it is empty."""
+        """URL of a new database: a copy of a template created once by `prepare(url)`, or empty."""
         template = "template1"
         if prepare is not None:
             if prepare not in self._templates:
@@ -127,7 +126,7 @@ class PostgresServer:
             raise RuntimeError(f"{program}: {done.stderr}")
 
     def _found(self) -> Path:
-        """The folder of the programs, where the user of the server may start them."""
+        """Folder of the programs, with permission for the server's user to run them."""
         spec = importlib.util.find_spec(PACKAGE)
         assert spec is not None
         assert spec.submodule_search_locations
@@ -147,5 +146,5 @@ def _is_open_to_all(folder: Path) -> bool:
 
 
 def as_a_daemon_makes_it(url: str) -> None:
-    """Give the database at `url` all tables."""
+    """Create all tables in the database at `url`."""
     upgrade(url, tables=all_tables())

@@ -1,10 +1,10 @@
-"""Black-box audit of a daemon that is ended at random under load, with default settings on SQLite.
+"""Black-box audit of a daemon that is stopped at random under load, with default settings on SQLite.
 
     python -m tests.harness.random_ends [--ends 500] [--seed 1]
 
 A client posts commands, sentences for a model, answers to questions and reminders over the HTTP platform while the
-daemon is killed, terminated, suspended and restarted, also while it starts. A spy counts the effects of a `once`
-function. Prints one line of JSON with the counts; exit status 1 when a message was lost, doubled, or given up without
+daemon is killed, terminated, suspended and restarted, also while it starts. A server counts the effects of a `once`
+function. Prints one line of JSON with the counts. Exit status 1 if a message was lost, duplicated, or given up without
 a report.
 """
 
@@ -89,7 +89,7 @@ UNKNOWN = re.compile(r"don't know|can't tell|cannot tell|not known|unknown", re.
 
 @dataclass(slots=True)
 class Message:
-    """One message of the client, and everything that answered it."""
+    """A message of the client, and all its answers."""
 
     id: str
     chat: str
@@ -116,7 +116,7 @@ class Audit:
                 self.texts[chat].append(event["text"])
 
     def findings(self) -> Findings:
-        """Everything that should not be, by kind."""
+        """All violations, by kind."""
         found: Findings = {"lost": [], "doubled": [], "silent": [], "wrong": []}
         paid = Counter(item for function, item, _ in self.effects if function == "pay")
         found["doubled"] += [f"{item} was paid {count} times" for item, count in paid.items() if count > 1]
@@ -157,7 +157,7 @@ def _judge_reminder(message: Message, texts: list[str], found: Findings) -> None
 
 
 def _judge_answers(chat: str, messages: list[Message], texts: list[str], found: Findings) -> None:
-    """Answers that name no item, such as that an outcome is unknown, count for any message of the chat."""
+    """Answers without an item, such as "outcome unknown", count for any message of the chat."""
     named = {item for text in texts for item in ITEM.findall(text)}
     unnamed = sum(not ITEM.search(text) for text in texts)
     missing = [message.text for message in messages if message.item not in named and message.kind != "question"]
@@ -174,7 +174,7 @@ def _judge_payments(chat: str, messages: list[Message], texts: list[str], paid: 
 
 
 class World:
-    """The servers around the daemon, and the daemon."""
+    """The daemon and the servers around it."""
 
     def __init__(self, home: Path, seed: int) -> None:
         self.home = home
@@ -187,7 +187,7 @@ class World:
         self.number = 0
 
     async def serve(self) -> None:
-        """Start the model and the spy, and write the settings."""
+        """Start the model and the effect counter, and write the settings."""
         model = await asyncio.start_server(self._model, "127.0.0.1", 0)
         spy = await asyncio.start_server(self._spy, "127.0.0.1", 0)
         self.port = _free_port()
@@ -197,7 +197,7 @@ class World:
         (self.home / "bot.yaml").write_text(settings)
 
     async def start(self) -> None:
-        """Start the daemon; `ready` is set as soon as it is."""
+        """Start the daemon; `ready` is set when it is ready."""
         with (self.home / "stderr").open("ab") as errors:
             self.process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-m", "bot", "run", "--config", str(self.home / "bot.yaml"), "--no-console"),
@@ -218,7 +218,7 @@ class World:
         self.ready.set()
 
     async def end(self) -> str:
-        """End the daemon in a random way; how."""
+        """Stop the daemon in a random way; returns the way."""
         assert self.process is not None
         process, chance = self.process, self.random.random()
         if self.watching.done():
@@ -256,7 +256,7 @@ class World:
         return phase + how
 
     def place(self, item: str) -> str:
-        """A busy group, or a chat of the message's own."""
+        """A busy group, or a separate chat for the message."""
         return self.random.choice(GROUPS) if self.random.random() < 0.5 else f"c-{item}"
 
     async def _is_ready(self) -> bool:
@@ -274,7 +274,7 @@ class World:
         )
 
     async def post(self, message: Message, sender: str = "ann") -> None:
-        """Post until it is accepted. A repeated post is the same message."""
+        """Post until it is accepted. A repeated post counts as the same message."""
         self.audit.messages[message.id] = message
         body = {
             "id": message.id,
@@ -298,7 +298,7 @@ class World:
                 await asyncio.sleep(0.2)
 
     async def read(self, chat: str, cursors: dict[str, str]) -> int:
-        """Read the new events of `chat`; how many."""
+        """Read the new events of `chat`; returns their number."""
         async with self.client() as client:
             answer = await client.get(
                 f"/api/v1/chats/{chat}/events", params={"after": cursors.get(chat, "0"), "wait": "0"}
@@ -338,7 +338,7 @@ class World:
 
 
 def _free_port() -> int:
-    """A port below those that the system takes for outgoing connections: it stays free between two starts."""
+    """A port below the range for outgoing connections, so that it stays free between two starts."""
     for port in range(20_000 + os.getpid() % 5_000, 30_000):
         with contextlib.suppress(OSError), contextlib.closing(socket.create_server(("127.0.0.1", port))):
             return port
@@ -365,7 +365,7 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
 
 
 async def talk(world: World, cursors: dict[str, str]) -> None:
-    """Post messages of all kinds until told to stop."""
+    """Post messages of all kinds until cancelled."""
     tasks: set[asyncio.Task[None]] = set()
 
     def begin(work: Any) -> None:
@@ -398,7 +398,7 @@ async def talk(world: World, cursors: dict[str, str]) -> None:
 
 
 async def ask(world: World, chat: str, item: str, cursors: dict[str, str]) -> None:
-    """A command without its argument, and the answer to the question for it."""
+    """Post a command without its argument, and answer the question for it."""
     await world.post(Message(f"m{item}", chat, "question", item, "/pay"))
     for _ in range(600):
         with contextlib.suppress(httpx2.HTTPError):
@@ -412,7 +412,7 @@ async def ask(world: World, chat: str, item: str, cursors: dict[str, str]) -> No
 
 
 async def settle(world: World, cursors: dict[str, str]) -> None:
-    """Read all chats until nothing new comes."""
+    """Read all chats until there are no new events."""
     chats = sorted({message.chat for message in world.audit.messages.values()})
     quiet = 0
     deadline = time.monotonic() + SETTLE_SECONDS
@@ -426,7 +426,7 @@ async def settle(world: World, cursors: dict[str, str]) -> None:
 
 
 async def campaign(ends: int, seed: int, home: Path) -> int:
-    """Run the campaign; the exit status."""
+    """Run the audit; returns the exit status."""
     world, cursors, ways = World(home, seed), dict[str, str](), Counter[str]()
     await world.serve()
     await world.start()
@@ -452,7 +452,7 @@ async def campaign(ends: int, seed: int, home: Path) -> int:
 
 
 def report(audit: Audit, facts: dict[str, Any]) -> int:
-    """Print the counts and the findings; the exit status."""
+    """Print the counts and the findings; returns the exit status."""
     found = audit.findings()
     counts = {kind: len(rows) for kind, rows in found.items()}
     texts = [text for chat in audit.texts.values() for text in chat]

@@ -1,4 +1,4 @@
-"""`rollcall run` as an operator starts it, in a process of its own, spoken to over its HTTP platform."""
+"""`rollcall run` in a separate process, accessed over its HTTP platform."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.harness.forked_processes import ForkedProcess, a_forked_process
 REPOSITORY = Path(__file__).resolve().parents[2]
 TOKEN = "a-token-for-the-tests"
 FAKETIME = next(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"), None)
-"""What gives a process a wall clock of its own; None where it is not installed."""
+"""Library that changes the wall clock of a process; None if not installed."""
 PATIENCE_SECONDS = 60.0
 _SETTINGS = """\
 home: {home}
@@ -38,25 +38,25 @@ platforms:
 
 @dataclass(frozen=True, slots=True)
 class RealDaemon:
-    """One process."""
+    """The process."""
 
     process: ForkedProcess | asyncio.subprocess.Process
     address: str
     log: Path
 
     async def say(self, chat: str, native_id: str, text: str) -> None:
-        """A member says `text` to the bot; durable when it returns."""
+        """Send the message `text` of a member to the bot; it is durable on return."""
         sender = {"id": "ann", "name": "Ann"}
         await self.posts(chat, {"id": native_id, "sender": sender, "text": text, "mentions_bot": True})
 
     async def posts(self, chat: str, body: Mapping[str, Any]) -> None:
-        """A program posts `body`; durable when it returns."""
+        """Post `body` as a program; it is durable on return."""
         async with self._client() as client:
             answer = await client.post(f"/api/v1/chats/{chat}/messages", json=dict(body))
         assert answer.status_code == 202, answer.text
 
     async def answers(self, chats: list[str], count: int) -> Counter[str]:
-        """How often each chat was answered, once there are `count` answers in all."""
+        """Number of answers by chat, after there are `count` in total."""
         async with asyncio.timeout(PATIENCE_SECONDS):
             while True:
                 found = Counter({chat: len(await self._events(chat)) for chat in chats})
@@ -65,22 +65,22 @@ class RealDaemon:
                 await asyncio.sleep(0.02)
 
     async def said(self, chat: str, count: int) -> list[str]:
-        """The texts of the first `count` answers in `chat`, as soon as there are as many."""
+        """Texts of the first `count` answers in `chat`, after there are that many."""
         await self.answers([chat], count)
         return (await self.texts(chat))[:count]
 
     async def texts(self, chat: str) -> list[str]:
-        """The texts of all answers in `chat` so far."""
+        """Texts of all answers in `chat` so far."""
         return [event["text"] for event in await self._events(chat)]
 
     async def lets_in(self) -> bool:
-        """Whether the tests' token still opens its API."""
+        """Whether the API still accepts the tests' token."""
         async with self._client() as client:
             answer = await client.get("/api/v1/chats/family/events?wait=0")
         return answer.status_code == 200
 
     async def told_to_stop(self) -> None:
-        """Send SIGTERM, and return when it takes no more connections."""
+        """Send SIGTERM, and wait until it accepts no more connections."""
         self.process.send_signal(signal.SIGTERM)
         host, port = self.address.removeprefix("http://").split(":")
         async with asyncio.timeout(PATIENCE_SECONDS):
@@ -91,7 +91,7 @@ class RealDaemon:
                     await asyncio.sleep(0.02)
 
     async def ended(self, seconds: float = PATIENCE_SECONDS) -> int:
-        """The exit status; TimeoutError after `seconds`."""
+        """Exit status. Raises TimeoutError after `seconds`."""
         async with asyncio.timeout(seconds):
             return await self.process.wait()
 
@@ -109,8 +109,9 @@ class RealDaemon:
 async def a_real_daemon(
     home: Path, model: str, more: str = "", *, wall_clock: Path | None = None
 ) -> AsyncIterator[RealDaemon]:
-    """The daemon with its data in `home` and its language model at `model`; killed at the end if it still runs. `more`
-    is added to its settings. `wall_clock`: a file for libfaketime with how far its wall clock is off, such as `-60`."""
+    """The daemon with its data in `home` and its language model at `model`. It is killed at the end if it is still
+    running. `more` is added to its settings. `wall_clock`: a libfaketime file with the offset of its wall clock, such
+    as `-60`."""
     file = home / "bot.yaml"
     file.write_text(_SETTINGS.format(home=home, model=model, token=TOKEN) + more)
     command = ("bot", "run", "--config", str(file), "--no-console")
@@ -121,7 +122,7 @@ async def a_real_daemon(
 
 @asynccontextmanager
 async def _with_wall_clock(file: Path, *command: str) -> AsyncIterator[asyncio.subprocess.Process]:
-    # A library is loaded before a program begins, so this process is no fork.
+    # LD_PRELOAD needs a new program, so this process is not forked.
     environment = {
         "LD_PRELOAD": str(FAKETIME),
         "FAKETIME_TIMESTAMP_FILE": str(file),

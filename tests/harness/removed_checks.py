@@ -1,14 +1,14 @@
-"""Which conditions on the way to a handler no test would miss.
+"""Find conditions that can be removed without failing a test.
 
-    python -m tests.harness.removed_checks                                    all that `guarding_modules` has
-    python -m tests.harness.removed_checks function_calls/checks/approvals.py      one of them, with its tests there
+    python -m tests.harness.removed_checks                                    all of `guarding_modules`
+    python -m tests.harness.removed_checks function_calls/checks/approvals.py      one module with its listed tests
     python -m tests.harness.removed_checks function_calls/schema/commands.py tests/function_calls
 
-Modules first, then tests that can see them. Each condition that lets something through or holds it back is taken out
-in turn, in a process of its own, and those of the tests in which it decides something are run until one fails, quick
-ones first. A line of JSON for each: what was taken out, the test that noticed it, and in how many it decides. What
-nobody noticed is a fault. What `guarding_modules` has with the reason why it is none is told of and not tried. 1: there
-is a fault.
+Arguments are modules, followed by tests for them. Each condition is removed in a separate process, and the tests in
+which it makes a difference run until one fails, the fastest first. Prints a line of JSON for each condition: its code,
+the first failing test, and the number of tests in which it makes a difference. A removal without a failing test is an
+error, except those listed with a reason in `guarding_modules`, which are reported and not tried. Exit status 1 for
+errors.
 """
 
 from __future__ import annotations
@@ -39,37 +39,37 @@ from tests.harness.guarding_modules import GUARDING
 _LETS_THROUGH = frozenset({"None", "ALLOWED", "False", "True", "''", "[]"})
 _GIVES = ast.Return | ast.Assign | ast.AnnAssign | ast.NamedExpr
 _MOST_SECONDS = 60
-"""For one test."""
+"""Limit for one test."""
 
 
 class Condition(NamedTuple):
-    """A condition of a module, and what takes its place."""
+    """A condition of a module, and its replacement."""
 
     where: str
-    """The function that it stands in, by its whole name."""
+    """Qualified name of its function."""
     text: str
     start: int
     end: int
     instead: str
     is_asked: bool
-    """It matters whether it holds, and not what it gives."""
+    """Only its truth value is used, not the value itself."""
     number: int = 1
-    """Among those in the function that are written alike."""
+    """Number among the conditions of the function with the same text."""
 
     @property
     def name(self) -> str:
-        """Where it stands, and what; from the second one on that is written alike with its number."""
+        """Function and text; a repeated text is followed by its number."""
         return f"{self.where}: {self.text}" + (f" ({self.number})" if self.number > 1 else "")
 
     def gone_from(self, source: bytes) -> str:
-        """The source without it, line for line."""
+        """The source without the condition, with the same line numbers."""
         lines = "\n" * source[self.start : self.end].count(b"\n")
         return (source[: self.start] + f"({self.instead}{lines})".encode() + source[self.end :]).decode()
 
 
 def conditions_of(source: str) -> list[Condition]:
-    """The conditions of `if`, in comprehensions too; and the parts of what `and` and `or` join there, in what is
-    returned and in what is given a name."""
+    """Conditions of `if` and of comprehensions, and the operands of `and` and `or` in them, in returned values and in
+    assigned values."""
     text = source.encode()
     starts = [0, *itertools.accumulate(len(line) for line in text.splitlines(keepends=True))]
 
@@ -80,7 +80,7 @@ def conditions_of(source: str) -> list[Condition]:
 
     found: dict[tuple[int, int, str], Condition] = {}
     for one in itertools.starmap(gone, _places(ast.parse(source), "")):
-        # The same may be found as a part of one and in another one: the first counts.
+        # A condition may be found twice, as an operand of two expressions; the first is kept.
         found.setdefault((one.start, -one.end, one.instead), one)
     seen: Counter[str] = Counter()
     for key, one in sorted(found.items()):
@@ -112,7 +112,7 @@ def _parts(where: str, node: ast.AST, *, is_asked: bool) -> Iterator[tuple[str, 
     is_joined = isinstance(node, ast.BoolOp)
     if isinstance(node, ast.BoolOp):
         for part in node.values:
-            # What the last of them gives is given; the others only decide.
+            # The last operand is the result; the others only decide.
             yield where, part, str(isinstance(node.op, ast.And)), is_asked or part is not node.values[-1]
     is_asked = is_asked and (is_joined or (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)))
     for child in ast.iter_child_nodes(node):
@@ -120,13 +120,13 @@ def _parts(where: str, node: ast.AST, *, is_asked: bool) -> Iterator[tuple[str, 
 
 
 def take_out(module: Any, condition: Condition) -> None:
-    """From now on the function in this process is without the condition, and so is what copies the module's source."""
+    """Remove the condition from the function in this process. Copies of the module's source are changed, too."""
     source = condition.gone_from(Path(module.__file__).read_bytes())
     _exchange(module, source, [condition.where])
 
 
 def _exchange(module: Any, source: str, functions: Sequence[str]) -> None:
-    """The functions of these names do what they would with this source, which is the module's own from now on."""
+    """Replace the code of these functions with code compiled from `source`, which also becomes the module's source."""
     as_it_is: Callable[[Any], str] = inspect.getsource
     inspect.getsource = lambda of: source if of is module else as_it_is(of)  # type: ignore[assignment]
     compiled = compile(source, module.__file__, "exec", dont_inherit=True)
@@ -146,8 +146,8 @@ def _exchange(module: Any, source: str, functions: Sequence[str]) -> None:
 
 
 def tell_of(module: Any, conditions: Sequence[Condition], reached: Callable[[int], None], first: int = 0) -> None:
-    """From now on `reached` is told of each condition that gives something else than what would take its place: its
-    number in `conditions`, counted from `first`."""
+    """Call `reached` with the number of each condition whose value differs from its replacement: the index in
+    `conditions` plus `first`."""
 
     def reach(number: int, value: object) -> object:
         condition = conditions[number - first]
@@ -157,12 +157,12 @@ def tell_of(module: Any, conditions: Sequence[Condition], reached: Callable[[int
         return value
 
     source = Path(module.__file__).read_bytes()
-    # At one place the longer one begins first and ends last.
+    # Of several conditions with the same start, the longest is the outermost.
     marks = [(one.start, -one.end, f"__reach_{first}__({number}, (") for number, one in enumerate(conditions, first)]
     marks += [(one.end, one.end - one.start, "))") for one in conditions]
     for place, _, mark in sorted(marks, key=lambda mark: (mark[0], mark[2] != "))", mark[1]), reverse=True):
         source = source[:place] + mark.encode() + source[place:]
-    vars(builtins)[f"__reach_{first}__"] = reach  # which copies of the module see as well
+    vars(builtins)[f"__reach_{first}__"] = reach  # also visible to copies of the module
     _exchange(module, source.decode(), list(dict.fromkeys(one.where for one in conditions)))
 
 
@@ -173,7 +173,7 @@ class _Removal(NamedTuple):
 
 
 class _OneByOne:
-    """Runs the collected tests once for each condition, in a copy of this process."""
+    """Runs the collected tests once for each condition, in a fork of this process."""
 
     def __init__(self, files: Sequence[str]) -> None:
         self._files = files
@@ -182,13 +182,13 @@ class _OneByOne:
         self.faults = 0
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        # A test that looks for the condition in the source, and does not find it, notices nothing.
-        if report.failed and "stands 0 times" not in str(report.longrepr):
+        # A test that only fails to find the condition in the source does not count.
+        if report.failed and "occurs 0 times" not in str(report.longrepr):
             self._failed.append(report.nodeid)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        # Not before: pytest wants to be the first to import what the modules need.
+        # Not earlier, because pytest has to import the dependencies of the modules first.
         self._removals = [one for file in self._files for one in _removals(file)]
         coming = self._coming(session)
         for number, removal in enumerate(self._removals):
@@ -207,7 +207,7 @@ class _OneByOne:
         return True
 
     def _coming(self, session: pytest.Session) -> dict[int, list[pytest.Item]]:
-        """The tests in which each condition decides something, by its number, the quickest first."""
+        """The tests that each condition affects, by its number, fastest first."""
         said = _in_a_copy(partial(self._watched, session.items))
         runs = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
         assert len(runs) == len(session.items), said[-2000:]
@@ -221,7 +221,7 @@ class _OneByOne:
         return coming
 
     def _watched(self, tests: list[pytest.Item]) -> Iterator[str]:
-        """What each test comes to, as JSON."""
+        """Duration, result and reached conditions of each test, as JSON."""
         reached: set[int] = set()
         numbers: dict[str, list[int]] = {}
         for number, one in enumerate(self._removals):
@@ -262,7 +262,7 @@ def _run(tests: Sequence[pytest.Item]) -> Iterator[None]:
 
 
 def _in_a_copy(work: Callable[[], Iterator[str]]) -> str:
-    """What `work` gives in a copy of this process, whose own processes end with it."""
+    """Output of `work` in a fork of this process; its child processes end with it."""
     reading, writing = os.pipe()
     process = os.fork()
     if process == 0:
@@ -287,7 +287,7 @@ def _in_a_copy(work: Callable[[], Iterator[str]]) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Take out what the modules have, and run the tests. 1: there is a fault."""
+    """Try the modules named in `arguments`. Returns 1 for errors."""
     modules = [one for one in arguments if not one.startswith("tests/")] or list(GUARDING)
     tests = [one for one in arguments if one.startswith("tests/")]
     if unknown := [one for one in modules if one not in GUARDING and not tests]:

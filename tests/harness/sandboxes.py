@@ -1,5 +1,5 @@
-"""What tests of the sandbox share: whether there is bubblewrap, a Python that runs inside, and a way to see that a
-process is gone."""
+"""Shared by tests of the sandbox: a mark for tests that need bubblewrap, a Python that runs in the sandbox, and a way
+to detect the end of a process."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def live():
     line.flush()
     time.sleep(1000)
 """
-"""The beginning of a program that can hold the line until it dies."""
+"""Start of a program that keeps the pipe open until it ends."""
 _PYTHON = Path(sys.executable).resolve()
 _SOON_SECONDS = 10
 
@@ -35,19 +35,19 @@ _SOON_SECONDS = 10
 def python(
     code: str, *arguments: str, folder: Path | None = None, stdin: bytes = b"", readable: tuple[Path, ...] = ()
 ) -> Command:
-    """A command that runs `code`, with a Python that is shown to it."""
+    """A command that runs `code` with a Python that is readable in the sandbox."""
     argv = (str(_PYTHON), "-I", "-S", "-c", code, *arguments)
     return Command(argv, stdin=stdin, folder=folder, readable=(Path(sys.base_prefix), *readable))
 
 
 class Line:
-    """A pipe that a process holds for as long as it lives."""
+    """A pipe that a process keeps open while it is alive."""
 
     def __init__(self, reader: asyncio.StreamReader) -> None:
         self._reader = reader
 
     async def is_taken(self) -> bool:
-        """Whether a process takes it, soon."""
+        """Whether a process opens it within ten seconds."""
         try:
             async with asyncio.timeout(_SOON_SECONDS):
                 return await self._reader.readexactly(5) == b"alive"
@@ -55,7 +55,7 @@ class Line:
             return False
 
     async def is_dead(self) -> bool:
-        """Whether nobody holds it any more, soon."""
+        """Whether no process has it open within ten seconds."""
         try:
             async with asyncio.timeout(_SOON_SECONDS):
                 await self._reader.read()
@@ -66,7 +66,7 @@ class Line:
 
 @asynccontextmanager
 async def a_line(folder: Path) -> AsyncIterator[Line]:
-    """A line for a process that works in `folder`."""
+    """A pipe for a process that works in `folder`."""
     os.mkfifo(folder / "line")
     reader = asyncio.StreamReader()
     descriptor = os.open(folder / "line", os.O_RDONLY | os.O_NONBLOCK)

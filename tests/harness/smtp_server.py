@@ -1,4 +1,4 @@
-"""A mail server on 127.0.0.1: it takes letters as servers do, and on bad days does what it is told."""
+"""A mail server on 127.0.0.1 that accepts messages or fails as configured."""
 
 from __future__ import annotations
 
@@ -18,35 +18,35 @@ from tests.fakes.listener import Listener
 from tests.harness.irc_servers import a_certificate
 
 HANG = "hang"
-"""For `answers`: nothing is said."""
+"""In `answers`: send no answer."""
 DROP = "drop"
-"""For `answers`: the connection ends instead."""
+"""In `answers`: close the connection."""
 BODY = "body"
-"""In `answers`: in the midst of the letter; only DROP and HANG make sense there."""
+"""Key of `answers`: during the message data; only with DROP and HANG."""
 DOT = "dot"
-"""In `answers`: behind the letter."""
+"""Key of `answers`: after the message data."""
 
 
 @dataclass(frozen=True)
 class Delivered:
-    """A letter that was taken."""
+    """An accepted message."""
 
     sender: str
     to: tuple[str, ...]
     raw: bytes
-    """Without the doubled dots."""
+    """After removal of doubled dots."""
     was_encrypted: bool
     user: str
-    """Who had logged in; empty: nobody."""
+    """The authenticated user, or empty."""
 
     @property
     def message(self) -> EmailMessage:
-        """The letter, read."""
+        """The parsed message."""
         return cast(EmailMessage, message_from_bytes(self.raw, policy=default))
 
     @property
     def text(self) -> str:
-        """What it says."""
+        """Its text."""
         body = self.message.get_body(("plain",))
         assert body is not None
         return str(body.get_content()).replace("\r\n", "\n")
@@ -54,7 +54,7 @@ class Delivered:
 
 @dataclass
 class _Client:
-    """What one connection has said so far."""
+    """State of one connection."""
 
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
@@ -65,9 +65,9 @@ class _Client:
 
 
 class SmtpServer:
-    """Takes letters. `answers` maps a command, such as `RCPT`, to what it answers instead of its yes: a line such as
-    `550 no`, HANG or DROP. With `certificate` (and its key beside it) it offers STARTTLS, or speaks TLS from the first
-    byte where `is_tls`. With `users`, passwords by name, nobody sends without a login."""
+    """Accepts mail. `answers` maps a command, such as `RCPT`, to a replacement for its positive answer: a line such as
+    `550 no`, HANG or DROP. With `certificate` (and its key in the same folder) it offers STARTTLS, or uses TLS from the
+    first byte if `is_tls`. With `users` (passwords by name), clients have to log in."""
 
     def __init__(
         self,
@@ -82,9 +82,9 @@ class SmtpServer:
         self.answers = dict(answers or {})
         self.delivered: list[Delivered] = []
         self.heard: list[str] = []
-        """Every command of all connections."""
+        """All commands of all connections."""
         self.reached: dict[str, asyncio.Event] = {HANG: asyncio.Event()}
-        """Set when it hangs."""
+        """Set while it hangs."""
         self._users = users
         self._ways = ways
         self._most_bytes = most_bytes
@@ -106,7 +106,7 @@ class SmtpServer:
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """The port it listens on."""
         return self._listener.port
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -129,7 +129,7 @@ class SmtpServer:
                 return
 
     async def _answered(self, client: _Client, verb: str, rest: str) -> bool:
-        """Whether the conversation goes on."""
+        """Answer a command; returns whether the connection continues."""
         match verb:
             case "EHLO" | "HELO":
                 return await self._say(client, verb, self._greeting(client))
@@ -150,7 +150,7 @@ class SmtpServer:
         return await self._say(client, verb, "502 not known here")
 
     def _addressed(self, client: _Client, verb: str, address: str) -> str:
-        """The answer to an address of the envelope."""
+        """Answer to an address of the envelope."""
         if self._users is not None and not client.user:
             return "530 log in first"
         if verb == "MAIL":
@@ -204,7 +204,7 @@ class SmtpServer:
         return await self._say(client, DOT, "250 taken")
 
     async def _say(self, client: _Client, verb: str, usual: str) -> bool:
-        """Say the usual, or what was told to say instead; whether the conversation goes on."""
+        """Send the usual answer or its replacement; returns whether the connection continues."""
         answer = self.answers.get(verb, usual)
         if usual in (HANG, DROP):
             answer = usual

@@ -1,4 +1,4 @@
-"""Lines of JSON between the daemon's process and the test: requests with answers, and news without."""
+"""Lines of JSON between the daemon process and the test: requests with answers, and notifications without."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import orjson
 from services.refs import JsonObject
 
 Handle = Callable[[str, JsonObject], Awaitable[JsonObject]]
-"""What to do with a request or with news: its name and its fields; what it returns is the answer to a request."""
+"""Handles a request or a notification, given its name and fields; the result is the answer to a request."""
 
 
 class Peer:
@@ -26,11 +26,11 @@ class Peer:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def tell(self, name: str, **fields: object) -> None:
-        """Send news. It arrives even when this process is killed right after."""
+        """Send a notification. It arrives even if this process is killed immediately afterwards."""
         self._write({"name": name, "fields": fields})
 
     def begin(self, name: str, **fields: object) -> asyncio.Future[JsonObject]:
-        """Send a request; the future is its answer, or ConnectionError when the other end is gone."""
+        """Send a request. The future is its answer, or ConnectionError if the connection is lost."""
         number = next(self._numbers)
         answer: asyncio.Future[JsonObject] = asyncio.get_running_loop().create_future()
         self._open[number] = answer
@@ -38,7 +38,7 @@ class Peer:
         return answer
 
     async def run(self, handle: Handle) -> None:
-        """Take what the other end sends until it is gone."""
+        """Process messages until the other end closes the connection."""
         with suppress(ConnectionError):
             while line := await self._reader.readline():
                 message = orjson.loads(line)
@@ -55,7 +55,7 @@ class Peer:
                 waiting.set_exception(ConnectionError("the other end is gone"))
 
     def close(self) -> None:
-        """Say goodbye, and drop what is still being handled."""
+        """Close the connection and cancel the handlers."""
         self._writer.close()
         for task in self._tasks:
             task.cancel()
@@ -66,5 +66,5 @@ class Peer:
             self._write({"answers": message["number"], "fields": fields})
 
     def _write(self, message: JsonObject) -> None:
-        # The stream writes at once as long as its buffer is empty, which on the loopback it is.
+        # The stream writes immediately while its buffer is empty, which is always the case on the loopback interface.
         self._writer.write(orjson.dumps(message) + b"\n")

@@ -1,5 +1,4 @@
-"""MCP clients of others against the bot's functions: the inspector, and the suite that clients and servers are measured
-by. Both are run by a Node of their own."""
+"""External MCP clients with the bot's functions: the inspector, and the conformance suite. Both run with Node."""
 
 from __future__ import annotations
 
@@ -38,7 +37,7 @@ HOLDS = {
     "dns-rebinding-protection",
 }
 NOT_OFFERED = {
-    # The server has tools alone.
+    # The server has only tools.
     "completion-complete",
     "resources-list",
     "resources-read-text",
@@ -51,7 +50,7 @@ NOT_OFFERED = {
     "prompts-get-with-args",
     "prompts-get-embedded-resource",
     "prompts-get-with-image",
-    # Of its clients' people it asks one thing at a time, never a form of many fields.
+    # It asks users one question at a time, never a form with many fields.
     "elicitation-sep1034-defaults",
     "elicitation-sep1330-enums",
 }

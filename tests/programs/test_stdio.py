@@ -1,4 +1,4 @@
-"""`rollcall mcp` in a process of its own, as a program starts it."""
+"""`rollcall mcp` in a separate process, as a program starts it."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def file(tmp_path: Path) -> Path:
 
 
 def arguments(file: Path, *more: str) -> list[str]:
-    """Of `python -m bot`."""
+    """Arguments of `python -m bot`."""
     return ["mcp", "--config", str(file), *more]
 
 
 @asynccontextmanager
 async def connected(file: Path, mode: str, *more: str, **options: Any) -> AsyncIterator[Client]:
-    """The official client with a process of its own."""
+    """The official client with a separate server process."""
     program, *before = forked_command("bot")
     parameters = StdioServerParameters(
         command=program, args=[*before, *arguments(file, *more)], env=dict(an_environment()), cwd=str(REPOSITORY)
@@ -51,13 +51,13 @@ async def connected(file: Path, mode: str, *more: str, **options: Any) -> AsyncI
 
 
 class Process:
-    """A process whose pipe is written and read by hand."""
+    """A process whose pipes are used directly."""
 
     def __init__(self, process: ForkedProcess) -> None:
         self.process = process
 
     async def say(self, *lines: object) -> None:
-        """Write lines; what is no bytes as JSON."""
+        """Write lines; values other than bytes are encoded as JSON."""
         assert self.process.stdin is not None
         for line in lines:
             self.process.stdin.write((line if isinstance(line, bytes) else json.dumps(line).encode()) + b"\n")
@@ -70,13 +70,13 @@ class Process:
             return json.loads(await self.process.stdout.readline())
 
     async def end(self) -> tuple[int, bytes]:
-        """Close its input; its status and all that it still writes."""
+        """Close its input; returns its exit status and the rest of its output."""
         assert self.process.stdin is not None
         self.process.stdin.close()
         return await self.ended()
 
     async def ended(self) -> tuple[int, bytes]:
-        """How it ended, and all that it wrote until then."""
+        """Its exit status, and all of its output."""
         assert self.process.stdout is not None
         async with asyncio.timeout(PATIENCE_SECONDS):
             rest = await self.process.stdout.read()
@@ -221,7 +221,7 @@ async def test_a_signal_ends_it_at_once_and_what_ran_stays_unknown(file: Path) -
 
 
 async def _has_begun(file: Path) -> None:
-    """Return when the effect stands in the ledger."""
+    """Wait until the effect is in the ledger."""
     async with asyncio.timeout(PATIENCE_SECONDS):
         while True:
             with sqlite3.connect(f"file:{file.parent / 'var' / 'rollcall.sqlite'}?mode=ro", uri=True) as database:
@@ -235,7 +235,7 @@ async def test_a_reader_who_is_gone_ends_it(file: Path) -> None:
         await process.say(hello())
         await process.answer()
         process.process.stop_reading()
-        await asyncio.sleep(0)  # the pipe is closed in the loop's next round; before that, the answer would be read
+        await asyncio.sleep(0)  # the pipe is closed in the loop's next iteration; the answer would be read before that
         await process.say({"jsonrpc": "2.0", "id": 2, "method": "ping"})
         async with asyncio.timeout(PATIENCE_SECONDS):
             status = await process.process.wait()

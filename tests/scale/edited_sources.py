@@ -1,4 +1,4 @@
-"""What is written, edited, broken, mended and deleted while a daemon runs: one class for each kind of source."""
+"""Changes of sources while a daemon runs: create, edit, break, repair and delete. A class for each kind of source."""
 
 from __future__ import annotations
 
@@ -16,39 +16,39 @@ UNKNOWN = "I don't know the command"
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What is to be seen once a change counts."""
+    """Expected state after a change."""
 
     change: str
     says: str
-    """What the answer to the command begins with."""
+    """Start of the command's answer."""
     place: str = ""
-    """What /readyz names as broken; empty: nothing."""
+    """Name of the broken part in /readyz; empty: none."""
     ask: str = ""
-    """The command, where it is another."""
+    """The command, if different."""
 
 
 class Edited(Protocol):
-    """Something that is edited."""
+    """A source that is edited."""
 
     name: str
     ready: str
-    """The entry of /readyz that tells what is broken."""
+    """Entry of /readyz that reports its problems."""
     ask: str
     """The command."""
 
     def changes(self) -> Iterator[Seen]:
-        """Make one change after another, and tell after each what is to be seen of it."""
+        """Make one change after the other; yields the expected state after each."""
 
 
 def put(file: Path, text: str) -> None:
-    """Write it as editors do: a new file in the place of the old one."""
+    """Replace the file atomically, like editors do."""
     beside = file.with_name(f".{file.name}.new")
     beside.write_text(text, encoding="utf-8")
     beside.replace(file)
 
 
 class _Files:
-    """A file that says its version, and one fault in it."""
+    """A file that contains its version, and a broken form of it."""
 
     ready = "functions"
 
@@ -99,7 +99,7 @@ class PythonFile(_Files):
 
 
 class PythonPackage(_Files):
-    """A package of functions, edited in a file of it that has none."""
+    """A package of functions; the edited file contains none."""
 
     name = "package"
     ask = "/packed"
@@ -148,14 +148,14 @@ class BasicScript(_Files):
 
 
 class _InSettings:
-    """What the settings have."""
+    """A source in the settings."""
 
     def __init__(self, home: Path) -> None:
         self._home = home
         self._file = home / "bot.yaml"
 
     def _changes(self) -> Iterator[tuple[Seen, str]]:
-        """What is to be seen, and what has to stand in the settings for it."""
+        """Expected states, each with the settings for it."""
         raise NotImplementedError
 
     def changes(self) -> Iterator[Seen]:
@@ -167,7 +167,7 @@ class _InSettings:
 
 
 class Plugins(_InSettings):
-    """Modules that come with the program."""
+    """Modules installed with the program."""
 
     name = "plugins"
     ready = "functions"
@@ -182,7 +182,7 @@ class Plugins(_InSettings):
 
 
 class ToolServer(_InSettings):
-    """A server of tools, whose list of tools changes and which goes away."""
+    """An MCP server whose list of tools changes, and which is removed."""
 
     name = "server"
     ready = "functions"
@@ -204,7 +204,7 @@ class ToolServer(_InSettings):
 
 
 class SettingsFile(_InSettings):
-    """The settings themselves."""
+    """The settings file."""
 
     name = "settings"
     ready = "settings"
@@ -220,7 +220,7 @@ class SettingsFile(_InSettings):
     def changes(self) -> Iterator[Seen]:
         yield from super().changes()
         self._file.unlink()
-        # What was in force stays so.
+        # The previous settings remain active.
         yield Seen("delete", "“/calc” is switched off", "bot.yaml")
 
 
@@ -233,4 +233,4 @@ EDITED: list[Callable[[Path], Edited]] = [
     ToolServer,
     SettingsFile,
 ]
-"""The settings last: they are gone then."""
+"""The settings file is last, because it is deleted."""

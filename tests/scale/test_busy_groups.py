@@ -1,4 +1,4 @@
-"""Ten thousand lines of real group chat through the HTTP platform of a running daemon."""
+"""Ten thousand lines of real group chat over the HTTP platform of a running daemon."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ platforms:
 
 
 class Line(NamedTuple):
-    """One message of a group."""
+    """A message of a group."""
 
     id: str
     chat: str
@@ -44,15 +44,15 @@ class Line(NamedTuple):
 
 
 class Running(NamedTuple):
-    """A daemon as a process."""
+    """A daemon process."""
 
     connections: asyncio.Queue[tuple[asyncio.StreamReader, asyncio.StreamWriter]]
-    """Those on which no request waits for its answer."""
+    """Idle connections."""
     pid: int
 
     async def asked(self, request: str, body: bytes = b"") -> tuple[int, bytes]:
-        """The status and the body of the answer, read in as few steps as there are: a client library takes more time
-        for ten thousand requests than the daemon."""
+        """Status and body of the response, parsed with few operations: a client library needs more time for ten
+        thousand requests than the daemon."""
         reader, writer = connection = await self.connections.get()
         writer.write(
             f"{request} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {TOKEN}\r\n"
@@ -129,7 +129,7 @@ def told(home: Path, question: str) -> list[tuple[Any, ...]]:
 
 
 async def run_through(running: Running, lines: list[Line]) -> list[float]:
-    """Post `lines`, many at once; the resident memory after each fifth of them."""
+    """Post `lines` concurrently; returns the resident memory after each fifth of them."""
     megabytes: list[float] = []
     part = max(1, len(lines) // 5)
     for start in range(0, len(lines), part):
@@ -139,7 +139,7 @@ async def run_through(running: Running, lines: list[Line]) -> list[float]:
 
 
 async def settled(running: Running) -> None:
-    """Return when no turn waits or runs: asked of the daemon, again and again."""
+    """Poll until no turn is waiting or running."""
     async with asyncio.timeout(90):
         while True:
             _, answer = await running.asked("GET /readyz")
@@ -172,5 +172,5 @@ async def test_every_line_is_kept_once_and_only_addressed_ones_are_answered(tmp_
 async def test_ten_thousand_lines_of_irc_leave_memory_flat(tmp_path: Path, data: Callable[[str], Path]) -> None:
     lines = list(irc_lines(data(IRC)))[:10_000]
     megabytes = await check(tmp_path, lines)
-    # The first fifth fills caches; after it nothing may grow with the number of messages.
+    # The first fifth fills caches; afterwards memory must not grow with the number of messages.
     assert megabytes[-1] - megabytes[0] < 8, megabytes

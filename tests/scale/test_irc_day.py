@@ -1,4 +1,4 @@
-"""A day of real group chat, said again on a real IRC server by ten people at once, with commands among it."""
+"""A day of real group chat, replayed on a real IRC server by ten users at once, with commands in it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LONGEST = 350
 
 
 def a_day(file: Path, count: int) -> list[str]:
-    """Its first lines, each with a number behind it, some of them commands."""
+    """Its first lines, each followed by a number; some are commands."""
     texts: list[str] = []
     with gzip.open(file, "rt", encoding="utf-8") as lines:
         for number, row in zip(range(count), map(orjson.loads, lines), strict=False):
@@ -35,7 +35,7 @@ def a_day(file: Path, count: int) -> list[str]:
 
 
 async def is_said(person: Person, lines: list[tuple[str, str]]) -> None:
-    """`person` says `lines`, each to its channel, as fast as the server takes them."""
+    """Send `lines` as `person`, each to its channel, as fast as the server accepts them."""
     for number, (channel, text) in enumerate(lines):
         person.say(channel, text)
         if number % 20 == 19:

@@ -1,5 +1,5 @@
-"""Files are written, edited, broken, mended and deleted while twenty chats talk: no turn fails, and each change counts
-within a moment. A source of another kind joins with an entry in EDITED of edited_sources.py."""
+"""Files are created, edited, broken, repaired and deleted while twenty chats are active: no turn fails, and each change
+applies within seconds. A new kind of source needs an entry in EDITED of edited_sources.py."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.scale.edited_sources import EDITED, Edited, Seen
 
 CHATS = 20
 LIVE_WITHIN_SECONDS = 10.0
-"""As much as a busy machine may need; what it took is printed."""
+"""A generous limit for a busy machine; actual times are printed."""
 STEADY = '''
 from pydantic import BaseModel
 from function_calls.context import MessageContext
@@ -37,7 +37,7 @@ sources: {{python: [{home}/tools], commands: [{home}/commands], basic: [{home}/s
 
 
 class Chat:
-    """One chat with the daemon, in which one message waits for the answer to the one before."""
+    """A chat with the daemon that sends one message at a time."""
 
     def __init__(self, client: httpx2.AsyncClient, name: str) -> None:
         self._client = client
@@ -46,7 +46,7 @@ class Chat:
         self._cursor = "0"
 
     async def ask(self, text: str) -> str:
-        """What the bot answers to `text`."""
+        """The bot's answer to `text`."""
         body = {"id": f"m{next(self._numbers)}", "sender": {"id": "ann", "name": "Ann"}, "text": text}
         answer = await self._client.post(f"{self._path}/messages", json={**body, "mentions_bot": True})
         assert answer.status_code == 202, answer.text
@@ -59,7 +59,7 @@ class Chat:
 
 
 class Talk:
-    """Chats that talk all the while."""
+    """Chats that are active all the time."""
 
     def __init__(self) -> None:
         self.answers = 0
@@ -67,7 +67,7 @@ class Talk:
         self._is_over = False
 
     async def of(self, chat: Chat) -> None:
-        """Talk until the end, and note every answer that is not the right one."""
+        """Talk until the end, and record wrong answers."""
         number = 0
         while not self._is_over:
             number += 1
@@ -78,12 +78,12 @@ class Talk:
             await asyncio.sleep(0.05)
 
     def end(self) -> None:
-        """What is being said is still answered."""
+        """Stop after the current messages are answered."""
         self._is_over = True
 
 
 async def seconds_until(seen: Seen, chat: Chat, client: httpx2.AsyncClient, edited: Edited) -> float:
-    """How long it takes until `seen` is so."""
+    """Seconds until the state is as in `seen`."""
     began = time.monotonic()
     answer, said = "", ""
     while time.monotonic() - began < LIVE_WITHIN_SECONDS:
@@ -117,7 +117,7 @@ async def test_no_turn_fails_and_every_change_counts_at_once_while_twenty_chats_
                 took[f"{edited.name} {seen.change}"] = await seconds_until(seen, watching, client, edited)
         talk.end()
     milliseconds = {name: round(1000 * one) for name, one in took.items()}
-    print(f"\n{talk.answers} answers; live after ms: {milliseconds}")  # noqa: T201 - what a run is for
+    print(f"\n{talk.answers} answers; live after ms: {milliseconds}")  # noqa: T201 - the result of a run
     assert len(took) == 5 * len(EDITED)
     assert talk.failures == []
     assert talk.answers > CHATS * len(took)

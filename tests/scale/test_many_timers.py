@@ -1,5 +1,5 @@
-"""Thousands of things that are due in the same second: each is said once, and who asks something meanwhile is answered
-as if there were none of them."""
+"""Thousands of timers that are due in the same second: each is sent once, and other messages are answered without
+delay."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LATER = 1000
 
 
 async def ask_for_many(group: Group) -> None:
-    """`MANY` in the same second, three in each chat, and `LATER` more for another day."""
+    """Create `MANY` timers in the same second, three in each chat, and `LATER` more for another day."""
     soon, some_day = later(group.clock.now(), seconds=60), later(group.clock.now(), days=30)
     drafts = [
         a_draft(f"t{number}", soon if number < MANY else some_day, chat=ChatRef("test", "bot", f"c{number % CHATS}"))

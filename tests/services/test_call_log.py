@@ -1,4 +1,4 @@
-"""The log of function calls: lines that are written soon, in files that are put aside."""
+"""The function call log: lines are written soon, and files are rotated."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ except OSError:
 
 
 def test_a_disk_that_fills_up_keeps_no_half_lines(tmp_path: Path) -> None:
-    """In a process of its own, whose files cannot grow beyond ten bytes."""
+    """In a separate process with a file size limit of ten bytes."""
     path = tmp_path / "x.jsonl"
     child = subprocess.run([sys.executable, "-c", IN_TEN_BYTES, str(path)], cwd=ROOT, check=False, timeout=30)
     assert child.returncode == 7

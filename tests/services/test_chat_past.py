@@ -22,7 +22,7 @@ EVERYTHING = Period()
 
 @asynccontextmanager
 async def a_past(count: int, most_lines: int = 5) -> AsyncIterator[tuple[Group, ChatPast]]:
-    """A chat in which Ann has said `0`, `1` and so on, a minute apart, with these ids."""
+    """A chat in which Ann has sent `0`, `1` and so on, one per minute, with these ids."""
     clock = VirtualClock()
     async with a_group(clock=clock) as group:
         for number in range(count):

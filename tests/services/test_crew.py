@@ -1,4 +1,4 @@
-"""A few threads that take one piece of work after another."""
+"""A small thread pool with a queue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of CSV files as spreadsheets of all kinds write them."""
+"""Rows of CSV files as written by various spreadsheets."""
 
 from __future__ import annotations
 

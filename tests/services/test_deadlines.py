@@ -1,4 +1,4 @@
-"""Deadlines: what runs over its time is cancelled, and only that."""
+"""Deadlines: work that exceeds its timeout is cancelled, and nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Named places where a test makes something fail."""
+"""Named fault points for tests."""
 
 from __future__ import annotations
 

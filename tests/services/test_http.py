@@ -17,7 +17,7 @@ PUBLIC = "93.184.216.34"
 
 
 class Names:
-    """A resolver whose answers are given, one after another for a name that has several."""
+    """A resolver with given answers, one after the other for a name with several."""
 
     def __init__(self, **answers: Sequence[Sequence[str]]) -> None:
         self._answers = {name.replace("_", "."): list(addresses) for name, addresses in answers.items()}
@@ -30,7 +30,7 @@ class Names:
 
 
 class Wire:
-    """Takes the requests that would leave the machine, and answers each URL of the host it was meant for."""
+    """Accepts requests that would leave the machine, and answers each URL of the intended host."""
 
     def __init__(self, **answers: httpx2.Response) -> None:
         self.sent: list[httpx2.Request] = []
@@ -227,7 +227,7 @@ async def test_the_sixth_redirect_is_one_too_many() -> None:
 async def test_credentials_go_along_on_the_same_origin_only(location: str, kept: bool) -> None:
     wire = Wire(example_com=to(location))
     headers = {"Authorization": "Bearer secret", "X-Api-Key": "secret", "Accept": "text/html"}
-    with suppress(WebError):  # where it stays on example.com it goes round until it is stopped
+    with suppress(WebError):  # with redirects on example.com it loops until the limit
         await a_client(wire).get("https://example.com/a", headers=headers)
     second = wire.sent[1].headers
     assert ("authorization" in second, "x-api-key" in second, second["accept"]) == (kept, kept, "text/html")
@@ -321,7 +321,7 @@ async def _backslash_in_a_redirect() -> WebError:
 
 
 async def _name_of_another_name() -> WebError:
-    """A name that is only another one's ends in the addresses of that one, which are what is judged."""
+    """A name with a CNAME resolves to the addresses of its target, which are checked."""
     return await refusal(a_client(Wire(), Names(example_com=[["127.0.0.1"]])), "http://example.com/")
 
 
@@ -386,7 +386,7 @@ async def test_a_cookie_is_not_sent_back() -> None:
         await client.close()
 
 
-# A server of the operator's own
+# A local server permitted by the operator
 
 
 async def test_one_server_of_ones_own_may_be_asked_wherever_it_is_and_no_other() -> None:

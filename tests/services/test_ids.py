@@ -1,4 +1,4 @@
-"""Row ids: never twice, always rising."""
+"""Row ids: unique and increasing."""
 
 from __future__ import annotations
 

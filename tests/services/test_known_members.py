@@ -1,4 +1,4 @@
-"""Members by name."""
+"""Look-up of members by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lazy patterns: what the compiled expression would say, when it is first asked."""
+"""Lazily compiled patterns behave like compiled ones."""
 
 from __future__ import annotations
 

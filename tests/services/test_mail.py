@@ -1,4 +1,4 @@
-"""Letters, handed to a real mail server on 127.0.0.1."""
+"""Mails, delivered to a real mail server on 127.0.0.1."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return a_certificate(tmp_path_factory.mktemp("tls"), "mail")
 
 
-# What arrives
+# Content
 
 
 async def test_a_letter_arrives_as_it_was_written() -> None:
@@ -103,7 +103,7 @@ def test_nothing_that_is_written_becomes_a_header_or_an_end(subject: str, body: 
     assert b"\n" not in wire.replace(b"\r\n", b"")
 
 
-# Who gets it
+# Recipients
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ async def test_without_a_server_it_says_so() -> None:
         await Mailer(MailSettings(), VirtualClock()).send(HELLO, "k")
 
 
-# The way there
+# Connection
 
 
 @pytest.mark.parametrize("ways", ["PLAIN LOGIN", "LOGIN"])
@@ -221,7 +221,7 @@ async def test_a_wrong_password_is_said_without_it() -> None:
     assert error.problem is MailProblem.LOGIN
 
 
-# Bad days
+# Failures
 
 
 @pytest.mark.parametrize(
@@ -318,7 +318,7 @@ async def test_two_letters_at_once_do_not_wait_for_each_other() -> None:
 
 
 async def test_the_server_takes_letters_of_others_too() -> None:
-    """The server of these tests is one that the standard library speaks with, its commands all at once as well."""
+    """The tests' server works with the standard library's client, including pipelined commands."""
     async with SmtpServer() as server:
         await asyncio.to_thread(_sent_by_the_library, server.port)
         reader, writer = await asyncio.open_connection("127.0.0.1", server.port)

@@ -35,7 +35,7 @@ def titles(found: Headlines) -> list[str]:
 async def test_the_newest_items_of_all_feeds_come_first_and_nothing_comes_twice() -> None:
     async with WebServer(feed_pages()) as server:
         found = await a_service(server, VirtualClock()).latest("", ALL, "en")
-    # The bridge is in both feeds under the same title, the rain under the same link: each counts where it was first.
+    # The bridge is in both feeds with the same title, the rain with the same link: each counts for the first feed.
     assert [(item.title, item.source) for item in found.items] == [
         ("A chip is <faster>", "Tech"),
         ("Rain in the north", "World"),
@@ -139,7 +139,7 @@ async def test_of_a_feed_that_breaks_later_the_old_items_are_given_with_their_ag
         found = await service.latest("world", ALL, "en")
         assert (len(found.items), found.broken) == (3, [])
         assert [(feed.name, feed.age_seconds) for feed in found.stale] == [("World", 7200)]
-        # It is left alone for a minute, and asked again then.
+        # It is not requested for a minute, and then requested again.
         await service.latest("world", ALL, "en")
         assert len(server.asked) == 2
         server.pages[RSS_PATH] = feed_pages()[RSS_PATH]

@@ -1,4 +1,4 @@
-"""Secrets do not get into logs, however they are written."""
+"""Secrets are not logged, however they are written."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_what_looks_like_a_key_is_hidden(secret: str) -> None:
         ("password%3A%20hunter2&b=1", "password%3A%20***&b=1"),
     ],
 )
-def test_what_stands_beside_the_word_for_a_secret_is_hidden_and_the_word_stays(text: str, hidden: str) -> None:
+def test_a_value_next_to_the_name_of_a_secret_is_masked_and_the_name_is_kept(text: str, hidden: str) -> None:
     assert Redactor()(text) == hidden
 
 
@@ -136,7 +136,7 @@ def test_a_value_that_holds_itself_has_an_end() -> None:
 
 
 def core(secret: str) -> str:
-    """The part of a recorded example that nobody may read."""
+    """The part of a recorded example that must not be readable."""
     for word in ("hunter2", "pa55", "session=abcdef", "z" * 16):
         if word in secret:
             return word

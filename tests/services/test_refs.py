@@ -1,4 +1,4 @@
-"""Chats and members are known by one key, however they were made."""
+"""Chats and members have one key, however they were created."""
 
 from __future__ import annotations
 

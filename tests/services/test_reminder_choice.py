@@ -1,4 +1,4 @@
-"""Which reminders are meant."""
+"""Selection of reminders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Typed lines for reminders, taken apart."""
+"""Parsing of command lines for reminders."""
 
 from __future__ import annotations
 

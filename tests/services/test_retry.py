@@ -8,7 +8,7 @@ from services.retry import Retry, RetryDecision, RetryPolicy, retry_after_second
 
 
 class Trial:
-    """Fails with each of `errors` in turn, then returns "done"; notes when it was tried."""
+    """Raises each of `errors` in turn, then returns "done"; records the times of its calls."""
 
     def __init__(self, clock: VirtualClock, *errors: Exception) -> None:
         self.clock = clock
@@ -27,7 +27,7 @@ def passes(_error: Exception) -> RetryDecision:
 
 
 async def run(trial: Trial, policy: RetryPolicy | None = None, deadline: float = 1_000.0) -> str:
-    """The outcome of `trial` under the longest waits that the jitter may draw."""
+    """Outcome of `trial` with the maximum jitter."""
     retry = Retry(trial.clock, policy, jitter=lambda _low, high: high)
     running = asyncio.create_task(retry.run(trial, on=ConnectionError, judge=passes, deadline=deadline))
     await trial.clock.settle()

@@ -1,4 +1,4 @@
-"""Rules of time and instants in words, in both languages."""
+"""Recurrence rules and times formatted in both languages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Processes start in one place, with nothing inherited, within limits, and nothing outlives them."""
+"""Processes are started in one place, inherit nothing, have limits, and leave no processes behind."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ async def test_output_comes_piece_by_piece(sandbox: Sandbox, isolation: Isolatio
     def heard(piece: bytes) -> None:
         pieces.append(piece)
         if len(pieces) == 1:
-            (tmp_path / "go").write_text("go")  # whoever waits for it goes on only after the first piece was heard
+            (tmp_path / "go").write_text("go")  # the program waits until its first output was received
 
     code = "import sys; print('one', flush=True); open('go').read(); print('two', file=sys.stderr)"
     ended = await sandbox.run(python(code, folder=tmp_path), isolation=isolation, on_output=heard)
@@ -173,7 +173,7 @@ async def test_without_a_sandbox_a_stream_that_is_held_open_is_not_waited_for(sa
     code += "open('line').read(1)\nprint('done')"
     os.mkfifo(tmp_path / "line")
     ended = await sandbox.run(python(code, folder=tmp_path), isolation=Isolation.OFF)
-    os.kill(int((tmp_path / "pid").read_text()), 9)  # a session of its own is what only a sandbox can end
+    os.kill(int((tmp_path / "pid").read_text()), 9)  # a separate session can be ended only by a sandbox
     assert (ended.exit_code, ended.stdout, ended.timed_out) == (0, b"done\n", False)
 
 
@@ -249,7 +249,7 @@ async def test_the_settings_say_the_most_that_anybody_may_use(isolation: Isolati
 
 @needs_bubblewrap
 def test_processes_are_counted_for_who_is_not_root(tmp_path: Path) -> None:
-    """The kernel counts for nobody who is root, so this starts the sandbox as somebody else where it has to."""
+    """The kernel does not count processes of root, so this starts the sandbox as another user if necessary."""
     command = Command(("sh", "-c", "for i in 1 2 3 4 5 6 7 8 9; do sleep 9 & done; echo all"))
     argv = wrapped(Path("/usr/bin/bwrap"), command, Path("/bin/sh"), Limits(processes=6))
     nobody = 65534 if os.getuid() == 0 else None
@@ -365,7 +365,7 @@ async def test_who_holds_the_streams_himself_starts_it_under_the_same_isolation(
 
 
 def test_the_tests_own_process_keeps_its_limits() -> None:
-    """What is set for a process is set by itself, never by the daemon for a moment in its own place."""
+    """Limits are set in the new process, never temporarily in the daemon."""
     before = resource.getrlimit(resource.RLIMIT_CORE)
     asyncio.run(Sandbox(SystemClock()).run(Command(("true",))))
     assert resource.getrlimit(resource.RLIMIT_CORE) == before

@@ -1,4 +1,4 @@
-"""Hostile programs inside the sandbox: nothing of this machine is read, reached, written or outlived."""
+"""Hostile programs in the sandbox: they cannot read, access, write or outlive anything on this machine."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def tried(what, *arguments):
 
 @pytest.fixture
 async def outside(tmp_path: Path) -> AsyncIterator[Path]:
-    """A folder that is not the sandbox's, with a secret in it."""
+    """A folder outside the sandbox, with a secret in it."""
     folder = tmp_path / "outside"
     folder.mkdir()
     (folder / "secret").write_text(CANARY)
@@ -184,7 +184,7 @@ async def test_who_is_stopped_at_any_moment_of_its_start_leaves_nobody_behind(tm
         await asyncio.wait([running], timeout=number / 4000)
         running.cancel()
         await asyncio.wait([running])
-    for _ in range(3):  # meanwhile whoever was left behind takes the lock
+    for _ in range(3):  # meanwhile a process left behind would take the lock
         await sandbox.run(Command(("true",)), Limits(), Isolation.REQUIRED)
     with (tmp_path / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,4 +1,4 @@
-"""When a schedule runs: the time at the head of a line, and times that stand in files."""
+"""Times of schedules: at the start of a command line, and in files."""
 
 from __future__ import annotations
 

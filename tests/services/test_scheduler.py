@@ -1,4 +1,4 @@
-"""The ticker: errands that repeat, whatever becomes of one."""
+"""The ticker: periodic tasks continue after failures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What files declare and what is kept of it: the way in for scripts, and for the settings."""
+"""Declared schedules of scripts and settings, and their stored form."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ DAILY_AT_7 = by_cron("0 7 * * *", "Europe/Oslo")
 
 
 class Kept:
-    """The schedules of one store, as somebody who declares them has them."""
+    """Schedules of a store, as used by scripts and settings."""
 
     def __init__(self, store: Store, clock: VirtualClock) -> None:
         ids = Ids(clock)
@@ -57,7 +57,7 @@ async def kept(tmp_path: Path) -> AsyncIterator[Kept]:
 
 
 def wanted(when: When = DAILY_AT_7, **changes: object) -> Wanted:
-    """What `SET SCHEDULE "0 7 * * *"` in report.bas asks for."""
+    """The schedule declared by `SET SCHEDULE "0 7 * * *"` in report.bas."""
     whole = Wanted("default", FAMILY, True, SCRIPT, "report.bas", "report", {}, "report", when)
     return replace(whole, **changes)  # type: ignore[arg-type]  # as the caller says
 

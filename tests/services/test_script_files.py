@@ -1,4 +1,4 @@
-"""Files beside scripts: those of the bot's own folders, and nothing else."""
+"""Files next to scripts: only those in the bot's folders are accessible."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Filters in parts: what stands in the place of a value is one, whatever it says."""
+"""Filters in parts: the text of a value is never parsed as a part of the filter."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ values = words | st.integers() | st.booleans() | st.none() | st.floats(allow_nan
 
 
 def filled(form: list[Any], first: Any, second: Any) -> list[Any]:
-    """The parts, with these in the places of the values."""
+    """The parts, with these values inserted."""
     return [part if isinstance(part, str) else [(first, second)[part]] for part in form]
 
 
 def shape(wanted: Filter) -> Any:
-    """All of a filter but its values."""
+    """The filter without its values."""
     return _of(wanted.condition), [(_operand(one.by), one.descending) for one in wanted.orders], wanted.limit
 
 

@@ -1,4 +1,4 @@
-"""Filters of scripts: which rows a text asks for, and what is said when it asks for none."""
+"""Filters of scripts: selected rows, and messages for invalid filters."""
 
 from __future__ import annotations
 
@@ -221,7 +221,7 @@ CONDITIONS: st.SearchStrategy[Condition] = st.recursive(
 
 
 def written(condition: Condition) -> str:
-    """The condition as a careful author writes it."""
+    """The condition in unambiguous syntax."""
     match condition:
         case Not(inner):
             return f"NOT ({written(inner)})"
@@ -248,7 +248,7 @@ def literal(value: Any) -> str:
 @settings(max_examples=150)
 @given(CONDITIONS)
 def test_what_is_written_carefully_is_read_as_it_was_meant(condition: Condition) -> None:
-    # A quote within a value may end it: such values are for WHERE.
+    # A quote in a value may end it; WHERE is for such values.
     assume(not any("'" in value for value in texts_of(condition)))
     assert filter_of(written(condition)).condition == condition
 
@@ -278,7 +278,7 @@ def test_any_text_is_a_filter_or_a_fault(text: str) -> None:
 
 
 def position(read: Callable[[str], object], text: str) -> int:
-    """Where the fault is; 0 without one."""
+    """Position of the error; 0 if there is none."""
     try:
         read(text)
     except FilterError as fault:

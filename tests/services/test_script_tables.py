@@ -1,4 +1,4 @@
-"""Tables of scripts: rows are kept as they came, found as they are asked for, and never mixed between chats."""
+"""Script tables: rows are stored unchanged, found by filters, and separate for each chat."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ async def test_another_shape_is_a_failure_of_the_search(body: Any) -> None:
             assert caught.value.code is ErrorCode.FAILED
 
 
-# Models that search
+# Models with web search
 
 
 async def test_perplexity_is_asked_with_its_key_and_gives_an_answer_with_the_sources_it_refers_to() -> None:
@@ -144,7 +144,7 @@ _JSON = st.recursive(
 
 
 class Said:
-    """A way to the web on which every answer is the same."""
+    """A web client with a fixed answer."""
 
     def __init__(self, answer: Any) -> None:
         self._answer = answer
@@ -174,7 +174,7 @@ async def test_whatever_comes_back_is_read_or_refused(content: Any, sources: Any
         assert all(hit.url.startswith(("http://", "https://")) and hit.title for hit in found.hits)
 
 
-# Whoever searches
+# Any search service
 
 
 async def test_the_same_question_is_asked_once_in_ten_minutes() -> None:

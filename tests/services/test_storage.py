@@ -1,4 +1,4 @@
-"""Where files of definitions lie: what there is, with etags that change whenever the content does."""
+"""Storage of definition files: their list, and etags that change with the content."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_an_edit_within_the_same_instant_and_of_the_same_length_has_another_etag
     folder = LocalFolder(tmp_path, ["*.yaml"])
     before = folder.list()["a.yaml"]
     assert folder.list()["a.yaml"] == before
-    # As editors do: a new file in the old one's place.
+    # As editors do: replace the file with a new one.
     fresh = tmp_path / "fresh"
     fresh.write_text("two", encoding="utf-8")
     os.utime(fresh, ns=(1, 1))

@@ -1,4 +1,4 @@
-"""Words of a text, and how documents score by them."""
+"""Terms of a text, and scores of documents."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ FIELDS = {"name": Field(8.0, 0.9), "description": Field(2.8, 0.2)}
 
 
 def best(query: str, **documents: str) -> list[str]:
-    """The documents that share a term with `query`, best first; each has a name and a description."""
+    """Documents that share a term with `query`, best first; each has a name and a description."""
     fields = [{"name": terms(name.replace("_", " ")), "description": terms(text)} for name, text in documents.items()]
     scores = TextIndex(fields, FIELDS).scores(dict.fromkeys(terms(query), 1.0))
     names = list(documents)
@@ -60,9 +60,7 @@ def test_forms_of_one_word_share_a_stem() -> None:
         ("", []),
     ],
 )
-def test_the_wishes_of_a_text_are_kept_apart_unless_one_is_too_short_to_stand_alone(
-    text: str, parts: list[list[str]]
-) -> None:
+def test_requests_in_a_text_are_separated_unless_one_is_too_short(text: str, parts: list[list[str]]) -> None:
     assert wishes(text) == parts
 
 

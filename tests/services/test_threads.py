@@ -1,4 +1,4 @@
-"""Blocking work has threads of its own, and gives no one else cause to wait."""
+"""Blocking work runs in separate threads and does not delay others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The timetable: what is to happen is kept whole or not at all, once for each call, and only where it belongs."""
+"""The timetable: timers are stored completely or not at all, once per call, and for their chat only."""
 
 from __future__ import annotations
 

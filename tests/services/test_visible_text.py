@@ -1,4 +1,4 @@
-"""What people are shown of texts that others wrote."""
+"""Display of external texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What servers answer, as values: whatever it is, it can be kept and said."""
+"""Response bodies as values that can be stored and displayed."""
 
 from __future__ import annotations
 

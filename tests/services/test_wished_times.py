@@ -1,4 +1,4 @@
-"""When something is asked for: what wins, the words or a model's dates, and what each of them means."""
+"""Time of a request: priority of the member's words and a model's dates, and their meaning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A chat's files are read and written within its folder, by paths that people can see, and nothing else is touched."""
+"""Files of a chat are read and written only within its folder, by visible paths."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def folder_of(workspace: Workspace) -> Path:
 
 
 def refused(workspace: Workspace, path: str) -> Problem:
-    """The one reason for which `path` is neither read nor written nor listed nor looked for."""
+    """The common error of reading, writing, listing and checking `path`."""
     problems: set[Problem] = set()
     for attempt in (
         lambda: workspace.read(path),
@@ -119,7 +119,7 @@ def test_different_chats_have_different_folders_with_safe_names(one: str, other:
     ],
 )
 def test_a_path_that_is_none_is_refused(workspace: Workspace, path: str, problem: Problem) -> None:
-    if path == "  ":  # of a folder, nothing means all of it
+    if path == "  ":  # an empty path is the folder itself
         with pytest.raises(WorkspaceError):
             workspace.read(path)
         assert workspace.list(path).entries == ()
@@ -198,7 +198,7 @@ def test_only_plain_files_are_read(workspace: Workspace) -> None:
     for name in ("pipe", "folder"):
         with pytest.raises(WorkspaceError):
             workspace.write(name, b"x")
-    workspace.write("hard", b"ours")  # takes the name and leaves the other file alone
+    workspace.write("hard", b"ours")  # takes the name and does not change the other file
     assert workspace.read("hard") == b"ours"
     assert (folder.parent.parent / "secret.txt").read_bytes() == CANARY
 
@@ -212,7 +212,7 @@ def test_a_file_is_no_folder(workspace: Workspace) -> None:
 
 
 def test_a_folder_that_is_swapped_for_a_link_leads_nowhere(workspace: Workspace, tmp_path: Path) -> None:
-    """Somebody in the workspace changes a folder into a link out of it and back, as fast as he can, all the while."""
+    """Another program repeatedly replaces a folder by a link to the outside and back."""
     folder = folder_of(workspace)
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -228,7 +228,7 @@ def test_a_folder_that_is_swapped_for_a_link_leads_nowhere(workspace: Workspace,
                 try:
                     os.rename(folder / name, folder / "place")
                     os.rename(folder / "place", folder / name)
-                except OSError:  # in between somebody has made a folder there, to write into it
+                except OSError:  # the write may have created a folder there in the meantime
                     shutil.rmtree(folder / "place", ignore_errors=True)
             if not (folder / "real").is_dir():
                 (folder / "real").mkdir()

@@ -1,4 +1,4 @@
-"""Numbers as people write them into tables."""
+"""Numbers in tables as written by people."""
 
 from __future__ import annotations
 

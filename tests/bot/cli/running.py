@@ -1,4 +1,4 @@
-"""Commands as a person starts them: in this process where that is enough, in one of their own where it matters."""
+"""Runs commands of the command line, in this process or in a separate one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PYTHON = sys.executable
 
 
 class Printed(NamedTuple):
-    """How a command ended and what it said."""
+    """Exit code and output of a command."""
 
     status: int
     out: str
@@ -27,7 +27,7 @@ class Printed(NamedTuple):
 
     @property
     def json(self) -> Any:
-        """What stands on standard output, as JSON."""
+        """Standard output parsed as JSON."""
         return json.loads(self.out)
 
 
@@ -46,8 +46,8 @@ def command(capsys: pytest.CaptureFixture[str], *arguments: object) -> Printed:
 
 
 def a_settings_file(folder: Path, text: str = "") -> Path:
-    """Settings whose state and logs are below `folder`, with `text` after them. Written at one stroke, as editors do: a
-    daemon may be watching."""
+    """Settings with their state and logs below `folder`, followed by `text`. Written atomically, because a daemon may
+    be watching the file."""
     path, written = folder / "bot.yaml", folder / ".bot.yaml.new"
     written.write_text(
         f"config_version: 1\nhome: {folder / 'var'}\nlogging: {{folder: {folder / 'logs'}, level: info}}\n{text}",
@@ -57,7 +57,7 @@ def a_settings_file(folder: Path, text: str = "") -> Path:
 
 
 def an_environment(**changes: str) -> Mapping[str, str]:
-    """The environment of a process of its own, without any model or settings of whoever runs the tests."""
+    """Environment for a separate process, without the models and settings of the user who runs the tests."""
     theirs = ("OPENAI_", "ROLLCALL_", "PYTHONUNBUFFERED")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(theirs)}
     return {**kept, "PYTHONPATH": str(REPOSITORY), "PYTHONWARNINGS": "error", **changes}
@@ -65,7 +65,7 @@ def an_environment(**changes: str) -> Mapping[str, str]:
 
 @pytest.fixture(autouse=True)
 def without_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody's key or settings reach a command of a test."""
+    """Remove the user's API keys and settings from the environment."""
     for name in list(os.environ):
         if name.startswith(("OPENAI_", "ROLLCALL_")) and name != "ROLLCALL_DATA":
             monkeypatch.delenv(name)

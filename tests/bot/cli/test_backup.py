@@ -1,4 +1,4 @@
-"""`rollcall backup` and `rollcall restore`: what was acknowledged before a backup is in what is restored of it."""
+"""`rollcall backup` and `rollcall restore`: a restored backup contains everything acknowledged before it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def rows(database: Path, query: str) -> list[tuple[object, ...]]:
 
 @pytest.fixture
 async def settings(tmp_path: Path) -> Path:
-    """Settings with a database in which Ann has said something, and a key."""
+    """Settings of a daemon with a database with a message by Ann, and with a key."""
     file = a_settings_file(tmp_path)
     async with a_group(home=tmp_path / "var") as group:
         await group.say("Ann", "/todo add milk")
@@ -52,7 +52,7 @@ def backup_of(printed: str) -> Path:
 
 @asynccontextmanager
 async def talking(daemon: RealDaemon, chats: int) -> AsyncIterator[list[str]]:
-    """Members write to the bot meanwhile; the ids of the messages that were acknowledged, as they come."""
+    """Send messages concurrently; yields a list that receives the ids of acknowledged messages."""
     acknowledged: list[str] = []
     numbers = itertools.count()
 
@@ -72,7 +72,7 @@ async def talking(daemon: RealDaemon, chats: int) -> AsyncIterator[list[str]]:
 
 
 def problems(restored: Path, acknowledged: set[str]) -> list[str]:
-    """What is wrong with a database that was restored; `acknowledged`: what it has to hold at least."""
+    """Problems of a restored database. `acknowledged`: ids that it must contain."""
     found = [str(row[0]) for row in rows(restored, "PRAGMA integrity_check") if row[0] != "ok"]
     missing = acknowledged - {str(row[0]) for row in rows(restored, "SELECT native_id FROM inbox")}
     checks = {

@@ -1,4 +1,4 @@
-"""`rollcall basic check` and `recompile`, and what other commands say of scripts."""
+"""`rollcall basic check` and `recompile`, and reports on scripts by other commands."""
 
 from __future__ import annotations
 

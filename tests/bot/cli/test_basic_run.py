@@ -1,4 +1,4 @@
-"""`rollcall basic new` and `rollcall basic run`: a script is begun and tried without a chat."""
+"""`rollcall basic new` and `rollcall basic run`: create and try a script without a chat."""
 
 from __future__ import annotations
 

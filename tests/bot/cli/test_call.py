@@ -1,4 +1,4 @@
-"""`rollcall call`: one function by hand, through every check."""
+"""`rollcall call`: a single function, with all checks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds for every command: help, exit statuses, settings that cannot be used, pipes."""
+"""Common behaviour of all commands: help, exit statuses, invalid settings, pipes."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ FORMATS = ["table", "openai", "openai-bare", "anthropic", "mcp", "markdown"]
 @pytest.fixture
 def parcels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Settings with an operator's own functions."""
-    # The place of a function is told relative to where the command runs.
+    # Paths of functions are printed relative to the current folder.
     monkeypatch.chdir(GOLDEN)
     return a_settings_file(tmp_path, f"sources: {{python: [{GOLDEN / 'parcels.py'}]}}\n")
 

@@ -1,4 +1,4 @@
-"""The commands of `rollcall` where the database is on a PostgreSQL server: they say what they say of a file."""
+"""`rollcall` commands with a PostgreSQL database print the same as with a file."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ CASE = {
     "expect": {},
 }
 Ran = tuple[Path, Path]
-"""Settings of two bots that ran alike: one with a file, one with a database on a server."""
+"""Settings of two bots with the same history: one with a file, one with a database on a server."""
 
 
 def on_server(folder: Path, url: str, more: str = MORE) -> Path:
@@ -47,7 +47,7 @@ def on_server(folder: Path, url: str, more: str = MORE) -> Path:
 
 
 async def _run(home: Path, store: dict[str, str]) -> None:
-    """Some messages, what was used of a budget today, and tools of a server that wait for somebody's word."""
+    """Send messages, use some of a budget, and leave MCP tools waiting for approval."""
     nap = Recorder("nap", commands=["nap"]).spec
     async with a_group([nap], home=home, settings={"store": store}) as group:
         await group.say("Ann", "/nap")
@@ -168,7 +168,7 @@ def test_a_function_is_not_called_beside_a_daemon_that_leads(
     printed = while_one_leads(url, lambda: command(capsys, *asked))
     assert (printed.status, printed.out) == (1, "")
     assert "is in use by process 7 on elsewhere" in printed.err
-    # Nothing is left of who led, nor of the command.
+    # Neither the leader's lease nor the command leaves a trace.
     assert [command(capsys, *asked).json["result"]["value"] for _ in range(2)] == ["42", "42"]
 
 
@@ -185,7 +185,7 @@ def test_the_doctor_tells_the_versions_and_who_leads(
 
 
 def checked(url: str) -> str:
-    """What the doctor says of the database at `url`, with ERROR before it where it is one."""
+    """The doctor's report on the database at `url`, prefixed with ERROR if it is one."""
     outcome = check_database(Settings.model_validate({"store": {"url": url}}))
     return outcome if isinstance(outcome, str) else f"ERROR {outcome.code} {outcome.message}"
 

@@ -31,7 +31,7 @@ class Nap(BaseModel, frozen=True):
 
 
 def a_bot_that_ran(home: Path) -> None:
-    """Ann made it run functions, with success and without; nobody was answered by a broken model."""
+    """Run functions for Ann, with and without success, and send messages to a broken model."""
 
     async def scenario() -> None:
         clock = VirtualClock()
@@ -62,7 +62,7 @@ def a_bot_that_ran(home: Path) -> None:
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Settings of a bot that ran."""
+    """Settings of a bot with a history."""
     folder = tmp_path_factory.mktemp("ran")
     a_bot_that_ran(folder / "var")
     return a_settings_file(folder)
@@ -167,7 +167,7 @@ def test_a_report_is_read_from_a_folder_of_any_name(capsys: pytest.CaptureFixtur
 
 
 def parts(out: str) -> dict[str, str]:
-    """The verdict on each part."""
+    """Result of each check."""
     return {line.split()[1]: line.split()[0] for line in out.splitlines()}
 
 

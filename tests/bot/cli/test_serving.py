@@ -1,4 +1,4 @@
-"""`rollcall run` and `rollcall chat` as processes of their own."""
+"""`rollcall run` and `rollcall chat` as processes."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ PROMPT = "› "
 
 
 def arguments(settings: Path, *command: str, is_cold: bool = False) -> list[str]:
-    """Of a fork, which has all modules; of a process that imports them itself if it `is_cold`."""
+    """Command line of a fork, which has all modules loaded; if `is_cold`, of a new Python process."""
     return [*((PYTHON, "-m", "bot") if is_cold else forked_command("bot")), *command, "--config", str(settings)]
 
 
 def finished(settings: Path, *command: str, said: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
-    """A command that ends by itself."""
+    """Result of a command that ends without a signal."""
     return subprocess.run(
         arguments(settings, *command),
         input=said,
@@ -50,7 +50,7 @@ def finished(settings: Path, *command: str, said: str = "", **variables: str) ->
 
 @contextmanager
 def running(settings: Path, *, is_cold: bool = False) -> Iterator[tuple[subprocess.Popen[str], list[str]]]:
-    """A daemon without a terminal, and what it said when it had started."""
+    """A daemon without a terminal, and its output at the start."""
     process = subprocess.Popen(
         arguments(settings, "run", is_cold=is_cold),
         cwd=settings.parent,
@@ -69,7 +69,7 @@ def running(settings: Path, *, is_cold: bool = False) -> Iterator[tuple[subproce
 
 
 def asked_to_stop(process: subprocess.Popen[str], by: int = signal.SIGTERM) -> tuple[int, str]:
-    """The exit status and what else was said on standard error."""
+    """Exit status and the remaining stderr."""
     process.send_signal(by)
     _, err = process.communicate(timeout=SECONDS)
     return process.returncode, err
@@ -81,7 +81,7 @@ def events(settings: Path) -> list[str]:
 
 
 class Terminal:
-    """A process at a terminal of its own."""
+    """A process with a pseudo-terminal."""
 
     def __init__(self, settings: Path, *command: str) -> None:
         self._master, slave = pty.openpty()
@@ -100,7 +100,7 @@ class Terminal:
         os.write(self._master, f"{line}\n".encode())
 
     def shows(self, until: str) -> str:
-        """What appears up to `until`."""
+        """Output up to `until`."""
         seen, end = b"", time.monotonic() + SECONDS
         while until.encode() not in seen:
             ready, _, _ = select.select([self._master], [], [], max(0.0, end - time.monotonic()))
@@ -170,7 +170,7 @@ def test_the_settings_are_read_again_when_their_file_changes_and_when_it_is_told
 
 
 def test_a_second_daemon_says_who_has_the_database(settings: Path) -> None:
-    with running(settings, is_cold=True) as (process, _):  # a fork is another process than the one that was started
+    with running(settings, is_cold=True) as (process, _):  # a fork has another process id
         for command in (("run",), ("chat",)):
             second = finished(settings, *command)
             assert (second.returncode, second.stdout) == (1, "")

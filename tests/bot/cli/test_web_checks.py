@@ -1,4 +1,4 @@
-"""`rollcall doctor` asks the search and the feeds."""
+"""`rollcall doctor` checks web search and feeds."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def test_the_doctor_names_each_feed_that_cannot_be_read(
         settings = a_settings_file(tmp_path, f"news: {{feeds: [{feeds}]}}\n")
         printed = await asyncio.to_thread(command, capsys, "doctor", "--no-model", "--config", settings)
         assert server.asked == []
-    # Feeds on this machine are not asked, which is what the doctor has to find.
+    # Feeds on this machine are blocked, which the doctor has to report.
     assert printed.status == 1
     [line] = lines(printed.out, "news")
     assert "news.feed_unusable" in line

@@ -1,4 +1,4 @@
-"""The HTTP platform as a program uses it: a real server, a real store."""
+"""The HTTP platform with a real server and a real store."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def polled(world: World, query: str = "", path: str = EVENTS) -> dict[str,
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    """Let the server work until `condition` holds, which nothing here tells by an event; ten seconds at most."""
+    """Let the server work until `condition()`, for at most ten seconds; there is no event for it."""
     async with asyncio.timeout(10):
         while not condition():  # noqa: ASYNC110
             await asyncio.sleep(0.001)
@@ -176,7 +176,7 @@ async def test_a_token_that_was_withdrawn_lets_nobody_in_any_more_and_ends_what_
 
 
 async def post_to_all(world: World) -> None:
-    """The bot says something that who was dismissed is not to hear."""
+    """Send a message of the bot, which a removed member must not see."""
     await world.http.send(Outgoing(FAMILY, "late", "Not for you any more."))
 
 
@@ -417,7 +417,7 @@ async def test_ten_thousand_posts_leave_memory_flat(tmp_path: Path) -> None:
 
 
 async def _post_each(port: int, numbers: range) -> None:
-    """Post over one connection, in as few steps as there are bytes: ten thousand of them."""
+    """Post ten thousand messages over one connection, with few operations each."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     for number in numbers:
         body = orjson.dumps(a_post("x" * 500, id=f"m{number}", sender={"id": f"u{number:0>190}", "name": "Ann"}))

@@ -1,4 +1,4 @@
-"""The web server among clients that take its connections and say nothing, or say it slowly."""
+"""The web server with clients that open connections and send nothing, or send slowly."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ BODY = b"POST /nothing HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100000\r\n
 async def a_connection(
     address: Address, sent: bytes = b"", *, limit: int = 65536
 ) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
-    """One connection that has sent this, and holds no more than about `limit` unread bytes."""
+    """A connection that has sent these bytes, with a receive buffer of about `limit` bytes."""
     reader, writer = await asyncio.open_connection(address.host, address.port, limit=limit)
     try:
         writer.write(sent)
@@ -43,7 +43,7 @@ async def a_connection(
 
 @asynccontextmanager
 async def silent_connections(address: str, count: int) -> AsyncIterator[list[asyncio.StreamReader]]:
-    """So many connections that say nothing."""
+    """`count` connections that send nothing."""
     host, port = address.removeprefix("http://").split(":")
     opened = [await asyncio.open_connection(host, int(port)) for _ in range(count)]
     try:
@@ -79,8 +79,7 @@ UNFINISHED = {
 
 @asynccontextmanager
 async def a_server(limits: ConnectionLimits = LIMITS) -> AsyncIterator[tuple[Address, asyncio.Event]]:
-    """A server with a page that waits for the event, a long one that sets it when it is over, and one that reads a
-    body."""
+    """A server with a page that waits for the event, a long one that sets it at its end, and one that reads a body."""
     go_on = asyncio.Event()
 
     async def chunks() -> AsyncIterator[bytes]:
@@ -189,7 +188,7 @@ LOOPBACK = {"127.0.0.1", "::1", "::ffff:127.0.0.1"}
 
 
 class Crowd(RuleBasedStateMachine):
-    """Connections come, wait, are answered and go, in any order."""
+    """Connections are opened, wait, are answered and closed, in any order."""
 
     def __init__(self) -> None:
         super().__init__()

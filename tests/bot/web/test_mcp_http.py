@@ -1,4 +1,4 @@
-"""The door of the MCP server on the web app: who is let in, and what becomes of what is no request."""
+"""The MCP endpoint of the web app: authentication and invalid requests."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Programs whose rights change while the bot runs: what holds for them is what the settings say at their next request,
-and who was withdrawn is gone at once."""
+"""Programs whose rights change at run time: each request is checked with the current settings, and removed programs are
+disconnected."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PING = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
 
 
 async def reload(served: Programs, *clients: dict[str, Any], **serve: Any) -> bool:
-    """These programs are in the settings, and they are read again; whether they could be used."""
+    """Reload the settings with these programs; returns whether they were valid."""
     now = served.group.daemon.live.now.model_dump()
     entries = [{"token": TOKEN, **client} for client in clients]
     now["mcp"]["serve"] = {**now["mcp"]["serve"], "clients": entries, **serve}
@@ -33,7 +33,7 @@ async def reload(served: Programs, *clients: dict[str, Any], **serve: Any) -> bo
 
 
 async def begin(http: httpx2.AsyncClient) -> dict[str, str]:
-    """The headers of a session that begins."""
+    """Headers of a new session."""
     begun = await http.post("/mcp", json=HELLO, headers=ACCEPT)
     return {**ACCEPT, "mcp-session-id": begun.headers["mcp-session-id"]}
 
@@ -45,7 +45,7 @@ async def test_a_token_opens_nothing_from_the_moment_on_in_which_it_is_withdrawn
         assert await reload(served, {"name": "editor", "token": OTHER})
         assert (await old.post("/mcp", json=PING, headers=session)).status_code == 401
         assert (await new.post("/mcp", json=HELLO, headers=ACCEPT)).status_code == 200
-        # It is the same program, but what began with the other token is over.
+        # It is the same program, but the session of the other token has ended.
         assert (await new.post("/mcp", json=PING, headers=session)).status_code == 404
 
 
@@ -131,7 +131,7 @@ async def test_rights_are_those_of_the_next_request(mode: str) -> None:
 
 
 async def offered(client: Any) -> set[str]:
-    """The tools that there are for it now."""
+    """Tools that the program can see now."""
     return {tool.name for tool in (await client.list_tools(cache_mode="bypass")).tools}
 
 
@@ -150,7 +150,7 @@ async def test_a_program_is_told_that_other_functions_are_open_to_it() -> None:
         served.client(mode=LEGACY, message_handler=hear) as client,
     ):
         await client.list_tools()
-        # The stream for what nobody asked is opened beside the session.
+        # The stream for server notifications is opened concurrently with the session.
         while not told.is_set():
             source.write(Recorder("later").spec)
             await asyncio.sleep(0.02)

@@ -1,4 +1,4 @@
-"""What the page asks of the server: who one is, what one may see, and the link to ownership."""
+"""Requests of the chat page: identity, permissions and the ownership link."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Event streams of many members, and of one who opens more than their share."""
+"""Event streams of many members, and the limit of streams per member."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ CLOSED = 'retry: 60000\n\ndata: {"type":"closed","reason":"too_many_streams"}\n\
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """One open stream, on a connection of its own."""
+    """An open stream on a separate connection."""
 
     status: int
     reader: asyncio.StreamReader
 
     async def rest(self) -> str:
-        """What comes until its end, in chunks."""
+        """All data until its end, in chunks."""
         return (await self.reader.readuntil(b"0\r\n\r\n")).decode()
 
 
@@ -36,7 +36,7 @@ Open = Callable[[dict[str, str]], Awaitable[Stream]]
 
 @asynccontextmanager
 async def streams(world: World) -> AsyncIterator[Open]:
-    """Opens streams with the headers it is given; all are closed at the end."""
+    """Opens streams with given headers; all are closed at the end."""
     host, port = world.base.removeprefix("http://").split(":")
     writers: list[asyncio.StreamWriter] = []
 
@@ -59,7 +59,7 @@ async def streams(world: World) -> AsyncIterator[Open]:
 
 
 async def a_member(world: World, name: str) -> dict[str, str]:
-    """The headers of somebody new."""
+    """Headers of a new member."""
     async with world.client() as client:
         joined = (await client.post("/api/v1/members", json={"name": name, "fresh": True})).json()
     return {"x-rollcall-member": joined["token"]}

@@ -1,4 +1,4 @@
-"""What tokens open on the web server, and what becomes of those who guess them."""
+"""Endpoints of the web server by token, and clients that guess tokens."""
 
 from __future__ import annotations
 

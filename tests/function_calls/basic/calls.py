@@ -1,4 +1,4 @@
-"""Calls of the language's functions, as values or as they are written in a script."""
+"""Calls of the language's functions, with values or from an expression."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _SIGNS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
 
 
 def call(name: str, *arguments: Any, world: World | None = None) -> Any:
-    """What the function gives."""
+    """Result of the function."""
     return FUNCTIONS[name].run(world or FixedWorld(), arguments)
 
 
 def refused(name: str, *arguments: Any, world: World | None = None) -> tuple[RunCode, str]:
-    """Why the function refuses."""
+    """Code and detail of the function's error."""
     try:
         given = call(name, *arguments, world=world)
     except RunError as fault:
@@ -30,7 +30,7 @@ def refused(name: str, *arguments: Any, world: World | None = None) -> tuple[Run
 
 
 def worked_out(expression: str, world: World | None = None) -> Any:
-    """The value of an expression of calls and literals, which are written alike in Python."""
+    """Value of an expression of calls and literals, in the syntax that BASIC and Python share."""
     return _value(ast.parse(expression, mode="eval").body, world or FixedWorld())
 
 

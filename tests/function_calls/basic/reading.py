@@ -1,4 +1,4 @@
-"""Scripts read with a few keywords and functions, and trees as text that can be compared at a glance."""
+"""Parses scripts with a few keywords and functions, and formats trees as text."""
 
 from __future__ import annotations
 
@@ -42,20 +42,20 @@ _ENDS = frozenset(("ELSE", "ELSEIF", "END", "ENDIF"))
 
 @dataclass(frozen=True)
 class Given:
-    """A keyword that was read."""
+    """A parsed keyword."""
 
     want: Want
     into: Target | None = None
 
 
 class SomeForms:
-    """Keywords that take any number of values; HEAR takes a variable, a block its text, and FORMAT has an AS."""
+    """Keywords with any number of values; HEAR takes a variable, a block takes its text, and FORMAT has AS."""
 
     def __init__(self, names: tuple[str, ...] = KEYWORDS) -> None:
         self.names = names
 
     def match(self, cursor: Cursor, read: Reads, *, inside: bool) -> Given | None:
-        """The longest of the names that begins here."""
+        """The longest matching name at the cursor."""
         fitting = [name for name in self.names if cursor.is_at(*name.split())]
         if not fitting:
             return None
@@ -93,7 +93,7 @@ class SomeForms:
 
 
 def read_param(cursor: Cursor, read: Reads) -> Param:
-    """PARAM name AS type, and whatever follows."""
+    """PARAM name AS type, with its optional parts."""
     at = cursor.take().at
     if cursor.now.kind is not Kind.WORD:
         raise ScriptError(cursor.now.at, Code.BAD_PARAM, "PARAM has no name")
@@ -116,7 +116,7 @@ def read_description(cursor: Cursor, read: Reads) -> tuple[str, At]:
 
 
 def text_of(parts: tuple[str | Inner, ...]) -> str:
-    """The parts of a text, `${…}` as written."""
+    """Parts of a text, with `${…}` as written."""
     return "".join(part if isinstance(part, str) else f"${{{part.source}}}" for part in parts)
 
 
@@ -124,12 +124,12 @@ HEADER = Header(read_param, read_description)
 
 
 def read(text: str, forms: SomeForms | None = None) -> Parsed:
-    """What the parser makes of a script."""
+    """Parser result of a script."""
     return parse(text, forms or SomeForms(), FUNCTIONS, HEADER)
 
 
 def body(text: str) -> tuple[Statement, ...]:
-    """The statements of a script that has no fault, and is one tool."""
+    """Statements of a valid script with one tool."""
     parsed = read(text)
     assert parsed.faults == ()
     assert len(parsed.script.units) == 1
@@ -137,24 +137,24 @@ def body(text: str) -> tuple[Statement, ...]:
 
 
 def value(text: str) -> str:
-    """An expression, as `shown`."""
+    """An expression, formatted by `shown`."""
     (statement,) = body(f"result = {text}")
-    return shown(getattr(statement, "value"))  # noqa: B009 - it is an Assign, as the assertion of `shown` would tell
+    return shown(getattr(statement, "value"))  # noqa: B009 - always an Assign, else `shown` fails
 
 
 def faults(text: str) -> list[tuple[int, int, str]]:
-    """Line, column and code of all faults."""
+    """Line, column and code of all problems."""
     return [(*fault.at, fault.code.name) for fault in read(text).faults]
 
 
 def message(text: str) -> str:
-    """What is said of the only fault."""
+    """Message of the only problem."""
     (fault,) = read(text).faults
     return fault.message
 
 
 def shown(node: object) -> str:
-    """A tree without its places: `Binary` of `+`, 1 and the variable x is `(1 + x)`."""
+    """A tree without positions: `Binary` of `+`, 1 and the variable x is `(1 + x)`."""
     if isinstance(node, tuple):
         return f"[{_all(node)}]"
     if not is_dataclass(node) or isinstance(node, type):

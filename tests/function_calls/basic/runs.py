@@ -1,4 +1,4 @@
-"""Runs of programs in tests, and a host that answers."""
+"""Runs of programs, and a host that answers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SMALL = Limits(steps=3000, memory_bytes=200_000, depth=8)
 
 @dataclass
 class Ran:
-    """What came of a run."""
+    """Result of a run."""
 
     event: Ended | Failed
     wants: list[tuple[str, dict[str, Any]]]
@@ -29,14 +29,14 @@ class Ran:
 
 
 def by_order(number: int, wants: Wants) -> Any:
-    """What the host has for the keyword that is wanted as the n-th one, the same each time."""
+    """The host's answer to the n-th keyword; depends only on the arguments."""
     if wants.keyword == "FAIL":
         raise RunError(RunCode.UNAVAILABLE, "it is not there")
     return Random(number).choice((None, True, number, 1.5, "text", [1, "two", {"x": 3}], {"x": [1, 2], "Y": "z"}))
 
 
 def stored(data: Any) -> Any:
-    """As it is read from a store."""
+    """The data after a round trip through the store."""
     return json.loads(json.dumps(data))
 
 
@@ -49,7 +49,8 @@ def run_through(
     steps: int = 1_000_000_000,
     stop: bool = False,
 ) -> Ran:
-    """Run it to its end, so many steps at a time, with `stop` through a store whenever it stops."""
+    """Run the program to its end, with a number of steps at a time; with `stop`, it is stored and restored at each
+    stop."""
     world = FixedWorld()
     machine = Machine(program, arguments, world, limits)
     wanted: list[tuple[str, dict[str, Any]]] = []

@@ -1,4 +1,4 @@
-"""Scripts in tests, as their authors write them, and a host that can do a little."""
+"""Scripts as written by their authors, and a minimal host."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ FORMS = Forms(
         "PRINT {text}",
     )
 )
-"""What the host of these scripts can do. TALK and PRINT are heard, FAIL fails, all else is answered in order."""
+"""Keywords of the host. TALK and PRINT are recorded, FAIL fails, all others get the given answers in order."""
 
 
 def program(text: str) -> Program:
-    """The program of a script that has no fault."""
+    """Program of a valid script."""
     parsed = parse(text, FORMS, ARITIES)
     assert not parsed.faults, parsed.faults
     return program_of(parsed.script.units[0], parsed.script.definitions)
@@ -38,7 +38,7 @@ def program(text: str) -> Program:
 
 @dataclass
 class Heard:
-    """What a script did."""
+    """Output and end of a script."""
 
     event: Ended | Failed
     texts: list[Any]
@@ -47,19 +47,20 @@ class Heard:
 
     @property
     def value(self) -> Any:
-        """What it returned."""
+        """Its result."""
         assert isinstance(self.event, Ended), self.event
         return self.event.value
 
     @property
     def code(self) -> RunCode:
-        """Why it failed."""
+        """Its error code."""
         assert isinstance(self.event, Failed), self.event
         return self.event.code
 
 
 def run(text: str, *answers: Any, limits: Limits | None = None, **arguments: Any) -> Heard:
-    """Run a script; its keywords other than TALK and PRINT are given `answers` in order, a RunError by failing."""
+    """Run a script. Keywords other than TALK and PRINT get `answers` in order; an answer that is a RunError is
+    raised."""
     machine = Machine(program(text), arguments, FixedWorld(), limits or Limits())
     waiting = iter(answers)
     texts: list[Any] = []
@@ -79,5 +80,5 @@ def run(text: str, *answers: Any, limits: Limits | None = None, **arguments: Any
 
 
 def value_of(text: str, *answers: Any, **arguments: Any) -> Any:
-    """What the script returns."""
+    """Result of the script."""
     return run(text, *answers, **arguments).value

@@ -1,4 +1,4 @@
-"""The tree of an expression as a line of text, so that a test can say what it expects."""
+"""Formats the tree of an expression as a line of text."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from function_calls.basic.nodes import (
 
 
 def shown(node: Expression) -> str:
-    """`SEND MAIL(to='a', subject=x)` and so on: texts in quotes, names bare."""
+    """Text such as `SEND MAIL(to='a', subject=x)`: strings are quoted, names are not."""
     match node:
         case Literal():
             return repr(node.value)

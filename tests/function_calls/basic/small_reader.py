@@ -1,5 +1,4 @@
-"""A small tokenizer, a small reader of expressions and one of whole scripts: what forms, headers and definitions are
-tested with, beside the language's own."""
+"""A minimal tokenizer and parsers of expressions and scripts, for tests of forms, headers and definitions."""
 
 from __future__ import annotations
 
@@ -51,7 +50,7 @@ _MOST_DEEP = 30
 
 
 def small_tokens(source: str) -> list[Token]:
-    """The tokens of `source`; a block is written «…»."""
+    """Tokens of `source`; a block is written «…»."""
     tokens: list[Token] = []
     line, begin = 1, 0
     for match in _TOKEN.finditer(source):
@@ -76,7 +75,7 @@ def _parts(text: str, at: At) -> tuple[str | Inner, ...]:
 
 
 class SmallExpressions:
-    """Reads expressions, with keywords among them."""
+    """Parses expressions, including keywords."""
 
     def __init__(self, forms: Forms | None = None) -> None:
         self.forms = forms or Forms([])
@@ -195,8 +194,8 @@ class SmallExpressions:
 
 
 def small_script(text: str) -> Script:
-    """A script of PARAM, DESCRIPTION, comments with `#`, TALK, assignments and RETURN; behind a RETURN with a header a
-    new unit begins."""
+    """A script of PARAM, DESCRIPTION, comments with `#`, TALK, assignments and RETURN. A header after a RETURN starts a
+    new unit."""
     comments, lines = _without_comments(text)
     units: list[Unit] = []
     draft = _Draft()
@@ -225,7 +224,7 @@ def _without_comments(text: str) -> tuple[dict[int, str], list[str]]:
 
 
 class _Draft:
-    """A unit that is being read."""
+    """A unit during parsing."""
 
     def __init__(self, begins: int = 1) -> None:
         self.begins = begins

@@ -1,4 +1,5 @@
-"""What holds for any script, however senseless: it ends, within its limits, and a stop changes nothing."""
+"""Properties of all scripts, including meaningless ones: they end within their limits, and storing their state changes
+nothing."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ ARGUMENTS = {"p": [1, {"x": "y"}], "Username": "Mia"}
 
 
 def a_program(seed: int) -> Program | list[ScriptProblem]:
-    """A script by chance, or what is wrong with it."""
+    """A random program, or its problems."""
     unit, definitions = Trees(Random(seed)).script()
     faults = faults_of(unit, definitions)
     if faults:

@@ -1,4 +1,4 @@
-"""Whatever the text, reading it raises nothing, ends, and tells faults that lie within it."""
+"""Parsing any text raises nothing, ends, and reports problems at positions in the text."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ END SUB
 
 
 def check(text: str) -> Parsed:
-    """Read it, and look whether the faults lie within."""
+    """Parse the text, and check the positions of its problems."""
     parsed = read(text)
     lines = as_lines(text).split("\n")
     seen: set[tuple[At, str]] = set()

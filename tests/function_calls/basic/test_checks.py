@@ -1,4 +1,4 @@
-"""Warnings about what is probably not meant, and their absence from good scripts."""
+"""Warnings about probable mistakes, and their absence in good scripts."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def lint(text: str) -> ScriptProblem:
 
 
 def of(*body: Statement, definitions: tuple[Define, ...] = ()) -> list[str]:
-    """What the warnings about a script of these statements are about."""
+    """Subjects of the warnings about a script with these statements."""
     script = Script((Unit(HERE, (), "d", HERE, "", body),), definitions)
     return [one.message.split("`")[1] for one in lints_of(script)]
 

@@ -1,4 +1,4 @@
-"""What is seen to be wrong when code is made of a tree, whoever made the tree; and what a program is known to want."""
+"""Errors found when a tree is compiled, and the keywords and functions that a program uses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The compiler: from a file to tools, or to all that is wrong with it."""
+"""The compiler: tools of a file, or all its problems."""
 
 from __future__ import annotations
 

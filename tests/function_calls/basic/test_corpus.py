@@ -1,5 +1,5 @@
-"""Whole scripts, written as many people write them: clean ones are checked without a finding and do what they say,
-mistakes are found on their lines. What is expected stands in `corpus/*/expected.yaml`."""
+"""Whole scripts by many authors: good ones have no findings and the expected effects, mistakes are found on their
+lines. Expectations are in `corpus/*/expected.yaml`."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ ANN = MemberRef("cli", "main", "ann")
 
 
 def expected(folder: Path) -> Mapping[str, Any]:
-    """What its file says of each script in `folder`."""
+    """Expectations for each script in `folder`."""
     loaded: Mapping[str, Any] = YAML(typ="safe").load((folder / "expected.yaml").read_text(encoding="utf-8"))
     return loaded
 
 
 def findings(folder: Path, profile: str = "extended") -> Mapping[str, list[Diagnostic]]:
-    """What a check finds, by the names of the scripts."""
+    """Diagnostics by script name."""
     source = BasicSource.model_validate({"path": folder, "profile": profile})
     found = defaultdict(list)
     for one in check_scripts(Settings(), [source]).findings:
@@ -83,7 +83,7 @@ async def test_clean_scripts_do_what_they_say() -> None:
     clock = SystemClock()
     wrong = []
     async with scratch_daemon(settings, Given(clock=clock, web=no_web("nothing is asked"))) as daemon:
-        # Rows and memory are those of a chat, so each case has a chat of its own.
+        # Rows and memory belong to a chat, so each case has a separate chat.
         specs = {Path(spec.origin.source.rpartition(":")[0]).stem: spec for spec in daemon.registry.of("default").specs}
         for name, cases in expected(CLEAN).items():
             for number, case in enumerate(cases):

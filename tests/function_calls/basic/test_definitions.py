@@ -1,4 +1,4 @@
-"""What models are told of the tools of a script, and what is said to its author."""
+"""Definitions of script tools for models, and messages to their authors."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def read(
 
 
 def only(text: str, name: str = "a_tool.bas", profile: Profile = EXTENDED) -> ToolDefinition:
-    """The definition of a script without fault."""
+    """The definition in a valid script."""
     definitions, faults = read(text, name, profile)
     assert faults == []
     assert len(definitions) == 1
@@ -157,7 +157,7 @@ def test_arguments_are_held_to_the_type(kind: str, good: list[Any], bad: list[An
 
 @pytest.mark.parametrize("kind", type_names())
 def test_what_is_wanted_of_a_type_is_shown_by_an_example_that_fits_it(kind: str) -> None:
-    """The hint in a fault would mislead if its own example were refused."""
+    """The example in the hint must be valid."""
     found = (
         fault(f'{HEAD}PARAM it AS {kind} LIKE [[1]] DESCRIPTION "d"') if kind not in ("any", "array", "list") else None
     )
@@ -451,7 +451,7 @@ def test_faults_come_in_the_order_of_their_places() -> None:
     assert [one.at for one in found] == sorted(one.at for one in found)
 
 
-# -- the schema goes on to be used
+# -- use of the schema
 
 
 KINDS = st.sampled_from(type_names())

@@ -1,4 +1,4 @@
-"""Expressions: what binds closer, literals, members, calls, keywords for values, and how deep they may go."""
+"""Expressions: precedence, literals, members, calls, keywords as values, and the depth limit."""
 
 from __future__ import annotations
 

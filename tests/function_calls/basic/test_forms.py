@@ -1,4 +1,4 @@
-"""Statements that have the form of a keyword, and what is said of those that nearly have."""
+"""Statements in the form of a keyword, and messages for those that nearly match."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ FORMS = Forms(map(form_of, WRITTEN))
 
 
 def matched(source: str, *, inside: bool = False, forms: Forms = FORMS) -> tuple[Matched | None, Cursor]:
-    """The keyword at the beginning of the last line of `source`, and the cursor behind it."""
+    """The keyword at the start of the last line of `source`, and the cursor after it."""
     cursor = Cursor(small_tokens(source))
     while cursor.now.at.line <= source.count("\n"):
         cursor.take()
@@ -460,7 +460,7 @@ def test_whatever_stands_there_only_a_script_fault_is_raised(words: list[str], f
     try:
         found = FORMS.match(cursor, SmallExpressions(FORMS), inside=inside)
     except ScriptError as error:
-        assert error.fault.message  # noqa: PT017 - both ends are good
+        assert error.fault.message  # noqa: PT017 - both outcomes are valid
         return
     if found is None:
         assert cursor.index == 0

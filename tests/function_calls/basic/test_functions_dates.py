@@ -1,4 +1,4 @@
-"""Dates and times: read, written, moved and compared."""
+"""Dates and times: parsing, formatting, arithmetic and comparison."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every function says of itself holds."""
+"""The examples in the functions' declarations are correct."""
 
 from __future__ import annotations
 

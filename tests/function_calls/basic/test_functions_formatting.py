@@ -1,4 +1,4 @@
-"""FORMAT, and what is made for other programs."""
+"""FORMAT, and formats for other programs."""
 
 from __future__ import annotations
 

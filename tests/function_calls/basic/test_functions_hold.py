@@ -1,4 +1,4 @@
-"""Whatever a function is given, it gives a value that is no larger than one may be, or a fault of ours, and soon."""
+"""For any arguments a function returns quickly: a value within the size limit, or a RunError."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions of lists and maps, of chance, of choice, and what a value is."""
+"""Functions for lists and maps, random values, selection and types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions of texts and numbers."""
+"""Functions for texts and numbers."""
 
 from __future__ import annotations
 

@@ -220,7 +220,7 @@ def test_whatever_a_header_holds_only_a_script_fault_is_raised(tokens: list[str]
         else:
             read_description(cursor, SmallExpressions())
     except ScriptError as error:
-        assert error.fault.message  # noqa: PT017 - both ends are good
+        assert error.fault.message  # noqa: PT017 - both outcomes are valid
         return
     assert cursor.is_line_end
 

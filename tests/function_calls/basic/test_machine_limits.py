@@ -1,4 +1,4 @@
-"""Limits of a run: steps, memory, and how deep values may stand within one another."""
+"""Limits of a run: steps, memory and nesting depth of values."""
 
 from __future__ import annotations
 

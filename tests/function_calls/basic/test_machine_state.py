@@ -1,4 +1,4 @@
-"""The state of a run: plain data wherever it stops, of one program, and untouched by what others do."""
+"""The state of a run: plain data at every stop, valid for one program, and independent of other runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scripts that mean no good, as far as the language itself holds them; what its host holds is tested there."""
+"""Malicious scripts: protection by the language itself; the host's protection is tested there."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HELD_BY_THE_READER = ("bas-010", "bas-012")
 
 @pytest.fixture
 def rows(data: Callable[[str], Path]) -> dict[str, str]:
-    """The scripts, by their ids."""
+    """The scripts by id."""
     lines = data("G_faults/basic_malicious.jsonl").read_text("utf-8").splitlines()
     return {row["id"]: row["source_code"] for row in map(json.loads, lines)}
 

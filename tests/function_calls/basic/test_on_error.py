@@ -1,4 +1,4 @@
-"""ON ERROR, THROW, ASSERT, and what a script can know of an error."""
+"""ON ERROR, THROW, ASSERT, and error information in scripts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One mistake in the words of a block is told once, on the line that has to be changed."""
+"""A mistake in the keywords of a block is reported once, on the line to be changed."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ HEAD = 'DESCRIPTION "Does a thing"\n'
 
 @pytest.fixture(scope="module")
 def compiler() -> BasicCompiler:
-    """That of the shipped settings, with their keywords."""
+    """The compiler of the shipped settings, with their keywords."""
     settings = Settings()
     return compiler_of(settings.basic, spellings_of(keyword_modules(settings)))
 
 
 def told(compiler: BasicCompiler, text: str) -> list[tuple[int, str]]:
-    """Line, without that of the description, and words of everything that is said of the script."""
+    """Line, not counting the description, and message of each diagnostic."""
     found = compiler.compile_text(HEAD + text, "it.bas", name="it").diagnostics
     return [(one.line - 1, one.message) for one in found]
 

@@ -1,4 +1,4 @@
-"""Loops when a script runs."""
+"""Execution of loops."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.function_calls.basic.scripts import run, value_of
 
 
 def counted(head: str) -> list[object]:
-    """The values of `i` in this FOR, and at last the one behind it."""
+    """Values of `i` in this FOR, followed by its value after the loop."""
     found: list[object] = value_of(f"{head}\nPUSH seen, i\nNEXT\nRETURN PUSH(seen, i)")
     return found
 

@@ -1,4 +1,4 @@
-"""SUBs and FUNCTIONs when a script runs."""
+"""Execution of SUBs and FUNCTIONs."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_gosub_without_return_has_the_same_limit() -> None:
     assert run("again:\nGOSUB again", limits=Limits(depth=8)).code is RunCode.DEPTH
 
 
-def test_a_keyword_in_a_function_in_the_midst_of_an_expression_gets_its_value_there() -> None:
+def test_a_keyword_in_a_function_called_in_an_expression_gets_its_value() -> None:
     script = """
     FUNCTION price(name)
         FOR EACH try IN [1, 2]

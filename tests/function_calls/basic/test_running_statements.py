@@ -1,4 +1,4 @@
-"""What statements do when a script runs."""
+"""Execution of statements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said of mistakes that beginners make: on their line, and in words that help."""
+"""Messages about typical beginners' mistakes: on the right line and with a hint."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ HEAD = 'DESCRIPTION "Does a thing"\n'
 
 @pytest.fixture(scope="module")
 def compiler() -> BasicCompiler:
-    """That of the shipped settings, with their keywords."""
+    """The compiler of the shipped settings, with their keywords."""
     settings = Settings()
     return compiler_of(settings.basic, spellings_of(keyword_modules(settings)))
 
 
 def told(compiler: BasicCompiler, text: str, profile: Profile = Profile.EXTENDED) -> list[tuple[int, str, str]]:
-    """Line, severity and words of everything that is said of the script."""
+    """Line, severity and message of each diagnostic."""
     found = compiler.compile_text(text, "it.bas", name="it", profile=profile).diagnostics
     return [(one.line, one.severity, one.message) for one in found]
 

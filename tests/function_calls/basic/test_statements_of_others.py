@@ -1,4 +1,4 @@
-"""What is told of statements that other languages have, and of words that were mistaken for others."""
+"""Messages about statements of other languages, and about confused words."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ SPELLINGS = spellings_of(keyword_modules(SETTINGS))
 
 @pytest.fixture(scope="module")
 def compiler() -> BasicCompiler:
-    """That of the shipped settings, with their keywords."""
+    """The compiler of the shipped settings, with their keywords."""
     return compiler_of(SETTINGS.basic, SPELLINGS)
 
 
 def told(compiler: BasicCompiler, text: str) -> list[tuple[int, str, str]]:
-    """Line, code and words of everything that is said of the script."""
+    """Line, code and message of each diagnostic."""
     found = compiler.compile_text(HEAD + text, "it.bas", name="it").diagnostics
     return [(one.line, one.code, one.message) for one in found]
 

@@ -1,4 +1,4 @@
-"""Statements: assignments, calls, jumps, IF, loops, SELECT, WITH, SUB; what each becomes and what is wrong with it."""
+"""Parsing of statements: assignments, calls, jumps, IF, loops, SELECT, WITH, SUB, and their errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From text to tokens: comments, quotes, lines that go on, blocks, and characters that are not the language's."""
+"""The tokenizer: comments, quotes, continued lines, blocks, and invalid characters."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.function_calls.basic.reading import faults, message, text_of
 
 
 def seen(text: str) -> list[str]:
-    """The tokens of a text without faults; a LINE is `|`."""
+    """Tokens of a valid text; a LINE is `|`."""
     tokens, found = tokens_of(text)
     assert found == []
     assert tokens[-1].kind is Kind.END

@@ -1,4 +1,4 @@
-"""A whole file: its header, the tools in it, what several faults do to it, and how long reading takes."""
+"""Parsing of a whole file: header, tools, several errors, and the time it takes."""
 
 from __future__ import annotations
 
@@ -213,7 +213,7 @@ def test_a_script_of_some_thirty_lines_is_read_in_less_than_two_milliseconds() -
         begin = time.process_time()
         parse(ENROLLMENT, forms, FUNCTIONS, HEADER)
         best = min(best, time.process_time() - begin)
-    assert best < 0.002  # it takes a quarter of that on a machine that does nothing else
+    assert best < 0.002  # it takes a quarter of that on an idle machine
 
 
 def test_what_is_read_does_not_depend_on_how_words_are_written() -> None:

@@ -1,4 +1,4 @@
-"""Operators, conversions and members, as scripts meet them."""
+"""Operators, conversions and members in scripts."""
 
 from __future__ import annotations
 

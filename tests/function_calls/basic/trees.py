@@ -1,4 +1,4 @@
-"""Trees of scripts, made by chance: of every kind of node, mostly sensible, sometimes nonsense."""
+"""Random script trees with all kinds of nodes, mostly meaningful, sometimes invalid."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ LITERALS: tuple[Any, ...] = (
 
 
 class Trees:
-    """Makes one script after the other."""
+    """Generates scripts."""
 
     def __init__(self, random: Random, depth: int = 4) -> None:
         self._random = random
@@ -71,7 +71,7 @@ class Trees:
         self._inside: tuple[str, ...] = ()
 
     def script(self) -> tuple[Unit, list[Define]]:
-        """One unit and its SUBs and FUNCTIONs."""
+        """A unit and its SUBs and FUNCTIONs."""
         self._definitions = [Define(self._at(), name, parameters, ()) for name, parameters in self._heads()]
         self._definitions = [
             Define(head.at, head.name, head.parameters, self._procedure(("sub", "function")))

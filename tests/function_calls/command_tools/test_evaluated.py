@@ -1,4 +1,4 @@
-"""No value stands in a word that a program reads as code, and none is an option of the program that is run."""
+"""Values are never inserted into an argument that a program evaluates as code, and never become an option."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from function_calls.command_tools.words import Template, template_of
 
 
 def words_of(line: str) -> list[Template]:
-    """The words of a line as a shell would have them; X stands for a variable."""
+    """Words of a shell line; X is a variable."""
     return [template_of(word.replace("X", "${x}")) for word in shlex.split(line)]
 
 
@@ -19,7 +19,7 @@ def words_of(line: str) -> list[Template]:
 @pytest.mark.parametrize(
     ("line", "word"),
     [
-        # Shells: the first operand, wherever the flag stands.
+        # Shells: the first operand, wherever the option is.
         *(("sh -c 'echo X'", 2), ("/bin/bash -lc X", 2), ("bash --norc -c X", 3), ("bash -ce X", 2)),
         *(("bash -c -e X", 3), ("sh -c -- X", 3), ("bash -o pipefail -c X", 4), ("bash -cX", 1), ("bash -X", 1)),
         *(("bash -c -o pipefail X", 4), ("bash -euo pipefail -c X", 4), ("bash --rcfile f -c X", 4)),
@@ -30,7 +30,7 @@ def words_of(line: str) -> list[Template]:
             ("fish --command=X", 1),
             ("pwsh -Command X", 2),
         ),
-        # Interpreters: behind the option, and in the same word.
+        # Interpreters: after the option, or in the same word.
         *(("python3 -cX", 1), ("python3.11 -c 'print(X)'", 2), ("python3 -Bc X", 2), ("python3 -W ignore -c X", 4)),
         *(("python3 -X", 1), ("python3 -u -X", 2), ("pypy3 -c X", 2), ("python3 -m X", 2), ("python3 -mX", 1)),
         *(("perl -e X", 2), ("perl -ne 'print X'", 2), ("perl -Mstrict -e X", 3), ("perl -eX", 1), ("perl -E X", 2)),
@@ -43,7 +43,7 @@ def words_of(line: str) -> list[Template]:
         *(("awk /X/ file", 1), ("awk -F , -v a=b '$1 == X'", 5), ("gawk --source X", 2), ("awk -- X f", 2)),
         *(("sed -n s/X/y/", 2), ("sed -e s/X/y/", 2), ("sed s/X/y/ f", 1), ("sed -i -E X f", 3), ("sed -i.bak X f", 2)),
         *(("sed --expression=X f", 1), ("sed --expr X f", 2), ("sed -ne X", 2), ("sed -neX", 1)),
-        # Data bases.
+        # Databases.
         *(
             ("sqlite3 db X", 2),
             ("sqlite3 -json db 'select X'", 3),
@@ -52,7 +52,7 @@ def words_of(line: str) -> list[Template]:
         ),
         *(("psql -c X", 2), ("psql -d shop -At --command=X", 4), ("psql shop -cX", 2)),
         *(("mysql -e X", 2), ("mysql -u a shop --execute X", 5), ("mariadb -NBe X", 2)),
-        # Who runs what stands behind.
+        # Programs that run the following command.
         *(("env -SX", 1), ("env -S X", 2), ("env --split-string=X", 1), ("env -iS X", 2), ("env A=b X", 2)),
         *(("env timeout 5 sh -c 'echo X'", 5), ("nice -n 5 X", 3), ("timeout -k 1 5 X", 4), ("sudo -u a X", 3)),
         *(("xargs X", 1), ("xargs -0 -n 1 sh -c X", 6), ("nohup -- X", 2), ("flock f -c X", 3), ("flock f X", 2)),
@@ -67,13 +67,13 @@ def words_of(line: str) -> list[Template]:
             ("find . -X", 2),
         ),
         *(("find . -exec echo {} ; -ok X ;", 7), ("fd -x X", 2)),
-        # And others that take code by the way.
+        # Others that accept code in options.
         *(("git -c X log", 2), ("git -C d -c alias.a=X a", 4), ("git -cX log", 1), ("git rebase main --exec X", 4)),
         *(("git submodule foreach X", 3), ("git bisect run X", 3), ("git fetch --upload-pack=X", 2)),
         *(("make X", 1), ("make CFLAGS=X", 1), ("make all CFLAGS=X", 2), ("make --eval=X", 1), ("make -- X", 2)),
         *(("tar --to-command=X -xf a", 1), ("tar -I X -xf a", 2), ("vim -c X f", 2), ("vim +X f", 1), ("less +X f", 1)),
         *(("gdb -ex X", 2), ("emacs --batch --eval X", 3), ("socat - X", 2), ("wget -e X url", 2), ("nc -e X h 1", 2)),
-        # Behind what nobody knows.
+        # After unknown programs.
         *(("./wrap.sh --now sh -c X", 4), ("docker exec c sh -c X", 5), ("kubectl exec pod -- sh -c X", 6)),
         ("strace -f -o log python3 -c X", 6),
     ],
@@ -194,7 +194,7 @@ def test_other_options_may_be_values(line: str) -> None:
         *(("env A=b timeout 5 grep -- X", 6), ("xargs -n 1 rm -- X", 5), ("sudo -u a -- rm -- X", 6)),
         *(("find . -exec grep -- X {} ;", 5), ("kubectl exec pod -- grep -- X", 6), ("sh -c a -- X", 4)),
         *(("strace -f -o log ls -- X", 6), ("busybox grep -- X", 3)),
-        # None, or one that belongs to who starts the program.
+        # None, or an argument of the wrapping program.
         *(("grep X f", None), ("nice -- grep X f", None), ("nice -n 5 -- grep X f", None), ("nohup -- grep X", None)),
         *(("env -- grep X f", None), ("timeout -- 5 grep X", None), ("sudo -u a -- nice -- grep X", None)),
         *(("xargs -- rm X", None), ("kubectl exec pod -- grep X f", None), ("docker run -- image X", None)),

@@ -1,4 +1,4 @@
-"""What programs write, as text that can be shown."""
+"""Conversion of program output to plain text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Words of commands: every value stays one argument, whatever it holds, and becomes no option by accident."""
+"""Words of commands: each value stays one argument, whatever it contains, and does not become an option."""
 
 from __future__ import annotations
 

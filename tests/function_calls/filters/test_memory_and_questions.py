@@ -1,4 +1,4 @@
-"""What is remembered for a member, and questions that others may answer."""
+"""Data stored per member, and questions that other members may answer."""
 
 from __future__ import annotations
 

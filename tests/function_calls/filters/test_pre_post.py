@@ -1,4 +1,4 @@
-"""Filters before and after, as modules of tools declare them, on the same onion."""
+"""`pre` and `post` filters of tool modules, in the same filter chain."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def noting(events: list[str], name: str, kind: str, gives: Any = None, **options
 
 
 async def ran(*filters: dict[str, Any], **function: Any) -> tuple[FunctionResult, Recorder]:
-    """What a run with these filters gives."""
+    """Result of a run with these filters."""
     act = Recorder("act", CITY, **function)
     routing = Routing(act, filters=[call_filter(steps_of(a_module(*filters)))])
     return await routing.invoke("act", raw={"city": "Oslo"}), act

@@ -1,4 +1,4 @@
-"""Filters around a request to the model: what they may change, and what they cannot."""
+"""Filters of model requests: permitted and impossible changes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.function_calls.routing import Routing, said
 
 
 def filtering(*filters: RoundFilter) -> type[FunctionCallLLM]:
-    """What asks the model, with `filters` around every request."""
+    """A FunctionCallLLM with `filters` for every request."""
 
     class Filtered(FunctionCallLLM):
         def __init__(self, *arguments: Any, **options: Any) -> None:
@@ -89,12 +89,12 @@ async def test_a_round_filter_may_answer_instead_and_may_ask_again() -> None:
 
 
 async def invented(round_: Round, ask: Ask) -> ModelAnswer:
-    """Calls what the sender may not."""
+    """Calls a function that the sender may not call."""
     return calls(call("ban")) if round_.number == 0 else says("Done.")
 
 
 async def offered(round_: Round, ask: Ask) -> ModelAnswer:
-    """Offers everything there is."""
+    """Offers all functions."""
     functions = round_.turn.input.functions
     round_.request = replace(round_.request, offer=Offer(functions.offer(functions.specs).functions))
     return await ask(round_)

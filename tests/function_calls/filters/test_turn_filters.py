@@ -1,4 +1,4 @@
-"""Filters around a turn: their order, and what they may do instead of routing."""
+"""Filters of a turn: their order, and alternatives to routing."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def noting(events: list[str], name: str) -> TurnFilter:
 
 
 def routed_through(*filters: TurnFilter, functions: list[Recorder]) -> Routing:
-    """A router with `filters` around every turn."""
+    """A router with `filters` for every turn."""
 
     class Filtered(FunctionCallRouter):
         def __init__(self, invoker: Invoker, llm: FunctionCallLLM) -> None:

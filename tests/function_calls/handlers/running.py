@@ -1,4 +1,4 @@
-"""Runs the functions of one module of handlers as they are loaded: services bound by type, arguments from raw JSON."""
+"""Runs the functions of a handler module as the daemon loads them: services bound by type, arguments from JSON."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Functions:
         timezone: str = "Europe/Oslo",
         **raw: Any,
     ) -> FunctionResult:
-        """The result of one call; each has a key of its own unless the same one is given again."""
+        """Result of a call. Each call has a new key unless one is given."""
         self._count += 1
         spec = self.specs[name]
         context = a_message("what was written is no matter of handlers", by, chat=chat)
@@ -47,7 +47,7 @@ class Functions:
             return FunctionResult.fail(error.code, error.text)
 
     def unknown_slots(self) -> list[tuple[str, str]]:
-        """Function and slot of every example that speaks of a parameter that is not there."""
+        """Function and slot of each example that uses an unknown parameter."""
         return [
             (spec.name, slot)
             for spec in self.specs.values()
@@ -58,5 +58,5 @@ class Functions:
 
 
 def text_of(result: FunctionResult) -> str:
-    """All that the chat is told."""
+    """All texts for the chat."""
     return "\n".join(message.text for message in result.for_chat())

@@ -1,4 +1,4 @@
-"""What concerns the chat with the bot itself: why, id and stop."""
+"""Functions about the chat itself: why, id and stop."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RAN = Explanation("/weather", "Cy", AT, ReasonCode.COMMAND, "weather", "cd34")
 
 
 class Told:
-    """Knows what became of two messages, and what it was asked."""
+    """Explains two messages and records the requests."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[ChatRef, str, int]] = []
@@ -44,7 +44,7 @@ class Told:
 
 
 class Stopping:
-    """Stops what Ann asked for, and for moderators anything."""
+    """Stops Ann's requests, and for moderators all requests."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[ChatRef, MemberRef, Role]] = []

@@ -1,4 +1,4 @@
-"""Help: made from the specs, so that it names what this member can call here and nothing else."""
+"""Help: generated from the specs, with only the functions that this member can call here."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ async def test_what_has_no_command_is_named_as_help_knows_it_and_shortened_to_a_
 
 
 def typed_lines() -> list[str]:
-    """The command lines that help shows, without what is said about them."""
+    """Command lines of help, without their descriptions."""
     found: list[str] = []
     for language in ("en", "zh"):
         texts = Texts().of(language)

@@ -1,4 +1,4 @@
-"""Forgetting what was said: who may, after which question, and what is gone then."""
+"""Deletion of history: permissions, confirmation, and the deleted data."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SMALL = {"router": {"history_messages": 4}, "memory": {"summarise_after_tokens":
 
 
 class Summarising:
-    """A model that answers `Ok.`, and puts in short only when `go_on` is set."""
+    """A model that answers `Ok.`, and returns summaries only after `go_on` is set."""
 
     name = "summarising"
 

@@ -1,4 +1,4 @@
-"""News from the message to the reply, with feeds from a server on this machine."""
+"""News, from the message to the reply, with feeds of a local server."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from tests.fakes.web_server import Page, WebServer
 
 @asynccontextmanager
 async def a_chat(server: WebServer, **settings: Any) -> AsyncIterator[Group]:
-    """A group whose bot has two feeds; it is nine o'clock on the day that they are of."""
+    """A group whose bot has two feeds, at 9:00 on the day of the feeds."""
     feeds = [
         {"name": "World", "url": server.url(RSS_PATH), "topics": ["world"]},
         {"name": "Tech", "url": server.url(ATOM_PATH), "topics": ["tech", "gadgets"]},
     ]
     web = WebClient(WebLimits(timeout_seconds=0.5), allow_loopback=True)
-    # VirtualClock begins on Monday, 5 January 2026, at 09:00 UTC.
+    # VirtualClock starts on Monday, 5 January 2026, at 09:00 UTC.
     async with a_group(settings={"news": {"feeds": feeds}, **settings}, web=web, clock=VirtualClock()) as group:
         yield group
 

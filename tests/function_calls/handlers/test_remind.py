@@ -1,4 +1,4 @@
-"""What a reminder says when its time has come, and what people do about it then."""
+"""Messages of due reminders, and the reactions of members."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ async def test_without_buttons_the_choices_are_words() -> None:
 
 
 @pytest.mark.parametrize("place", range(4))
-async def test_on_irc_the_words_for_the_choices_stand_behind_the_name_of_the_bot_and_work_there(place: int) -> None:
+async def test_on_irc_the_choices_are_written_after_the_name_of_the_bot_and_work(place: int) -> None:
     async with a_family(platform=TestPlatform(IrcPlatform.limits)) as group:
         await remind(group, "Ann", "in 5 minutes tea")
         [said] = await pass_time(group, 301, step=301)

@@ -1,4 +1,4 @@
-"""Reminders that are set already: whose they are, which are meant, and what can be done with them."""
+"""Existing reminders: ownership, selection and changes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def remind(group: Group, who: str, line: str, **facts: Any) -> str:
 
 
 async def listed(group: Group, who: str = "Ann", **facts: Any) -> list[str]:
-    """What the list of `who` has, without its first line."""
+    """The list of `who` without its first line."""
     [text] = await group.say(who, "/reminders", **facts)
     return text.splitlines()[1:]
 
@@ -147,7 +147,7 @@ async def test_all_of_one_s_own_are_deleted_after_a_yes() -> None:
         assert len(await listed(group, "Bob")) == 2
 
 
-async def test_one_s_own_belong_to_oneself_and_everybody_s_to_whoever_set_them_or_a_moderator() -> None:
+async def test_private_reminders_belong_to_their_member_and_shared_ones_to_their_creator_or_a_moderator() -> None:
     async with a_family() as group:
         await remind(group, "Ann", "tomorrow at 5pm own")
         await remind(group, "Ann", "us tomorrow at 5pm ours")

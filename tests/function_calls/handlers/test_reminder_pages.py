@@ -1,4 +1,4 @@
-"""Many reminders are shown a page at a time; and rules that begin so long from now."""
+"""Pages of long reminder lists, and rules that start after some time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ async def test_many_reminders_are_shown_a_page_at_a_time() -> None:
                 assert lines.pop() == more
             shown += [line.rpartition(" ")[2] for line in lines]
         assert shown == [str(number + 100) for number in range(30)]
-        # What is no page is looked for.
+        # An argument that is no page number is a search text.
         [found] = await group.say("Ann", "/reminders 117")
         assert found.startswith("Your reminders in this chat (1):")
         assert found.endswith("room 117")

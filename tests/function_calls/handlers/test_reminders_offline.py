@@ -1,4 +1,4 @@
-"""Reminders in plain sentences without any language model."""
+"""Reminders in natural language without a model."""
 
 from __future__ import annotations
 

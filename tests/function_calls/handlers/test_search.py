@@ -1,4 +1,4 @@
-"""The search from the message to the reply, with those who search on this machine."""
+"""Web search, from the message to the reply, with local search services."""
 
 from __future__ import annotations
 

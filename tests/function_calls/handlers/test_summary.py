@@ -1,4 +1,4 @@
-"""Summaries from the message to the reply: whose words a model is given, who pays, and what is said without it."""
+"""Summaries, from the message to the reply: content of the model request, budgets, and replies without a model."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def talk(group: Group, *said: tuple[str, str], **facts: Any) -> None:
 
 
 def lines_of(request: ModelRequest) -> str:
-    """What the model was told of the chat."""
+    """Chat lines in the model request."""
     return request.messages[1].content
 
 
@@ -79,7 +79,7 @@ async def test_called_by_a_model_the_summary_is_the_answer_and_nobody_words_it_a
     ],
 )
 async def test_a_command_says_which_part_is_meant(line: str, told: set[str]) -> None:
-    # Tuesday in Shanghai; the messages are of Monday noon, and of eight and twelve o'clock on Tuesday.
+    # Tuesday in Shanghai; the messages are from Monday noon, and from 8:00 and 12:00 on Tuesday.
     clock = VirtualClock(datetime(2026, 1, 5, 4, tzinfo=UTC))
     async with a_group(settings={"timezone": "Asia/Shanghai"}, clock=clock) as group:
         for word, hours in (("yesterday", 20), ("morning", 4), ("noon", 3)):
@@ -172,7 +172,7 @@ async def test_what_is_too_much_is_cut_to_the_latest_and_that_is_said() -> None:
         told = lines_of(group.model.requests[0])
         assert ("number 3." in told, "number 4." in told) == (False, True)
         assert reply.splitlines()[-1] == "(There were more messages in that time; these are the latest 10.)"
-        # Who asks for the last ones knows that there are more.
+        # The requester of the last messages is informed that there are more.
         [reply] = await group.say("Cy", "/summary")
         assert "There is more" not in reply
 

@@ -1,4 +1,4 @@
-"""The functions that read the web or the chat's past: how they may be asked for, and what a model is told of them."""
+"""Functions that read the web or the chat history: example messages, and results for a model."""
 
 from __future__ import annotations
 

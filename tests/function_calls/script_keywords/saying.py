@@ -1,5 +1,4 @@
-"""Statements of scripts carried out by the keywords of some modules: read by their forms, without the language's parser
-and machine."""
+"""Runs single script statements with the keywords of given modules, without the language's parser and machine."""
 
 from __future__ import annotations
 
@@ -29,7 +28,7 @@ from tests.function_calls.basic.small_reader import SmallExpressions, small_toke
 
 
 class Saying:
-    """Carries out one statement at a time."""
+    """Runs one statement at a time."""
 
     def __init__(self, modules: Iterable[ModuleType], services: Mapping[type, object]) -> None:
         self._functions: dict[str, Any] = {}
@@ -46,7 +45,7 @@ class Saying:
         self._forms = Forms(forms)
 
     async def __call__(self, run: ScriptRun, statement: str, /, **variables: Value) -> Value:
-        """The value of a statement: a keyword, with `variables` for its names."""
+        """Result of a statement with one keyword; `variables` are values by name."""
         cursor = Cursor(small_tokens(statement))
         matched = self._forms.match(cursor, SmallExpressions(self._forms), inside=False)
         assert matched is not None, statement

@@ -1,4 +1,4 @@
-"""The ways in which a script may write a call of a function."""
+"""Forms of function calls in scripts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.function_calls.basic.small_reader import SmallExpressions, small_toke
 
 
 def matched(statement: str, *, inside: bool) -> tuple[str, object, list[object]]:
-    """The keyword, the function's name, and the values or the names of what is given."""
+    """Keyword, function name, and values or names of the arguments."""
     declaration = keyword_declaration(call)
     assert declaration is not None
     forms = Forms(map(form_of, declaration.forms))

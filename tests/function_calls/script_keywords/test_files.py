@@ -1,4 +1,4 @@
-"""What scripts do with the files of their chat."""
+"""Script keywords for files of the chat."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The keywords that reach beyond the chat, as scripts write them, and what they may in a whole daemon."""
+"""Keywords that access external services: their forms, and their permissions in a whole daemon."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tests.function_calls.basic.small_reader import SmallExpressions, small_toke
 
 
 class NotAsked:
-    """A service that no test asks."""
+    """A service that must not be used."""
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Mail of scripts, handed to a real mail server on 127.0.0.1."""
+"""Mail of scripts, delivered to a real mail server on 127.0.0.1."""
 
 from __future__ import annotations
 

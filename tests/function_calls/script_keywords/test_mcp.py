@@ -19,7 +19,7 @@ GRANTED = Grants(("mcp__time__*",))
 
 
 def a_script(arguments: Value, *, server: Value = "time", tool: Value = "now", grants: Grants = GRANTED) -> Recorder:
-    """A function that carries out one USE MCP, as a script does, and says what it gave."""
+    """A function that runs one USE MCP, as a script does, and returns its result."""
 
     async def does(context: MessageContext, given: dict[str, Any], call: Call) -> FunctionResult:
         run = a_run(context, call=call, grants=grants)

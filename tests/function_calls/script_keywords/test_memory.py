@@ -1,4 +1,4 @@
-"""What scripts remember: for how long, and who finds it again."""
+"""Stored values of scripts: lifetime and visibility."""
 
 from __future__ import annotations
 

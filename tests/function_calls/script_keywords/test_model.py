@@ -1,4 +1,4 @@
-"""What scripts ask the language model."""
+"""Model requests of scripts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.fakes.script_runs import a_run
 
 
 class Writer:
-    """Writes what it is told to, and keeps what it was asked and by whom."""
+    """Returns a configured text, and records the requests and their members."""
 
     def __init__(self, *answers: str | Unwritten) -> None:
         self._answers = list(answers)
@@ -113,7 +113,7 @@ async def test_it_is_not_asked_when_the_run_is_at_its_end() -> None:
     assert writer.asked == []
 
 
-# Fields out of texts
+# Fields extracted from texts
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Work on rows that a script has."""
+"""Keywords for rows in a script."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables of scripts, as scripts speak of them."""
+"""Script keywords for tables."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PEOPLE = "id;Name;age\n1;Ann;31\n2;Bob;29\n3;Zoë;31\n"
 
 
 class Web:
-    """What was deleted from the web."""
+    """Records web deletions."""
 
     def __init__(self) -> None:
         self.deleted: list[str] = []
@@ -40,7 +40,7 @@ class Web:
 
 
 class Model:
-    """A model that reads a name out of every text."""
+    """A model that extracts a name from each text."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, tuple[str, ...]]] = []

@@ -1,4 +1,4 @@
-"""Keywords by which scripts speak, ask and wait."""
+"""Keywords for messages, questions and pauses."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ BOB = MemberRef("test", "bot", "bob")
 
 
 class History:
-    """A store whose chat has heard these people."""
+    """A store with the members of the chat."""
 
     def __init__(self, *names: str) -> None:
         self._names = names

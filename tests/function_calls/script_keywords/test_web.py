@@ -1,4 +1,4 @@
-"""What scripts do on the web, against a real server on 127.0.0.1."""
+"""Web keywords of scripts, with a real server on 127.0.0.1."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ async def test_a_request_ends_before_its_run_does() -> None:
         late = await fault_of(keywords.get(a_run(), server.url("/late"), web=a_web(clock=clock)))
     assert "took too long" in fault.detail
     assert late.detail == "There isn't enough time left for that."
-    # On a busy machine a tenth of a second may be over before the first has arrived.
+    # On a busy machine the tenth of a second may be over before the first request has arrived.
     assert "/late" not in [asked.path for asked in server.asked]
 
 
@@ -180,7 +180,7 @@ async def test_a_run_makes_so_many_requests_and_no_more() -> None:
     assert (fault.code, "basic.web.requests" in fault.detail) == (RunCode.NOT_ALLOWED, True)
 
 
-# POST and the others
+# POST and other methods
 
 
 @pytest.mark.parametrize(
@@ -271,7 +271,7 @@ async def test_when_a_server_in_between_has_no_answer_nobody_knows_whether_a_cha
     async with WebServer({"/": Page(b"x", status)}) as server:
         fault = await fault_of(keywords.post(a_run(), server.url("/"), {"a": 1}, web=a_web()))
         assert fault.code is RunCode.UNKNOWN_OUTCOME
-        # What only reads has changed nothing.
+        # A read-only request has no effect.
         assert (await fault_of(keywords.get(a_run(), server.url("/"), web=a_web()))).code is RunCode.UNAVAILABLE
 
 
@@ -372,7 +372,7 @@ async def test_headers_have_an_end() -> None:
     assert (await fault_of(keywords.set_header(run, "X-20", "a", web=web))).code is RunCode.BAD_VALUE
 
 
-# What it touches, and the settings
+# Data labels and settings
 
 
 def test_what_reads_and_what_changes_is_declared() -> None:

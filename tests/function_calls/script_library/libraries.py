@@ -76,7 +76,7 @@ async def get(run: ScriptRun, url: Value) -> Value:
 
 
 def keywords() -> KeywordTable:
-    """Three of them."""
+    """A table of three keywords."""
     module = ModuleType(__name__)
     for one in (talk, send_mail, get):
         setattr(module, one.__name__, one)
@@ -84,12 +84,12 @@ def keywords() -> KeywordTable:
 
 
 def says(text: str, description: str = "Says something nice") -> str:
-    """A script that says `text`."""
+    """A script that sends `text`."""
     return f'DESCRIPTION "{description}"\nTALK "{text}"\n'
 
 
 class Telling:
-    """Runs that tell which program would run."""
+    """Runs that record the program instead of running it."""
 
     def __init__(self) -> None:
         table = keywords()
@@ -114,7 +114,7 @@ def a_compiler(**more: Any) -> BasicCompiler:
 
 @dataclass(slots=True)
 class Scripts:
-    """What a test has at hand."""
+    """The source's dependencies and its published snapshots."""
 
     store: Store
     home: Path
@@ -134,7 +134,7 @@ class Scripts:
         return self.home / "work"
 
     def folder(self, bot: str = "default") -> Path:
-        """The bot's part of the work folder."""
+        """Folder of the bot in the work folder."""
         return self.work / f"{bot}.gbai" / f"{bot}.gbdialog"
 
     def source(
@@ -145,7 +145,7 @@ class Scripts:
         bots: Collection[str] = ("default", "crm"),
         storages: Mapping[BasicSource, Storage] | None = None,
     ) -> BasicScripts:
-        """A source of the storage, or of those folders."""
+        """A source of the storage, or of these folders."""
         given = sources or (BasicSource(path=Path("drive")),)
         more: dict[str, Any] = {}
         if not sources:
@@ -166,12 +166,12 @@ class Scripts:
         )
 
     async def once(self, *sources: BasicSource, **more: Any) -> Snapshot:
-        """What is there now; the source has ended then."""
+        """The current snapshot; the source ends afterwards."""
         return await published_by(self.source(*sources, **more))
 
     @asynccontextmanager
     async def running(self, *sources: BasicSource, **more: Any) -> AsyncIterator[Scripts]:
-        """The source runs, and has looked once."""
+        """Start the source, and wait for its first pass."""
         running = self.source(*sources, changes=self.changes, **more)
         task = asyncio.create_task(running.run(self.publish))
         try:
@@ -186,7 +186,7 @@ class Scripts:
         self._published.set()
 
     async def until(self, *wanted: str) -> Snapshot:
-        """The snapshot in which just these functions are."""
+        """The snapshot that has exactly these functions."""
         async with asyncio.timeout(10):
             while not self.snapshots or names(self.snapshots[-1]) != list(wanted):
                 self._published.clear()
@@ -194,7 +194,7 @@ class Scripts:
         return self.snapshots[-1]
 
     async def published(self, count: int) -> Snapshot:
-        """The last of so many snapshots, or of more."""
+        """The last snapshot, after at least `count` were published."""
         async with asyncio.timeout(10):
             while len(self.snapshots) < count:
                 self._published.clear()
@@ -202,26 +202,26 @@ class Scripts:
         return self.snapshots[-1]
 
     async def look(self) -> Snapshot:
-        """Something may have changed; what was published last when everybody has looked."""
+        """Notify the source of a change; returns the last snapshot after it has been processed."""
         async with asyncio.timeout(20):
             await self.changes.told_and_heard()
         return self.snapshots[-1]
 
     async def rows(self) -> list[dict[str, Any]]:
-        """All that is kept."""
+        """All stored rows."""
         return [dict(row) for row in await self.store.read(ALL_ROWS.query())]
 
 
 @asynccontextmanager
 async def scripts(home: Path, **more: Any) -> AsyncIterator[Scripts]:
-    """A storage in memory, and a store and a work folder below `home`."""
+    """An in-memory storage, and a store and a work folder below `home`."""
     home.mkdir(parents=True, exist_ok=True)
     async with a_store(home, clock := VirtualClock()) as store:
         yield Scripts(store, home, clock=clock, **more)
 
 
 def names(snapshot: Snapshot) -> list[str]:
-    """Of its functions."""
+    """Names of its functions."""
     return [spec.name for spec in snapshot.specs]
 
 
@@ -230,5 +230,5 @@ def spec(snapshot: Snapshot, name: str) -> FunctionSpec:
 
 
 def faults(snapshot: Snapshot) -> list[str]:
-    """As an operator reads them."""
+    """Formatted problems, as operators see them."""
     return [str(one) for one in snapshot.faults]

@@ -1,4 +1,4 @@
-"""A library of scripts: what is found, compiled, kept and used again."""
+"""The script library: scripts are found, compiled, cached and reused."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ from tests.function_calls.script_library.libraries import (
 
 
 def files(**contents: str) -> MemoryStorage:
-    """Scripts at the top of a storage."""
+    """Scripts in the root of a storage."""
     return MemoryStorage({f"{name}.bas": content for name, content in contents.items()})
 
 
 async def digest_of(world: Scripts, name: str, snapshot: Any) -> str:
-    """Of the program that a call of the function would run."""
+    """Digest of the program that a call of the function would run."""
     result = await spec(snapshot, name).handler(a_message(), {}, None)  # type: ignore[arg-type]  # needs no call
     return str(result.data["digest"])
 
 
-# What operators are told
+# Messages to operators
 
 
 async def test_each_look_is_one_line_of_the_log_with_what_became_of_scripts(tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ async def test_no_more_than_twenty_scripts_are_named_in_the_log(tmp_path: Path) 
     assert line["added_scripts"].endswith("s19.bas and 5 more")
 
 
-# What is found
+# Finding scripts
 
 
 @pytest.mark.requirement("A2", "A8", "A12")
@@ -141,7 +141,7 @@ async def test_a_folder_that_is_not_there_is_a_fault_and_serves_when_it_comes(tm
         assert (names(snapshot), snapshot.faults) == (["hello"], ())
 
 
-# What a function is
+# Functions
 
 
 @pytest.mark.requirement("A1", "A3", "A4", "A6", "A19", "A20", "A21", "A22")
@@ -208,7 +208,7 @@ async def test_the_script_that_begins_conversations_is_offered_to_nobody_and_nee
         assert snapshot.faults == ()
 
 
-# What has changed
+# Changes
 
 
 @pytest.mark.requirement("A7", "A9", "A10", "A29", "A48", "A63")
@@ -259,7 +259,7 @@ async def test_a_script_that_is_gone_serves_no_more_and_its_row_says_so(tmp_path
         assert [row["is_active"] for row in await world.rows()] == [1, 1]
 
 
-# What is broken
+# Broken scripts
 
 
 @pytest.mark.requirement("A36", "A39", "A40")
@@ -281,7 +281,7 @@ async def test_a_script_that_an_edit_broke_serves_on_as_it_was_until_it_is_mende
         snapshot = await world.look()
         assert spec(snapshot, "a") is before
         assert "until it is mended, as before: a" in faults(snapshot)[0]
-        # A new start knows it, too.
+        # It is known after a restart as well.
         again = await world.once()
         assert await digest_of(world, "a", again) == before.origin.version
         assert "until it is mended, as before: a" in faults(again)[0]
@@ -315,11 +315,11 @@ async def test_a_second_file_never_displaces_the_tool_that_serves(tmp_path: Path
         before = spec(world.snapshots[-1], "x")
         storage.write("crm.gbai/a.gbdialog/x.bas", says("2"))
         assert spec(await world.look(), "x") is before
-        # Nor at the next start.
+        # Nor after a restart.
         assert await digest_of(world, "x", await world.once()) == before.origin.version
 
 
-# What is kept
+# Stored results
 
 
 @pytest.mark.requirement("A5", "A23", "A24", "A25", "A26", "A41", "B17", "B19")
@@ -476,11 +476,11 @@ async def test_the_tools_of_an_entry_that_is_gone_serve_nobody(tmp_path: Path) -
         assert [(row["tool_name"], row["is_active"]) for row in await world.rows()] == [("a", 0), ("b", 1)]
 
 
-# What takes long
+# Slow work
 
 
 class Meeting(MemoryStorage):
-    """A storage in which nobody gets a file before all who read have come."""
+    """A storage that returns files only after all concurrent reads have started."""
 
     def __init__(self, count: int) -> None:
         super().__init__({f"tool{number}.bas": says(str(number)) for number in range(count)})
@@ -498,7 +498,7 @@ async def test_scripts_are_read_beside_each_other(tmp_path: Path) -> None:
 
 
 class Held(MemoryStorage):
-    """A storage that keeps files back until the test lets them go: those whose names begin with `slow`."""
+    """A storage that delays files whose names start with `slow` until the test releases them."""
 
     def __init__(self, contents: dict[str, str]) -> None:
         super().__init__(contents)
@@ -522,7 +522,7 @@ async def test_slow_scripts_hold_up_neither_the_others_nor_the_daemon(tmp_path: 
         running = world.source(changes=world.changes)
         task = asyncio.create_task(running.run(world.publish))
         try:
-            # As many as are read at once.
+            # As many as are read concurrently.
             for _ in range(min(count, 4)):
                 await asyncio.to_thread(storage.asked.acquire, timeout=10)
             await world.clock.advance(6)

@@ -1,4 +1,4 @@
-"""Modules of keywords made of functions that a test defines."""
+"""Keyword modules made of functions that a test defines."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from types import ModuleType
 
 
 def a_module(name: str, *functions: object) -> ModuleType:
-    """A module that holds `functions` as its own."""
+    """A module with `functions` as its members."""
     module = ModuleType(name)
     for number, function in enumerate(functions):
         function.__module__ = name

@@ -1,4 +1,4 @@
-"""A run of a script by itself: its pauses, its time, and what it goes on from."""
+"""A single run of a script: pauses, time limit and resume state."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def a_table(*functions: Any) -> KeywordTable:
 
 
 class Script:
-    """A script, and how often it has paused."""
+    """A script and its number of pauses."""
 
     def __init__(self, text: str, *, table: KeywordTable | None = None, **settings: Any) -> None:
         self.pauses = 0
@@ -85,11 +85,11 @@ class Script:
         )
 
     async def run(self, resumed: Resumed | None = None, arguments: Mapping[str, Any] | None = None) -> FunctionResult:
-        """A run, from its beginning or from a question."""
+        """A run, from the start or from a question."""
         return await self.handler.handle(a_message(), arguments or {}, a_call(resumed=resumed))
 
     async def answer(self, asked: FunctionResult, text: str) -> FunctionResult:
-        """The run that goes on from `asked`, through what a store keeps."""
+        """The run that resumes `asked`, after a round trip through the store."""
         assert isinstance(asked.question, InputQuestion)
         state = json.loads(json.dumps(asked.question.resume))
         return await self.run(Resumed(state, text))
@@ -107,7 +107,7 @@ async def test_a_short_run_never_pauses_and_a_long_one_does_so_often() -> None:
     assert short.pauses == 0
     long = Script('FOR i = 1 TO 30000\nx = i * 2\nNEXT\nSAY "x"', cpu_seconds=60)
     assert (await long.run()).reply == "x"
-    # Some 200,000 steps of less than a microsecond each, in stretches of two milliseconds.
+    # About 200,000 steps of less than a microsecond each, in slices of two milliseconds.
     assert long.pauses > 5
 
 
@@ -125,7 +125,7 @@ async def test_time_is_counted_over_questions() -> None:
 
 
 def burn(seconds: float) -> None:
-    """Let the processor work so long."""
+    """Use the processor for that time."""
     until = time.thread_time() + seconds
     while time.thread_time() < until:
         pass

@@ -1,4 +1,4 @@
-"""What members answer, read as what scripts ask for."""
+"""Parsing of members' answers to scripts."""
 
 from __future__ import annotations
 

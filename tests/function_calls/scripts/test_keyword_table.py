@@ -1,4 +1,4 @@
-"""Keywords are marked functions; what cannot work is said when they are loaded, with the place."""
+"""Keywords are decorated functions; errors in their declarations are reported at load time with their place."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_a_script_that_changes_what_is_kept_happens_once_though_each_of_its_stat
     table = a_table(shout, put, keep, send)
     assert table.effect_of(["KEEP"]) is Effect.ONCE
     assert table.effect_of(["SHOUT", "SEND"]) is Effect.ONCE
-    # Words are sent when the run is over, and what it has called knows by itself whether it was there before.
+    # Messages are sent after the run, and a called function detects repetitions itself.
     assert table.effect_of(["SHOUT", "PUT"]) is Effect.IDEMPOTENT
 
 
@@ -97,7 +97,7 @@ def test_a_script_touches_what_its_keywords_touch() -> None:
     assert table.touches_of(["SHOUT", "PUT"]) == frozenset()
     assert table.touches_of(["RING"]) == {Touch.REACHES_OUT, Touch.READS_OUTSIDE}
     assert table.touches_of(["NOTE", "PUT"]) == {Touch.STAYS_HERE}
-    # What reaches out by itself is not held here by what another keyword says of its own effect.
+    # The label of one keyword is not reduced by the effect of another.
     assert table.touches_of(["NOTE", "DROP"]) == {Touch.REACHES_OUT}
 
 

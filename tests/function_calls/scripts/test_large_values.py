@@ -1,4 +1,4 @@
-"""Scripts that work on much: what they reckon keeps nobody else waiting."""
+"""Scripts with large values: their computation does not block others."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _ANN = MemberRef("cli", "main", "ann")
 
 
 async def tried(folder: Path, text: str) -> tuple[list[str], float, float]:
-    """What the script says, and the seconds of the processor that it took of the event loop's thread: at the most
-    before others had their turn, and of all threads together."""
+    """Messages of the script, and CPU seconds: the longest time that the event loop's thread was blocked, and the time
+    of all threads."""
     (folder / "big.csv").write_text(
         "id,city,amount\n" + "".join(f"{n},city{n % 50},{n % 977}.5\n" for n in range(ROWS)), encoding="utf-8"
     )
@@ -46,7 +46,7 @@ async def tried(folder: Path, text: str) -> tuple[list[str], float, float]:
             return None
 
         gc.collect()
-        gc.disable()  # it would go through all that other tests have left, in whichever thread comes along
+        gc.disable()  # a collection would traverse the objects of other tests, in any thread
         try:
             waiting, began = asyncio.create_task(others()), time.process_time()
             async for step in trial.steps(spec, {}, no_answer):
@@ -76,5 +76,5 @@ async def tried(folder: Path, text: str) -> tuple[list[str], float, float]:
 async def test_large_lists_are_worked_on_beside_everybody_else(tmp_path: Path, text: str, says: str) -> None:
     said, longest, took = await tried(tmp_path, text)
     assert said == [says]
-    # Both are times of the processor, which a busy machine does not lengthen: no step of the work is the loop's.
+    # Both are CPU times, which do not depend on the load of the machine: no work is done in the event loop's thread.
     assert longest < took / 5

@@ -1,4 +1,4 @@
-"""Who reckons next."""
+"""The order of waiting computations."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ async def test_who_goes_away_holds_up_nobody() -> None:
     tasks[0].cancel()
     at_the_front.cancel()
     await asyncio.sleep(0)
-    # It has just been called to the front, and goes all the same.
+    # It has just become first, and is cancelled.
     tasks[1].cancel()
     await asyncio.wait([at_the_front, *tasks], timeout=5)
     assert order == ["c"]

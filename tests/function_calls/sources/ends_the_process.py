@@ -1,3 +1,3 @@
-"""A module that nobody can import."""
+"""A module that cannot be imported."""
 
 raise SystemExit(1)

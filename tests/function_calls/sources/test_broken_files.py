@@ -1,4 +1,4 @@
-"""Python files that are broken: what is said of them, and what goes on serving."""
+"""Broken Python files: their diagnostics, and the functions that stay available."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.function_calls.sources.watching import (
     write,
 )
 
-# -- what is broken
+# -- broken files
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Python files that change while the daemon runs, and files that take long."""
+"""Python files that change at run time, and files that are slow to import."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ async def test_only_what_has_changed_is_run_again(tmp_path: Path) -> None:
 async def test_a_change_within_the_same_second_and_of_the_same_length_counts(tmp_path: Path) -> None:
     file = write(tmp_path, "one.py", marked("one", "aaa"))
     state = file.stat()
-    # What Python itself would take for the compiled form of the changed file.
+    # The cached bytecode that Python would use for the changed file.
     py_compile.compile(str(file))
     async with watched(tmp_path) as files:
         await files.next()
@@ -204,7 +204,7 @@ async def test_what_was_replaced_can_be_collected(tmp_path: Path) -> None:
         assert (module(), kind()) == (None, None)
 
 
-# -- files that take long
+# -- slow files
 
 
 async def test_a_file_that_hangs_holds_nothing_up_and_serves_when_it_has_ended(tmp_path: Path) -> None:
@@ -234,7 +234,7 @@ async def test_many_that_hang_are_not_all_waited_for_as_long(tmp_path: Path) -> 
     async with watched(tmp_path, clock=clock) as files:
         pipes = []
         for name, patience in (("a", 5), ("b", 0.5), ("c", 0.5)):
-            # It opens only when the file of that name has.
+            # It opens only after the file with that name has opened it.
             pipes.append(await asyncio.to_thread(open, tmp_path / f"pipe-{name}", "w"))
             await clock.advance(patience)
         first = await files.next()

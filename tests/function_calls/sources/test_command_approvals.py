@@ -1,4 +1,4 @@
-"""A step that waits for a yes: exactly what is shown runs, once, and nothing else; the run ends once whatever comes."""
+"""Steps that need an approval: exactly the shown command runs, once, and the run ends once in every case."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ PYTHON = """
 
 
 class Log:
-    """What the steps have noted in a file, across restarts."""
+    """Lines written by the steps, across restarts."""
 
     def __init__(self, folder: Path) -> None:
         self.file = folder / "log"
@@ -128,7 +128,7 @@ async def test_a_no_ends_the_run(log: Log, tmp_path: Path, answer: str) -> None:
 
 @pytest.mark.requirement("C22", "C25")
 async def test_who_refuses_the_last_step_ends_the_run_once(log: Log, tmp_path: Path) -> None:
-    """Once on_exit was not reached then."""
+    """Regression: on_exit did not run."""
     async with a_group_with(tmp_path, log.tools, log.python) as group:
         await group.say("Ann", "/steps x")
         await group.say("Ann", "yes")
@@ -141,7 +141,7 @@ async def test_who_refuses_the_last_step_ends_the_run_once(log: Log, tmp_path: P
 
 @pytest.mark.requirement("C22", "C25")
 async def test_a_model_is_told_what_ran_before_a_step_was_refused(log: Log, tmp_path: Path) -> None:
-    """Once it was told that nothing had been done."""
+    """Regression: the model was informed that nothing had been done."""
     home = tmp_path / "home"
     async with a_group_with(tmp_path, log.tools, log.python, home=home) as group:
         group.model.says(call("steps", word="x"))
@@ -176,7 +176,7 @@ async def test_a_yes_may_stand_in_usual_company(log: Log, tmp_path: Path, answer
 async def test_what_is_neither_yes_nor_no_is_an_ordinary_message_and_the_step_waits_on(
     log: Log, tmp_path: Path
 ) -> None:
-    """Once talk with others was taken for a no."""
+    """Regression: a conversation with others was taken as a refusal."""
     async with a_group_with(tmp_path, log.tools, log.python) as group:
         await group.say("Ann", "/steps x")
         for talk in ("Bob, are you coming tonight?", "what does that do?", "use the other one", "yes but not now"):
@@ -191,7 +191,7 @@ async def test_what_is_neither_yes_nor_no_is_an_ordinary_message_and_the_step_wa
 @pytest.mark.requirement("C25")
 @pytest.mark.parametrize("kind", [Kind.MESSAGE, Kind.CHOICE])
 async def test_an_older_question_does_not_allow_what_a_newer_one_asks_for(log: Log, tmp_path: Path, kind: Kind) -> None:
-    """Once a button under the first question ran the second command."""
+    """Regression: a button of the first question ran the second command."""
     async with a_group_with(tmp_path, log.tools, log.python) as group:
         await group.say("Ann", "/steps one")
         first_asked = Quoted(f"sent-{group.platform.sent[-1].key}", "Rollcall", "…", from_bot=True)
@@ -209,7 +209,7 @@ async def test_an_older_question_does_not_allow_what_a_newer_one_asks_for(log: L
 
 @pytest.mark.requirement("C25")
 async def test_a_callable_that_is_refused_does_not_run(log: Log, tmp_path: Path) -> None:
-    """Once it ran all the same."""
+    """Regression: it ran anyway."""
     async with a_group_with(tmp_path, log.tools, log.python) as group:
         await group.say("Ann", "/steps x")
         await group.say("Ann", "yes")
@@ -239,7 +239,7 @@ async def test_a_yes_to_a_tool_that_has_changed_since_runs_nothing(log: Log, tmp
         assert await group.say("Ann", "yes") == [EN.say("questions.changed", name="/steps")]
         [said] = await group.say("Bob", "/why")
         assert "settings" not in said
-    # What the old one has left is unknown to the new one, its `on_exit` included.
+    # The new version does not know steps of the old one, including its `on_exit`.
     assert log.lines == ["env", "setup"]
 
 

@@ -1,4 +1,5 @@
-"""Files of command tools: what is wrong is told at its place, what is good serves, and an edit counts at once."""
+"""Files of command tools: errors are reported with their place, valid tools are available, and edits apply
+immediately."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ GOOD = "  - {name: good, commands: [good], cmds: [[echo, good]]}\n"
 
 
 def names(group: Group) -> list[str]:
-    """The tools of the file."""
+    """Tools of the file."""
     specs = group.daemon.registry.of("default").specs
     return [spec.name for spec in specs if "commands/" in spec.origin.source]
 
@@ -147,7 +148,7 @@ async def test_an_edit_counts_while_the_daemon_runs(tmp_path: Path) -> None:
         assert await group.say("Ann", "/own") == ["second"]
         await edit("tools: [{name: further, cmds: [[echo]]}]", "further.yml")
         assert names(group) == ["further", "own", "good"]
-        # A broken edit leaves what was there.
+        # A broken edit keeps the previous tools.
         await edit("tools:\n  - {name: own, commands: [own], cmds: []}\n" + GOOD.replace("echo, good", "echo, better"))
         assert await group.say("Ann", "/own") == ["second"]
         assert await group.say("Ann", "/good") == ["better"]
@@ -179,7 +180,7 @@ async def test_python_that_lies_elsewhere_is_watched_too(tmp_path: Path) -> None
     machine = Machine(Sandbox(clock), clock, Workspaces(tmp_path), Deadlines(clock))
     await YamlCommands("files", [file], machine, Watching()).run(published.append)
     assert watched == [(file,), (file, own)]
-    # What has not changed is not published once more.
+    # Unchanged tools are not published again.
     assert [[spec.name for spec in one.specs] for one in published] == [["own"]]
 
 
@@ -331,7 +332,7 @@ async def test_without_a_word_a_tool_is_not_repeated_and_taints(tmp_path: Path) 
         assert a.execution.touches == {Touch.READS_OUTSIDE, Touch.REACHES_OUT}
         assert c is not None
         assert c.execution.touches == {Touch.READS_OUTSIDE, Touch.SENDS_OUT}
-        # Nobody is there to answer on the other ways.
+        # With other entry points there is nobody to answer.
         assert sorted(b.access.offered_to) == ["command", "model"]
 
 
@@ -355,7 +356,7 @@ async def test_an_option_of_the_wrong_type_or_size_is_an_error_at_its_line(
 
 def test_every_option_of_functions_is_one_of_tools() -> None:
     own_words = {"auth", "tag", "confirmation_prompt", "timeout"}
-    # Who allows a run is said in `opts`; what controls the queue is no command.
+    # The required approval is set in `opts`; `immediate` is not a command option.
     elsewhere = {"approval", "immediate"}
     assert set(_OPTIONS) - own_words - elsewhere <= set(CommandTool.model_fields)
 
@@ -461,7 +462,7 @@ async def test_a_broken_edit_of_python_leaves_all_that_the_tool_can(tmp_path: Pa
         assert await group.say("Ann", "yes") == ["first"]
         await group.say("Ann", "/own")
         assert await group.say("Ann", "yes") == ["first"]
-        # Only the Python is mended, and that is seen.
+        # Only the Python file is repaired, and that is noticed.
         await edit(python.replace("EDITION", "second"), is_broken=False)
         assert group.daemon.functions.faults == ()
         await group.say("Ann", "/own")
@@ -499,5 +500,5 @@ def test_python_of_tools_is_forgotten_with_those_who_have_it(tmp_path: Path) -> 
     del first
     gc.collect()
     assert modules() == 0
-    # Who still runs it can say where it stands.
+    # Its handler still knows its file while it runs.
     assert (name_of(own), file_of(own)) == ("forgotten_own.py:own", str(file))

@@ -1,4 +1,4 @@
-"""Command tools with a model that has no function calling: it is told of them in prose, and its XML is read."""
+"""Command tools with a model without function calling: they are described in text, and XML calls are parsed."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def says(text: str) -> dict[str, Any]:
 
 
 async def asked(tmp_path: Path, prompt: str, *answers: str, python: str = "") -> tuple[list[Any], list[str]]:
-    """The requests that the model got, and what was said in the chat."""
+    """Model requests, and the bot's messages."""
     async with OpenAIServer([says(one) for one in answers]) as server:
         profile = ModelProfile("main", "m-1", server.base_url, SecretStr("k"))
         model = TextProtocol(profile, VirtualClock(), "xml")

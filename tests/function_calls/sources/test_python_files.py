@@ -1,4 +1,4 @@
-"""Python files and packages in folders of an operator: what they give."""
+"""Python files and packages in an operator's folders: their functions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.function_calls.sources.watching import (
     write,
 )
 
-# -- what files give
+# -- functions of files
 
 
 async def test_the_files_of_a_folder_are_read_in_the_order_of_their_names(tmp_path: Path) -> None:
@@ -146,7 +146,7 @@ async def test_a_package_is_one_unit_with_imports_of_its_own(tmp_path: Path) -> 
     assert names(await given_by(tmp_path / "shop")) == names(snapshot)
 
 
-# -- filters of a module's own
+# -- filters of a module
 
 
 FILTERED = (
@@ -173,7 +173,7 @@ def filters():
 
 
 @pytest.mark.requirement("E8", "E28")
-async def test_the_filters_of_a_module_stand_around_its_functions_that_name_them(tmp_path: Path) -> None:
+async def test_filters_of_a_module_apply_to_its_functions_that_name_them(tmp_path: Path) -> None:
     write(tmp_path, "own.py", FILTERED)
     greet, act, free = (await given_by(tmp_path)).specs
     assert [await said_by(greet), await said_by(act, x="well"), await said_by(free)] == ["HI", "DONE WELL", "free"]
@@ -210,11 +210,11 @@ async def test_a_module_of_filters_alone_is_no_fault(tmp_path: Path) -> None:
     assert (await given_by(tmp_path)).faults == ()
 
 
-# -- modules beside a function file
+# -- modules next to a function file
 
 
 def saying(expression: str, name: str = "tell", head: str = "") -> str:
-    """A file with the function `name`, which says the value of `expression`."""
+    """A file with the function `name`, which returns the value of `expression`."""
     return f"{head}\ndef tools():\n    return [{{'name': '{name}', 'handler': lambda args: str({expression})}}]\n"
 
 

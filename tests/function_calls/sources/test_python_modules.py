@@ -1,4 +1,4 @@
-"""Installed modules: those that an operator names, and those that packages announce by entry points."""
+"""Installed modules: named in the settings, or registered by packages as entry points."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SAMPLES = "tests.function_calls.sample_functions"
 
 @pytest.fixture
 def installed(tmp_path: Path) -> Iterator[Path]:
-    """A folder whose packages are installed."""
+    """A folder for installed packages."""
     folder = tmp_path / "site-packages"
     folder.mkdir()
     known = set(sys.modules)
@@ -40,7 +40,7 @@ def installed(tmp_path: Path) -> Iterator[Path]:
 
 
 def announced_by(folder: Path, package: str, entries: Mapping[str, str], group: str = GROUP) -> None:
-    """What a package installer leaves of a package that announces `entries`."""
+    """Create the metadata of a package with the entry points `entries`."""
     lines = "".join(f"{name} = {value}\n" for name, value in entries.items())
     write(folder, f"{package}-1.0.dist-info/METADATA", f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
     write(folder, f"{package}-1.0.dist-info/entry_points.txt", f"[{group}]\n{lines}")
@@ -51,7 +51,7 @@ async def given_by(
     announced: Callable[[], Iterable[EntryPoint]] = tuple,
     services: Mapping[type, object] | None = None,
 ) -> Snapshot:
-    """What these modules give, and these entry points."""
+    """Functions of these modules and entry points."""
     named = [Named(f"sources.modules[{place}]", name) for place, name in enumerate(modules)]
     reader = ModuleReader(services if services is not None else {Conversions: Conversions([])})
     return await published_by(PythonModules("modules", named, reader, VirtualClock(), announced))

@@ -1,4 +1,4 @@
-"""Command tools: commands and Python callables that are written down as data, and run step by step."""
+"""Command tools: commands and Python callables defined as data, run step by step."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ HOOKED = """
 
 
 def events() -> list[str]:
-    """What the callables of `own.py` have noted."""
+    """Events recorded by the callables of `own.py`."""
     [module] = [one for name, one in sys.modules.items() if name.startswith("rollcall_own_")][-1:]
     noted: list[str] = module.EVENTS
     return noted
@@ -213,13 +213,13 @@ async def test_setup_makes_steps_of_the_request(tmp_path: Path) -> None:
     async with a_group_with(tmp_path, tools, python) as group:
         group.model.says(call("dynamic", words='["${HOME}", "-n"]'), "ok")
         await group.say("Ann", "@Rollcall go")
-        # What `setup` adds is taken as it stands: no variable in it is filled.
+        # Arguments added by `setup` are literal: variables in them are not expanded.
         assert data_of(group)["result"]["output"] == ["first\n", "${HOME};", "-n;"]
 
 
 @pytest.mark.requirement("C15")
 async def test_a_callable_that_says_error_ends_the_run(tmp_path: Path) -> None:
-    """Once the status of a callable was not read, and its error reported as success."""
+    """Regression: the status of a callable was ignored, and its error reported as success."""
     python = """
     def fails(run, input):
         return {"status": "error", "msg": "no such thing"}
@@ -273,7 +273,7 @@ async def test_an_error_is_told_and_the_run_ends_once(tmp_path: Path, word: str)
 @pytest.mark.requirement("C21", "C22", "C23", "C26")
 @pytest.mark.parametrize("number", [1, 2])
 async def test_a_step_that_is_not_approved_does_not_run_and_the_run_ends_once(tmp_path: Path, number: int) -> None:
-    """Once a callable ran although it was refused, and who refused the last step kept on_exit from being called."""
+    """Regression: a callable ran although it was refused, and a refusal of the last step prevented on_exit."""
     async with a_group_with(tmp_path, HOOKED, EVENTS) as group:
         said = await group.say("Ann", f"/hooked not {number}")
         assert said == (["not allowed"] if number == 1 else ["1 done\nnot allowed"])

@@ -25,7 +25,7 @@ from function_calls.declaration import tool_function
 
 
 def marked(name: str, says: str = "Hi", **options: str) -> str:
-    """A marked function; its decorator stands three lines below the beginning."""
+    """Source of a decorated function; the decorator is on the fourth line."""
     given = "".join(f", {key}={value!r}" for key, value in options.items())
     return (
         f"{HEAD}@tool_function(description='Does {name}.'{given})\n"
@@ -34,7 +34,7 @@ def marked(name: str, says: str = "Hi", **options: str) -> str:
 
 
 def write(folder: Path, name: str, text: str) -> Path:
-    """The file `name` in `folder`, which holds `text` less its common indentation."""
+    """Write the file `name` in `folder` with the dedented `text`."""
     file = folder / name
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(dedent(text), encoding="utf-8")
@@ -53,30 +53,30 @@ def files_at(
 
 
 async def given_by(*paths: Path, services: Mapping[type, object] | None = None) -> Snapshot:
-    """What is at these paths now."""
+    """Current snapshot of these paths."""
     return await published_by(files_at(*paths, services=services))
 
 
 class Watched:
-    """A source that runs, and what it has published."""
+    """A running source and its snapshots."""
 
     def __init__(self) -> None:
         self.changes = ToldChanges()
         self.published: asyncio.Queue[Snapshot] = asyncio.Queue()
 
     async def next(self) -> Snapshot:
-        """What it publishes next."""
+        """The next snapshot."""
         async with asyncio.timeout(20):
             return await self.published.get()
 
     async def change(self) -> Snapshot:
-        """What it publishes when it is told of a change."""
+        """Notify the source of a change; returns the next snapshot."""
         self.changes.tell()
         return await self.next()
 
     async def change_to(self, expected: list[str]) -> Snapshot:
-        """The first snapshot after a change whose faults have these places. Where a source begins to watch another file
-        it looks at once, and may publish what it sees in the middle of the change."""
+        """Notify the source of a change; returns the first snapshot whose problems have these places. A source that
+        starts to watch another file reads it immediately, and may publish an intermediate state."""
         snapshot = await self.change()
         while places(snapshot) != expected:
             snapshot = await self.next()
@@ -97,25 +97,25 @@ async def watched(*paths: Path, clock: VirtualClock | None = None) -> AsyncItera
 
 
 def names(snapshot: Snapshot) -> list[str]:
-    """The names of the functions."""
+    """Names of the functions."""
     return [spec.name for spec in snapshot.specs]
 
 
 def places(snapshot: Snapshot) -> list[str]:
-    """`name of the file:line` of each fault."""
+    """`file name:line` of each problem."""
     return [f"{Path(fault.file).name}:{fault.line}" for fault in snapshot.faults]
 
 
 def waiting_for(pipe: Path) -> str:
-    """Python that waits until something has opened the pipe and closed it."""
+    """Python code that waits until the pipe has been opened and closed."""
     return f"import pathlib\npathlib.Path({str(pipe)!r}).read_text()\n"
 
 
 async def said_by(spec: FunctionSpec, **arguments: object) -> str:
-    """What a run says."""
+    """Text of a run's result."""
     return (await Routing(spec).invoke(spec.name, raw=arguments)).reply
 
 
 def modules_of(path: Path) -> list[str]:
-    """The modules that Python holds of a file, or of all in a folder."""
+    """Names in sys.modules that belong to a file or a folder."""
     return [name for name, one in sys.modules.items() if (getattr(one, "__file__", "") or "").startswith(str(path))]

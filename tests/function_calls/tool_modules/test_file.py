@@ -1,4 +1,4 @@
-"""The module `file`, in a chat and by its functions alone."""
+"""The module `file`, in a chat and by its functions."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ async def test_every_path_of_the_data_stays_within(data: Callable[[str], Path], 
     (tmp_path / "secret").write_text(CANARY)
     inside = home / "work" / "chats" / "test_3abot_3aann"
     inside.mkdir(parents=True)
-    (inside / "unpacked").symlink_to(tmp_path)  # as an archive would have left it
+    (inside / "unpacked").symlink_to(tmp_path)  # as left by an archive
     scenarios = {"path-scn-6": "unpacked/secret", "path-scn-9": "../../data/cmd_config.json"}
     before = sorted(tmp_path.iterdir())
     async with a_group(FUNCTIONS, home=home) as group:

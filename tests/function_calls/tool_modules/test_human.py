@@ -1,4 +1,4 @@
-"""A model asks the member and goes on with the answer."""
+"""A model asks the member and continues with the answer."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ASK = human.human_input
 
 
 def told(group: Group) -> Any:
-    """What the model was told of its call."""
+    """Result of its call in the model request."""
     return orjson.loads(group.model.requests[-1].messages[-1].content)
 
 

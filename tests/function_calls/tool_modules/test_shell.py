@@ -1,4 +1,4 @@
-"""The module `shell`: one program of the list, after an admin's yes, in the sandbox or not at all."""
+"""The module `shell`: one program of the list, after an admin's approval, only in the sandbox."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_it_is_for_admins_in_private_and_says_what_it_touches(workspaces: Worksp
     )
     assert spec.access.roles == {Role.ADMIN, Role.OWNER}
     assert spec.execution.touches == {"reaches_out", "reads_outside"}
-    with pytest.raises(ValueError, match="less than"):  # or a run would be cut off before its own time is over
+    with pytest.raises(ValueError, match="less than"):  # otherwise a run would end before its own timeout
         ShellSettings(timeout_seconds=spec.execution.timeout_seconds)
 
 
@@ -127,7 +127,7 @@ async def test_each_refusal_has_its_sentence(workspaces: Workspaces, language: s
 
 
 async def approved(group: Group, command: str) -> str:
-    """What is said when a model wants `command`, and an admin allows it."""
+    """Messages when a model requests `command`, and an admin approves it."""
     group.model.says(call("shell_exec", command=command))
     asked = await group.say("Ann", "@Rollcall please", **ADMIN)
     [code] = re.findall(r"#([0-9a-f]{5})", asked[-1])
@@ -135,7 +135,7 @@ async def approved(group: Group, command: str) -> str:
 
 
 def is_refusal(said: str) -> bool:
-    """Whether nothing was run."""
+    """Whether nothing ran."""
     sentences = [text for key, text in TEXTS.of("en").templates.items() if key.startswith("shell.problem.")]
     return any(re.fullmatch(re.sub(r"\\\{\w+\\\}", ".+", re.escape(text)), said) for text in sentences)
 
@@ -158,7 +158,7 @@ async def test_nothing_runs_without_the_yes_of_an_admin(tmp_path: Path) -> None:
 @needs_bubblewrap
 @pytest.mark.requirement("E43")
 async def test_every_command_of_the_data_ends_as_it_should(data: Callable[[str], Path]) -> None:
-    """The list of the data: ls, head, grep, sort, git log, cat."""
+    """The program list of the data: ls, head, grep, sort, git log, cat."""
     rows = [json.loads(line) for line in data("G_faults/shell_bypass.jsonl").read_text().splitlines()]
     shipped = Settings().shell.programs
     programs = {name: shipped[name].model_dump() for name in ("ls", "head", "grep", "sort", "cat")}
@@ -170,7 +170,7 @@ async def test_every_command_of_the_data_ends_as_it_should(data: Callable[[str],
             said = await approved(group, row["command"])
             assert "root:" not in said
             ended[row["id"]] = "deny" if is_refusal(said) else said
-    # Those that are to run and fail are refused before they run; below they are run.
+    # Commands that are expected to fail are refused here; they run in the test below.
     assert ended == {row["id"]: "deny" for row in rows}
 
 
@@ -196,7 +196,7 @@ async def test_what_takes_too_long_is_stopped(data: Callable[[str], Path], tmp_p
 @needs_bubblewrap
 @pytest.mark.requirement("E43")
 async def test_programs_that_look_further_find_nothing(tmp_path: Path) -> None:
-    """With a list that lets them look: the environment of the daemon, its server, its files."""
+    """With a list of programs that inspect the environment: the daemon's environment, its server, its files."""
     reached: list[str] = []
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -1,6 +1,6 @@
-"""`python -m tests.golden.conversations --write [NAME…]` records conversations anew; without names all of them.
+"""`python -m tests.golden.conversations --write [NAME…]` records conversations again; without names all of them.
 
-A name may be that of a group (a file of conversations). Without `--write` the differences are shown.
+A name may be that of a group (a file of conversations). Without `--write` the differences are printed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tests.golden.conversations.shared import Shared
 
 
 def record(names: Sequence[str], *, is_written: bool) -> int:
-    """Play the conversations and groups of these names, or all. 0: as recorded, or recorded now."""
+    """Play the conversations and groups with these names, or all. Returns 0 if they match or were recorded."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger("critical"))
     every = recordings.conversations()
     chosen = [name for name, one in every.items() if not names or {name, one["group"]} & set(names)]
@@ -30,7 +30,7 @@ def record(names: Sequence[str], *, is_written: bool) -> int:
         begun = time.monotonic()
         try:
             recorded = asyncio.run(play(every[name], shared))
-        except Exception:  # noqa: BLE001 - the other conversations are recorded all the same
+        except Exception:  # noqa: BLE001 - continue with the other conversations
             traceback.print_exc()
             _tell(f"{name}: FAILED")
             failed += 1
@@ -66,7 +66,7 @@ def _tell(line: str) -> None:
 
 
 def _doubts(recorded: object) -> str:
-    """What an author of a conversation should look at."""
+    """Hints for the author of a conversation."""
     text = recordings.as_text(recorded)
     found = [doubt for doubt in ('"unscripted"', '"unused answers"', '"waiting"') if doubt in text]
     return f"  LOOK: {', '.join(found)}" if found else ""

@@ -1,4 +1,4 @@
-"""Replaces what differs from release to release by names in order of appearance: ids, codes, ports, folders."""
+"""Replaces ids, codes, ports and folders, which vary between runs, by names in order of appearance."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _CODE = re.compile(r"#([0-9a-f]{5})\b|grants revoke ([0-9a-f]{4,8})\b")
 
 
 class Aliases:
-    """The names of one conversation."""
+    """Names of one conversation."""
 
     def __init__(self) -> None:
         self._plain: dict[str, str] = {}
@@ -18,7 +18,7 @@ class Aliases:
         self._codes: dict[str, str] = {}
 
     def set(self, value: str, name: str) -> None:
-        """Show `value` as `name` from now on."""
+        """Show `value` as `name` in the recording."""
         self._plain[value] = name
 
     def code(self, value: str) -> None:
@@ -27,16 +27,16 @@ class Aliases:
             self._codes[value] = f"<code {len(self._codes) + 1}>"
 
     def codes(self) -> list[str]:
-        """All codes so far, in the order of their appearance."""
+        """All codes so far, in order of appearance."""
         return list(self._codes)
 
     def learn(self, text: str) -> None:
-        """Take note of the codes in `text`."""
+        """Record the codes in `text`."""
         for found in _CODE.finditer(text):
             self.code(found[1] or found[2])
 
     def text(self, text: str) -> str:
-        """`text` with names in it."""
+        """`text` with values replaced by names."""
         for value, name in sorted(self._plain.items(), key=lambda item: -len(item[0])):
             text = text.replace(value, name)
         for code, name in self._codes.items():
@@ -44,7 +44,7 @@ class Aliases:
         return _ID.sub(self._id, text)
 
     def value(self, value: Any) -> Any:
-        """A JSON value with names in it."""
+        """A JSON value with values replaced by names."""
         match value:
             case bool() | None:
                 return value

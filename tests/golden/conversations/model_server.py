@@ -1,4 +1,4 @@
-"""A server of chat completions on 127.0.0.1 that answers from a script, and a SearXNG beside it."""
+"""A server of chat completions on 127.0.0.1 with scripted answers, and a SearXNG fake."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from urllib.parse import parse_qs, urlsplit
 from tests.fakes.listener import Listener
 
 Answer = Any
-"""A text; `{function: arguments}`, or a list of such for parallel calls; or `{answer: …}` with `text`, `calls`,
-`finish`, `status`, `body`, `held`. `{to: words, say: …}` is one of these for a request that holds the words."""
+"""A text; `{function: arguments}`, or a list of these for parallel calls; or `{answer: …}` with `text`, `calls`,
+`finish`, `status`, `body`, `held`. `{to: words, say: …}` is an answer for a request that contains the words."""
 _UNSCRIPTED = {"answer": {"status": 400, "body": {"error": {"message": "the script has no more answers"}}}}
 
 
 class ModelServer:
-    """Gives the scripted answers in order and keeps the requests."""
+    """Returns the scripted answers in order and records the requests."""
 
     def __init__(self) -> None:
         self.script: list[Answer] = []
         self.pages: dict[str, Any] = {}
-        """Search results by query; `*` is for any other."""
+        """Search results by query; `*` for any other query."""
         self.requests: list[dict[str, Any]] = []
-        """Each with `body`, the `path` and `unscripted` where the script had run out."""
+        """Each with `body` and `path`, and with `unscripted` if the script had ended."""
         self.asked = asyncio.Event()
         self._calls = 0
         self._released = asyncio.Event()
@@ -43,12 +43,12 @@ class ModelServer:
         await self._listener.stop()
 
     def release(self) -> None:
-        """Send the answers that are held back."""
+        """Send the held answers."""
         self._released.set()
         self._released = asyncio.Event()
 
     async def until(self, requests: int) -> None:
-        """Return when so many requests have come in all."""
+        """Wait until `requests` requests have been received in total."""
         async with asyncio.timeout(60):
             while len(self.requests) < requests:
                 self.asked.clear()
@@ -93,7 +93,7 @@ class ModelServer:
         return 200, self._completion(answer, special)
 
     def _next(self, asked: str) -> Answer | None:
-        """The first answer that is for this request: `{to: words, say: …}` is for one that holds these words."""
+        """The first answer for this request: `{to: words, say: …}` needs these words in it."""
         for place, answer in enumerate(self.script):
             is_for_some = isinstance(answer, dict) and "to" in answer
             if not is_for_some or answer["to"] in asked:

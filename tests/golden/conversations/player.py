@@ -1,4 +1,4 @@
-"""Plays one conversation against a daemon and records what came of it."""
+"""Plays a conversation with a daemon and records the results."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ _BASE: Mapping[str, Any] = {
 
 
 class Player:
-    """One conversation being played."""
+    """A conversation during its play."""
 
     def __init__(self, conversation: Mapping[str, Any], home: Path, shared: Shared) -> None:
         self._conversation = conversation
@@ -92,7 +92,7 @@ class Player:
         self._world = World(home / "home", self._settings_file, start)
 
     async def play(self) -> dict[str, Any]:
-        """The record."""
+        """The recording."""
         await self._server.start()
         try:
             self._server.pages = self._conversation.get("search", {})
@@ -124,20 +124,20 @@ class Player:
 
     async def _until_known(self, function: str | None) -> None:
         async with asyncio.timeout(_PATIENCE_SECONDS):
-            while function and not self._world.knows(function):  # noqa: ASYNC110 - nothing tells it
+            while function and not self._world.knows(function):  # noqa: ASYNC110 - there is no event for it
                 await asyncio.sleep(0.005)
 
     async def _play(self, step: Mapping[str, Any]) -> dict[str, Any]:
         self._server.script = list(step.get("model", []))
         answered = await self._take(step)
         if step.get("queued"):
-            # What comes of it may come now or later: the next step that waits for everything tells.
+            # Its results may be delayed; the next step that waits for everything records them.
             return answered
         unused, self._server.script = len(self._server.script), []
         return {**answered, **await self._news(), **({"unused answers": unused} if unused else {})}
 
     async def _take(self, step: Mapping[str, Any]) -> dict[str, Any]:
-        """Do the step; what an HTTP client is answered, where that is not the usual."""
+        """Perform the step; returns the HTTP response if it is unusual."""
         match next(iter(step)):
             case "advance":
                 await self._advance(_seconds(step["advance"]))
@@ -245,12 +245,12 @@ class Player:
                     await asyncio.sleep(0.002)
 
     async def _post_to_the_doomed(self, faults: str, chat: str, body: Mapping[str, Any]) -> None:
-        """Send `body` to a daemon in a process of its own, which ends itself by SIGKILL at a fault point."""
+        """Post `body` to a daemon in a separate process, which ends itself with SIGKILL at a fault point."""
         await self._world.stop()
         async with self._doomed(faults) as url:
             with suppress(httpx2.HTTPError):
                 await self._posted(url, chat, body)
-        # The sender knows of no answer, so it sends again.
+        # The sender got no response, so it repeats the post.
         await self._world.start()
         await self._posted(self._world.url, chat, body)
         await self._world.settle()
@@ -258,7 +258,7 @@ class Player:
 
     @asynccontextmanager
     async def _doomed(self, faults: str) -> AsyncIterator[str]:
-        """The address of a daemon on this database that ends itself at a fault point; waits for that at the end."""
+        """URL of a daemon on this database that ends itself at a fault point; waits for its end on exit."""
         arguments = (str(self._world.home), str(self._settings_file), self._world.now().isoformat(), f"{faults}=kill")
         async with a_forked_process("tests.golden.conversations.world", *arguments) as process:
             assert process.stdout is not None
@@ -268,7 +268,7 @@ class Player:
         assert status == -9, f"{faults} was not reached"
 
     async def _leave_undone(self, step: Mapping[str, Any]) -> None:
-        """Begin several turns in a daemon that dies at a fault point, and start no other one."""
+        """Start several turns in a daemon that dies at a fault point, and do not start another daemon."""
         await self._world.stop()
         async with self._doomed(step["undone"]) as url:
             for one in step["messages"]:
@@ -291,7 +291,7 @@ class Player:
             await self._world.settle()
 
     async def _advance(self, seconds: float) -> None:
-        """Stop at each moment at which something is due."""
+        """Advance the clock, with a stop at each time at which something is due."""
         left = seconds
         while left > 0:
             part = min(left, self._seconds_to_next_moment())
@@ -307,7 +307,7 @@ class Player:
         return max((min(moments) - now_ms) / 1000, 0.001) if moments else float("inf")
 
     async def _news(self) -> dict[str, Any]:
-        """What came since the step before: replies, reason codes, requests to the model."""
+        """New replies, reason codes and model requests since the previous step."""
         if self._is_dead:
             return {}
         tables = ("inbox", "http_events", "timers")
@@ -348,7 +348,7 @@ class Player:
         return reply
 
     def _reasons(self) -> list[str]:
-        """The reason code of each event that came, and of those whose code has changed since."""
+        """Reason code of each new event, and of events whose code has changed."""
         found = []
         for row in self._rows("SELECT id, kind, native_id, sender_name, reason, detail FROM inbox ORDER BY id"):
             now = row["reason"], row["detail"]
@@ -409,7 +409,7 @@ class Player:
         return lines if len(lines) > 1 else lines[0]
 
     def _line(self, line: str) -> Any:
-        """A line of a message; results of functions are JSON within a fence."""
+        """A line of a message; function results are JSON in a fence."""
         with suppress(ValueError):
             if line.startswith("{"):
                 return json_by_keys(json.loads(line), self._language)
@@ -474,7 +474,7 @@ class Player:
         )
 
     def _call_log(self) -> list[str]:
-        """What was logged of calls: the fields that operators rely on."""
+        """Entries of the call log: the fields that operators use."""
         told = []
         for file in sorted((self._home / "logs").glob("function_calls.jsonl*")):
             for line in file.read_text(encoding="utf-8").splitlines():
@@ -491,7 +491,7 @@ class Player:
             return database.execute(query, values).fetchall()
 
     def _referred(self, name: str) -> str:
-        """`last` is the bot's last message, `last question` its last with choices; other names are ids."""
+        """`last` is the bot's last message, `last question` its last one with choices; other names are ids."""
         if name == "last":
             return str(self._events[-1]["id"])
         if name == "last question":
@@ -499,7 +499,7 @@ class Player:
         return name
 
     def _filled(self, text: str) -> str:
-        """`{code}` stands for the latest code that the bot has told, `{code 1}` for the first one, and so on."""
+        """`{code}` is replaced by the latest code in a message of the bot, `{code 1}` by the first one, and so on."""
         for number, code in enumerate(self._aliases.codes(), 1):
             text = text.replace(f"{{code {number}}}", code)
         return text.replace("{code}", self._aliases.codes()[-1]) if "{code}" in text else text
@@ -518,21 +518,21 @@ class Player:
             path.write_text(text.replace("{folder}", str(self._home)), encoding="utf-8")
 
     def _unpack_database(self) -> None:
-        """Begin with what another daemon left: SQL in which `<folder>` stands for the folder of the conversation."""
+        """Restore the database of another daemon from SQL, where `<folder>` is the folder of the conversation."""
         if name := self._conversation.get("database"):
             text = gzip.decompress(Path(name).read_bytes()).decode().replace("<folder>", str(self._home))
             with closing(sqlite3.connect(self._world.database)) as database:
                 database.executescript(text)
 
     def pack_database(self, file: Path) -> None:
-        """Keep the database as SQL for `_unpack_database`."""
+        """Dump the database as SQL for `_unpack_database`."""
         with closing(sqlite3.connect(self._world.database)) as database:
             text = "\n".join(database.iterdump()).replace(str(self._home), "<folder>")
         file.write_bytes(gzip.compress(text.encode(), mtime=0))
 
 
 async def play(conversation: Mapping[str, Any], shared: Shared) -> dict[str, Any]:
-    """Play a conversation in a folder that is gone afterwards."""
+    """Play a conversation in a temporary folder."""
     with tempfile.TemporaryDirectory(prefix="conversation-") as folder:
         return await Player(conversation, Path(folder).resolve(), shared).play()
 
@@ -546,7 +546,7 @@ def _last(key: str) -> str:
 
 
 def _title(step: Mapping[str, Any]) -> str:
-    """The step on one line."""
+    """Short title of the step."""
     head = next(iter(step))
     told = json.dumps(step[head], ensure_ascii=False) if not isinstance(step[head], str) else step[head]
     more = {name: value for name, value in step.items() if name not in (head, "model", "waits_for")}
@@ -554,7 +554,7 @@ def _title(step: Mapping[str, Any]) -> str:
 
 
 def _seconds(text: str) -> float:
-    """Of `1h30m` and the like."""
+    """Seconds of a duration such as `1h30m`."""
     return float(sum(float(number) * _UNITS[unit] for number, unit in re.findall(r"([\d.]+)([smhd])", str(text))))
 
 

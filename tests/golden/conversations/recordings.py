@@ -1,4 +1,4 @@
-"""The conversations and what was recorded of them, as files."""
+"""Conversations and their recordings, as files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SPOKEN = Path(__file__).parent / "spoken"
 
 @cache
 def conversations() -> Mapping[str, Mapping[str, Any]]:
-    """All, by name, in the order of their files."""
+    """All conversations by name, in the order of their files."""
     found: dict[str, Mapping[str, Any]] = {}
     for file in sorted(SPOKEN.glob("*.yaml")):
         group = YAML(typ="safe").load(file.read_text(encoding="utf-8"))
@@ -32,19 +32,19 @@ def conversations() -> Mapping[str, Mapping[str, Any]]:
 
 
 def expected(name: str) -> Any:
-    """What was recorded; None where nothing was."""
+    """The recording, or None."""
     file = EXPECTED / f"{name}.json"
     return json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
 
 
 def write(name: str, recorded: Any) -> None:
-    """Record."""
+    """Write the recording."""
     EXPECTED.mkdir(exist_ok=True)
     (EXPECTED / f"{name}.json").write_text(as_text(recorded) + "\n", encoding="utf-8")
 
 
 def recorded_names() -> set[str]:
-    """The names of all recordings."""
+    """Names of all recordings."""
     return {file.stem for file in EXPECTED.glob("*.json")} - {"_shared"}
 
 
@@ -54,16 +54,16 @@ def remove(name: str) -> None:
 
 
 def as_text(recorded: Any) -> str:
-    """As it is in files and compared."""
+    """The text of a recording in its file."""
     return json.dumps(recorded, ensure_ascii=False, indent=1)
 
 
 def difference(name: str, recorded: Any) -> str:
-    """Between what was recorded and `recorded`, line by line; empty where there is none."""
+    """Line diff between the stored recording and `recorded`; empty if they are equal."""
     return difference_of(expected(name), recorded)
 
 
 def difference_of(old: Any, new: Any) -> str:
-    """Between two recordings."""
+    """Line diff between two recordings."""
     lines = as_text(old).splitlines(), as_text(new).splitlines()
     return "\n".join(difflib.unified_diff(*lines, "recorded", "now", lineterm="", n=4))

@@ -1,4 +1,4 @@
-"""What many requests have in common, recorded once: definitions of tools and instructions."""
+"""Parts of many requests, recorded once: tool definitions and instructions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _FILE = FOLDER / "_shared.json"
 
 
 class Shared:
-    """Names for what was recorded; in an open recording what is new gets the next number."""
+    """Names of recorded parts. In an open recording new parts get the next number."""
 
     def __init__(self, file: Path = _FILE, *, is_open: bool, is_empty: bool = False) -> None:
         self._file = file
@@ -21,18 +21,18 @@ class Shared:
         self._instructions: list[list[str]] = recorded.get("instructions", [])
 
     def tool(self, definition: Any) -> str:
-        """The name of a function that a model is offered; `name#2` for its second definition."""
+        """Name of a function offered to a model; `name#2` for its second definition."""
         function = definition["function"]
         place = self._place(self._tools.setdefault(function["name"], []), definition)
         return function["name"] + ("" if place == 0 else f"#{place + 1 if place > 0 else ' as never recorded'}")
 
     def instructions(self, text: str) -> str:
-        """The name of a system message."""
+        """Name of a system message."""
         place = self._place(self._instructions, text.split("\n"))
         return f"<instructions {place + 1}>" if place >= 0 else text
 
     def write(self) -> None:
-        """Keep what was recorded."""
+        """Write the recorded parts."""
         told = {"instructions": self._instructions, "tools": dict(sorted(self._tools.items()))}
         self._file.write_text(json.dumps(told, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
 

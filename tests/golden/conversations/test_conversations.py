@@ -1,7 +1,5 @@
-"""Whole conversations end as they were recorded: replies, reason codes, requests to the model, rows.
-
-`python -m tests.golden.conversations --write [NAME…]` records them anew.
-"""
+"""Whole conversations match their recordings: replies, reason codes, model requests, rows. `python -m
+tests.golden.conversations --write [NAME…]` records them again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finds the keys of `config/texts/*.yaml` behind what the bot said, so that a reworded text changes no recording."""
+"""Finds the keys of `config/texts/*.yaml` for the bot's texts, so that recordings do not change with the wording."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class _Template(NamedTuple):
     key: str
     literals: tuple[str, ...]
     longest: str
-    """Of the literals: most templates are out of the question for lack of it."""
+    """The longest literal; a text without it does not match."""
     pattern: re.Pattern[str]
     names: tuple[str, ...]
     weight: int
 
 
 def by_keys(text: str, language: str) -> str:
-    """`text` with each line that a template gives replaced by `@key {values}`; other lines stay."""
+    """`text` with each line that matches a template replaced by `@key {values}`."""
     if not text:
         return text
     whole = _by_key(text, language)
@@ -42,7 +42,7 @@ def by_keys(text: str, language: str) -> str:
 
 
 def json_by_keys(value: Any, language: str) -> Any:
-    """The same for every text within a JSON value; keys stay."""
+    """`by_keys` for all texts in a JSON value; keys are kept."""
     match value:
         case str():
             return by_keys(value, language)
@@ -92,7 +92,7 @@ def _match(text: str, language: str) -> tuple[str, dict[str, str]] | None:
 
 @cache
 def _templates(language: str) -> list[_Template]:
-    """Those with enough words of their own to be recognised, the most specific first."""
+    """Templates with enough literal text to be recognized, the most specific first."""
     document = YAML(typ="safe").load((_FOLDER / f"{language}.yaml").read_text(encoding="utf-8"))
     made = [_template(key, text.strip()) for key, text in _flat(document, "")]
     return sorted((one for one in made if one is not None), key=lambda one: (-one.weight, len(one.names), one.key))
@@ -119,7 +119,7 @@ def _template(key: str, text: str) -> _Template | None:
 def _flat(value: Any, prefix: str) -> Iterator[tuple[str, str]]:
     if isinstance(value, dict):
         for name, item in value.items():
-            # YAML 1.1 reads the keys `yes` and `no` as truth values.
+            # YAML 1.1 parses the keys `yes` and `no` as booleans.
             yield from _flat(item, f"{prefix}.{name}" if prefix else str(name))
     elif isinstance(value, str):
         yield prefix, value

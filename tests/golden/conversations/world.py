@@ -1,6 +1,6 @@
-"""The one module here that imports the product: builds a daemon on a virtual clock and serves its HTTP platform.
+"""Runs a daemon on a virtual clock and serves its HTTP platform. Only this module of the package imports the product.
 
-Run as a program it is a daemon in a process of its own, to be killed: HOME SETTINGS START FAULTS.
+As a program with the arguments HOME SETTINGS START FAULTS, it is a separate daemon process that is killed.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class MortalStore:
         self._is_dead = False
 
     def die(self) -> None:
-        """Write nothing more."""
+        """Stop writing."""
         self._is_dead = True
 
     def commit(self, writes: Sequence[Write]) -> Awaitable[list[int]]:
@@ -75,12 +75,12 @@ class MortalStore:
 
 
 class World:
-    """A daemon with everything real but the time; `start` and `die` may alternate on one `home`."""
+    """A daemon with everything real except the clock; `start` and `die` may alternate on the same `home`."""
 
     def __init__(self, home: Path, settings: Path, start: datetime, faults: str = "") -> None:
         self.home = home
         self.url = ""
-        """The address of the HTTP platform while the daemon runs."""
+        """URL of the HTTP platform while the daemon runs."""
         self._settings = settings
         self._clock = VirtualClock(start)
         self._faults = FaultPoints.parse(faults)
@@ -100,7 +100,7 @@ class World:
         return self._clock.now()
 
     async def start(self) -> None:
-        """Start a daemon as `rollcall run` does, and let it recover and settle."""
+        """Start a daemon as `rollcall run` does, and wait until it has recovered and settled."""
         settings = load_settings(self._settings, {})
         self._deadlines = Deadlines(self._clock)
         if not self.database.exists():
@@ -125,24 +125,24 @@ class World:
         await asyncio.sleep(0)
 
     async def settle(self) -> None:
-        """Return when every accepted message is answered and every answer sent."""
+        """Wait until each accepted message is answered and each answer is sent."""
         assert self._daemon is not None
         await self._daemon.settle()
         await self._daemon.summaries.idle()
         await self.flush()
 
     async def flush(self) -> None:
-        """Return when everything that was posted is in the file: otherwise that takes a moment of virtual time."""
+        """Wait until all posts are in the file, which would otherwise take some virtual time."""
         assert self._store is not None
         await self._store.commit([])
 
     def knows(self, function: str) -> bool:
-        """Whether there is a function of that name by now: those of MCP servers come a moment after the start."""
+        """Whether the function exists; those of MCP servers are added shortly after the start."""
         assert self._daemon is not None
         return any(spec.name == function for spec in self._daemon.registry.of("default").specs)
 
     async def pass_time(self, seconds: float) -> None:
-        """Let time pass, and then do what the daemon does now and then."""
+        """Advance the clock, then run the daemon's periodic tasks."""
         assert self._daemon is not None
         await self._clock.advance(seconds)
         self._deadlines.expire()
@@ -154,12 +154,12 @@ class World:
         await self._daemon.script_notes.keep_in_step()
 
     async def reload(self) -> None:
-        """Read the settings and functions again."""
+        """Reload settings and functions."""
         assert self._daemon is not None
         await self._daemon.reload.now()
 
     async def change(self, kind: str, chat: str, native_id: str, sender: str, text: str, revision: str) -> None:
-        """Deliver an edit, deletion or reaction, which the HTTP platform has no route for."""
+        """Deliver an edit, deletion or reaction; the HTTP platform has no route for these."""
         assert self._daemon is not None
         ref, member = ChatRef("http", ACCOUNT, chat), MemberRef("http", ACCOUNT, sender.lower())
         mention = "@Rollcall"
@@ -183,7 +183,7 @@ class World:
         await self._end(at_once=True)
 
     async def stop(self) -> None:
-        """End the daemon in order."""
+        """Shut down the daemon."""
         if self._daemon is not None:
             await self._end(at_once=False)
 
@@ -207,7 +207,7 @@ class World:
 
 @functools.cache
 def _new_database() -> bytes:
-    """The database of a first start, made once: migrating takes longer than a conversation."""
+    """The database of a first start, created once because migrations take longer than a conversation."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "new.sqlite"
         upgrade(path, backups=Path(folder), clock=VirtualClock(), tables=all_tables())

@@ -1,5 +1,5 @@
-"""What a file of settings comes to, as plain data under the operator's own keys. The one module here that imports the
-product."""
+"""The effective settings of a file as plain data, with the names of the settings. Only this module of the package
+imports the product."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _REFERENCE = re.compile(r"\$\{([A-Z_]+)")
 
 
 class Effective(NamedTuple):
-    """The values in force."""
+    """Effective values."""
 
     values: Any
-    """Entries of lists and mappings have only what is not their default."""
+    """Entries of lists and mappings contain only values that differ from their defaults."""
     entries: dict[str, Any]
-    """The defaults of these entries, by where they are: `models[]`, `functions[]`."""
+    """Defaults of these entries, by path: `models[]`, `functions[]`."""
 
 
 def effective(file: Path) -> Effective:
-    """The values in force. Every environment variable that the file names is set. Raises what the loader raises."""
+    """Effective values. All environment variables in the file are set. Raises the loader's exceptions."""
     names = _REFERENCE.findall(file.read_text(encoding="utf-8"))
     entries: dict[str, Any] = {}
     settings = load_settings(file, {name: _value_of(name) for name in names})
@@ -59,7 +59,7 @@ def _plain(value: Any, path: str, entries: dict[str, Any]) -> Any:
 
 
 def _entry(value: BaseModel, told: dict[str, Any], path: str, entries: dict[str, Any]) -> dict[str, Any]:
-    """`told` without its defaults, which are noted in `entries`."""
+    """`told` without its defaults, which are added to `entries`."""
     fields = {name: field for name, field in type(value).model_fields.items() if not field.is_required()}
     defaults = {
         name: _plain(field.get_default(call_default_factory=True), f"{path}.{name}", {})

@@ -1,6 +1,4 @@
-"""The files of settings here and what was recorded of them: all values of a file that says nothing, and of each other
-file what is different from those.
-"""
+"""Settings files and their recordings: all values of an empty file, and the differences of other files from them."""
 
 from __future__ import annotations
 
@@ -19,12 +17,12 @@ EXPECTED = FOLDER / "expected.json"
 
 
 def files() -> list[Path]:
-    """All files of settings, each of which is good."""
+    """All settings files; all of them are valid."""
     return sorted(VALID.glob("*.yaml"))
 
 
 def defaults() -> Any:
-    """The values of a file that says nothing, and those of entries that say nothing."""
+    """Values of an empty file, and of empty entries."""
     entries: dict[str, Any] = {}
     for file in files():
         entries |= effective(file).entries
@@ -32,7 +30,7 @@ def defaults() -> Any:
 
 
 def difference(value: Any, default: Any) -> Any:
-    """What of `value` is not as in `default`; empty where all is."""
+    """Parts of `value` that differ from `default`; empty if there are none."""
     if isinstance(value, dict) and isinstance(default, dict):
         found = {
             name: difference(item, default[name]) if name in default else item
@@ -44,12 +42,12 @@ def difference(value: Any, default: Any) -> Any:
 
 
 def now(file: Path) -> Any:
-    """What `file` comes to, beside the defaults."""
+    """Differences of `file` from the defaults."""
     return difference(effective(file).values, _empty().values)
 
 
 def write() -> None:
-    """Record what holds now."""
+    """Record the current values."""
     DEFAULTS.write_text(_as_text(defaults()), encoding="utf-8")
     EXPECTED.write_text(_as_text({file.stem: now(file) for file in files()}), encoding="utf-8")
 

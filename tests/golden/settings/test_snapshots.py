@@ -1,7 +1,5 @@
-"""Every file of settings that operators may have written still loads, and means what it meant.
-
-`python -m tests.golden --write` records anew.
-"""
+"""All existing forms of settings files still load, with the same meaning. `python -m tests.golden --write` records
+again."""
 
 from __future__ import annotations
 

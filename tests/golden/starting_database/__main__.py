@@ -1,6 +1,6 @@
-"""`python -m tests.golden.starting_database --write` records anew what is said afterwards; `--make-database` makes the
-database anew with the code as it is now. Do the latter only on purpose: the database is worth something because older
-code made it.
+"""`python -m tests.golden.starting_database --write` records the second part of the conversation again;
+`--make-database` creates the database again with the current code. Do the latter only on purpose: the database is
+useful because older code wrote it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tests.golden.starting_database.before_and_after import DATABASE, EXPECTED, 
 
 
 async def make_database() -> None:
-    """Hold the conversation up to the kill, and keep the database."""
+    """Play the conversation up to the kill, and dump the database."""
     with tempfile.TemporaryDirectory() as folder:
         player = Player(conversation("before"), Path(folder).resolve(), Shared(SHARED, is_open=True))
         sys.stdout.write(as_text(await player.play()))
@@ -28,7 +28,7 @@ async def make_database() -> None:
 
 
 def write() -> None:
-    """Record what is said afterwards."""
+    """Record the second part."""
     shared = Shared(SHARED, is_open=True, is_empty=True)
     recorded = asyncio.run(play(conversation("afterwards"), shared))
     EXPECTED.write_text(as_text(recorded) + "\n", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The database that the code of an earlier commit left in the middle of everything, and what is said afterwards."""
+"""A database written by an earlier commit with unfinished work, and the conversation that continues with it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SHARED = FOLDER / "_shared.json"
 
 
 def conversation(part: str) -> Mapping[str, Any]:
-    """`before` or `afterwards`."""
+    """The part `before` or `afterwards`."""
     whole = YAML(typ="safe").load((FOLDER / "conversation.yaml").read_text(encoding="utf-8"))
     database = {"database": str(DATABASE)} if part == "afterwards" else {}
     return {**whole[part], **database, "settings": whole["settings"], "files": whole["files"]}

@@ -1,7 +1,5 @@
-"""What earlier code left open in its database is gone on with.
-
-`python -m tests.golden.starting_database --write` records anew what is said then.
-"""
+"""Unfinished work in a database of earlier code is continued. `python -m tests.golden.starting_database --write`
+records the conversation again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Anthropic messages and event streams for tests, built as the server sends them."""
+"""Anthropic messages and event streams in the server's format."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ def a_text(text: str) -> dict[str, Any]:
 
 
 def a_use(arguments: Any, name: str = "get_weather", call_id: str = "toolu_1") -> dict[str, Any]:
-    """One block that calls a function."""
+    """A block with a function call."""
     return {"type": "tool_use", "id": call_id, "name": name, "input": arguments}
 
 
 def a_message(*content: dict[str, Any], stop: str | None = None, **fields: Any) -> dict[str, Any]:
-    """A whole answer."""
+    """A complete answer."""
     calls = any(block["type"] == "tool_use" for block in content)
     return {
         "id": "msg_1",
@@ -42,7 +42,7 @@ def events(*chunks: dict[str, Any]) -> str:
 
 
 def streamed(*blocks: tuple[dict[str, Any], Sequence[dict[str, Any]]], stop: str | None = "tool_use") -> str:
-    """A whole stream; each block with its deltas."""
+    """A complete stream; each block has its deltas."""
     chunks: list[dict[str, Any]] = [
         {"type": "message_start", "message": {**a_message(), "stop_reason": None}},
         {"type": "ping"},
@@ -58,19 +58,19 @@ def streamed(*blocks: tuple[dict[str, Any], Sequence[dict[str, Any]]], stop: str
 
 
 def read(body: Any, status: int = 200, headers: dict[str, str] | None = None) -> ModelAnswer:
-    """The answer in `body`: JSON or text."""
+    """The parsed answer of `body`: JSON or text."""
     return read_body(status, headers or {}, (body if isinstance(body, str) else json.dumps(body)).encode())
 
 
 def failure(body: Any, status: int = 200, headers: dict[str, str] | None = None) -> ModelError:
-    """The error that `body` is read as."""
+    """The error that results from `body`."""
     with pytest.raises(ModelError) as caught:
         read(body, status, headers)
     return caught.value
 
 
 def stream_failure(sse: str) -> ModelError:
-    """The error that a stream is read as."""
+    """The error that results from a stream."""
     with pytest.raises(ModelError) as caught:
         read_stream(sse.encode())
     return caught.value

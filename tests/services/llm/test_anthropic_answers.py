@@ -1,4 +1,4 @@
-"""The reader of the Anthropic wire."""
+"""The parser of Anthropic responses."""
 
 from __future__ import annotations
 

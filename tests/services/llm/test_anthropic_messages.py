@@ -1,4 +1,4 @@
-"""AnthropicMessages: the bytes that are sent, and a real server on 127.0.0.1."""
+"""AnthropicMessages: request bodies, and a real server on 127.0.0.1."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def sent(request: ModelRequest, **profile: Any) -> dict[str, Any]:
 
 
 def is_well_formed(turns: list[dict[str, Any]]) -> bool:
-    """Whether turns alternate, begin with the user, and answer each call at once and before anything else."""
+    """Whether roles alternate, start with the user, and each call is answered immediately and first."""
     roles = [turn["role"] for turn in turns]
     if roles != ["user", "assistant"] * (len(roles) // 2) + ["user"] * (len(roles) % 2):
         return False

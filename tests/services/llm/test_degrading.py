@@ -1,4 +1,4 @@
-"""A server that knows no function calling is spoken to in prose from then on."""
+"""After a server has rejected function calling, functions are described in text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls in the text of models, in the notation that the profile names."""
+"""Calls in the text of models, in the notation of the profile."""
 
 from __future__ import annotations
 

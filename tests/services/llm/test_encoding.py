@@ -37,7 +37,7 @@ def a_model(**profile: object) -> OpenAIChat:
 
 
 def a_conversation() -> list[ModelMessage]:
-    """Two rounds: the model called twice, once unreadably, and wants its reasoning and a signature back."""
+    """Two rounds: the model made two calls, one of them invalid, and needs its reasoning and a signature returned."""
     calls = (
         ToolCall("c1", "get_weather", {"city": "Oslo"}, '{"city": "Oslo"}'),
         ToolCall("c2", "repo.open file", None, '{"a":', ErrorCode.TRUNCATED),
@@ -62,7 +62,7 @@ def a_conversation() -> list[ModelMessage]:
 
 
 def golden(name: str) -> bytes:
-    """The file without the line end that every text file has."""
+    """Content of the file without its final newline."""
     return (GOLDEN / name).read_bytes().removesuffix(b"\n")
 
 

@@ -1,4 +1,4 @@
-"""Several models as one: who is asked, for how long, and who is left alone."""
+"""Several models as one: selection, timeouts, and pauses after errors."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ FILTERED = ModelError(ErrorCode.CONTENT_FILTERED, "declined")
 
 
 def busy(seconds: float) -> ModelError:
-    """A provider that asks for that wait."""
+    """An error with a requested delay."""
     return ModelError(ErrorCode.PROVIDER_ERROR, "busy", status=429, retryable=True, retry_after_seconds=seconds)
 
 
 @dataclass
 class Model:
-    """Says the next of its script, the last one for ever; `None` hangs."""
+    """Returns the items of its script in order, the last one repeatedly; `None` hangs."""
 
     name: str
     script: list[str | ModelError | None]
@@ -64,7 +64,7 @@ class Model:
 
 
 class World:
-    """Models behind a failover, on a clock that stands still."""
+    """Models behind a failover, with a virtual clock."""
 
     def __init__(self, *models: Model, settings: FailoverSettings = SETTINGS) -> None:
         self.clock = VirtualClock()
@@ -77,7 +77,7 @@ class World:
         return asyncio.create_task(self.failover.complete(request))
 
     async def answer(self) -> str:
-        """Which model answered what."""
+        """Name of the model, and its answer."""
         got = await self.asks()
         return f"{got.by}: {got.text}"
 
@@ -87,7 +87,7 @@ class World:
         return caught.value
 
     async def passes(self, seconds: float) -> None:
-        """Let time pass, with what runs over its time."""
+        """Advance the clock, including timeouts."""
         await self.clock.settle()
         await self.clock.advance(seconds)
         self.deadlines.expire()

@@ -1,4 +1,4 @@
-"""Which functions fit a message."""
+"""The search for functions that match a message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What functions say of their own use reaches models that are told how to call them by their protocol."""
+"""Usage notes and samples of functions are included for models that get their instructions as text."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_it_stands_at_the_end_of_the_instructions_while_the_function_is_on_offer
 
 @pytest.mark.parametrize("offer", [None, Offer([]), Offer([PLAIN]), Offer([SAMPLED])])
 def test_nothing_else_is_added(offer: Offer | None) -> None:
-    # How a call is written is the protocol's affair: a sample in words would be another way.
+    # The protocol defines the syntax of a call; a sample in the text would contradict it.
     assert guided(ModelRequest(HELLO, offer)) is HELLO
 
 

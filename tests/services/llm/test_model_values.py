@@ -1,4 +1,4 @@
-"""What is handed to a model and comes from it, changed in one place."""
+"""Replacement of values in requests and answers of a model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The model without a network: what it calls, what it asks, and what it leaves alone."""
+"""The offline model: its calls, its questions, and messages that it ignores."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TEXT = {"type": "string"}
 def a_function(
     name: str, *examples: str, writes: bool = False, commands: tuple[str, ...] = (), required: str = "", **slots: Any
 ) -> OfferedFunction:
-    """A function whose description says nothing."""
+    """A function with an uninformative description."""
     parameters = {"type": "object", "properties": slots, "required": required.split()}
     return OfferedFunction(name, name, "", parameters, examples, writes, commands)
 
@@ -78,13 +78,13 @@ OFFER = Offer(FUNCTIONS)
 
 
 async def answer(text: str, offer: Offer | None = OFFER, **fields: Any) -> ModelAnswer:
-    """What the model says to `text`."""
+    """The model's answer to `text`."""
     request = ModelRequest([ModelMessage("system", "You are Rollcall."), ModelMessage("user", text)], offer, **fields)
     return await OfflineModel(Texts()).complete(request)
 
 
 async def call_of(text: str) -> ToolCall:
-    """The one call that `text` leads to."""
+    """The only call for `text`."""
     given = await answer(text)
     assert len(given.calls) == 1, given.text
     return given.calls[0]

@@ -1,4 +1,4 @@
-"""Examples that functions take from each other, and how well those of the built-in functions serve."""
+"""Conflicting examples of functions, and accuracy with the examples of the built-in functions."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_no_built_in_function_takes_the_examples_of_another() -> None:
 
 @pytest.fixture(scope="module")
 def built_in() -> ExampleIndex:
-    """The built-in functions' examples."""
+    """Examples of the built-in functions."""
     return ExampleIndex(built_in_offer().functions)
 
 

@@ -1,4 +1,4 @@
-"""OpenAIChat against a real server on 127.0.0.1."""
+"""OpenAIChat with a real server on 127.0.0.1."""
 
 import asyncio
 import gzip
@@ -178,7 +178,7 @@ async def test_a_failure_that_passes_is_asked_again() -> None:
 
 
 async def complete_patiently(model: OpenAIChat) -> ModelAnswer:
-    """The answer of a resilient model whose waits take no time."""
+    """The answer of a resilient model whose delays take no time."""
     clock = VirtualClock()
     retry = Retry(clock, jitter=lambda _low, _high: 0.0)
     return await ResilientModel(model, retry, clock).complete(HELLO)

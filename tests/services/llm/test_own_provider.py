@@ -1,4 +1,4 @@
-"""A model behind a function of an author's own."""
+"""A model implemented by a custom function."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ HELLO = ModelRequest([ModelMessage("user", "hi")], timeout_seconds=5)
 
 
 class Provider:
-    """Returns the values of a script, or raises them, and keeps what it was given."""
+    """Returns or raises the items of a script, and records its arguments."""
 
     def __init__(self, *script: Any) -> None:
         self.script = list(script)
@@ -107,7 +107,7 @@ async def test_one_that_hangs_is_left_at_the_deadline() -> None:
 
 @pytest.fixture
 def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The name of a module with a provider in it."""
+    """Name of a module with a provider."""
     (tmp_path / "an_authors_provider.py").write_text(
         "async def ask(messages, tools):\n    return f'heard {messages[-1][\"content\"]}'\n"
     )

@@ -1,4 +1,4 @@
-"""What goes over the wire to a provider's server, and over which connection: a real server on 127.0.0.1."""
+"""Requests to a provider's server and their connections, with a real server on 127.0.0.1."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 
 
 def reply(text: str = "Hi", status: str = "200 OK", **headers: str) -> bytes:
-    """A whole answer."""
+    """A complete response."""
     body = json.dumps(a_body(text)).encode()
     return head(status, **{"content_length": str(len(body)), **headers}) + body
 
@@ -77,7 +77,7 @@ async def failure(model: OpenAIChat, request: ModelRequest = HELLO) -> ModelErro
     return caught.value
 
 
-# What is sent
+# Requests
 
 
 @pytest.mark.requirement("D27")
@@ -123,7 +123,7 @@ async def test_a_cookie_is_not_sent_back() -> None:
     assert [asked.header("cookie") for asked in server.asked] == [None, None]
 
 
-# What comes back
+# Responses
 
 
 PIECES = [reply()[start : start + 7] for start in range(0, len(reply()), 7)]
@@ -148,7 +148,7 @@ async def test_an_answer_is_read_however_it_is_sent(pieces: list[bytes]) -> None
         assert await said(model) == "again"
 
 
-# Which connection
+# Connections
 
 
 async def test_one_connection_is_used_again_and_again() -> None:
@@ -265,7 +265,7 @@ async def test_a_port_that_is_none_is_an_error_of_the_model_and_not_of_the_turn(
     assert "114340" not in str(error)
 
 
-# Proxies and certificates of the environment
+# Proxies and certificates from the environment
 
 
 @pytest.mark.parametrize("name", ["http_proxy", "ALL_PROXY"])
@@ -333,7 +333,7 @@ async def test_a_server_behind_a_proxy_is_reached_by_a_tunnel(
     assert server.asked[0].header("proxy-authorization") is None
 
 
-# What is not done again, and not held
+# No retries and no retained data
 
 
 async def test_what_all_requests_share_is_put_together_once() -> None:
@@ -350,7 +350,7 @@ async def test_what_all_requests_share_is_put_together_once() -> None:
 
 
 class Swallowing:
-    """Reads requests and keeps nothing; answers when `waiting` of them have come and it is told to."""
+    """Parses requests without storing them; answers after `waiting` of them, on request."""
 
     def __init__(self, waiting: int) -> None:
         self.all_there = asyncio.Event()
@@ -401,7 +401,7 @@ async def test_a_server_that_refuses_before_it_has_read_everything_is_heard() ->
     listener = Listener(refuse)
     await listener.start()
     huge = ModelRequest([ModelMessage("user", "word " * 4_000_000)], timeout_seconds=20.0)
-    # Closing the connection is part of it: the rest of the question is not waited for.
+    # The client closes the connection and does not wait for the rest of the request.
     async with asyncio.timeout(10), a_model(f"http://127.0.0.1:{listener.port}") as model:
         assert (await failure(model, huge)).status == 413
     await listener.stop()

@@ -1,4 +1,4 @@
-"""The reader against recorded traffic of real providers, and against malformed answers collected from reports."""
+"""The parsers with recorded traffic of real providers, and with malformed answers from bug reports."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -11,7 +11,7 @@ from services.refs import ErrorCode
 from tests.services.llm.wire import a_stream
 
 _LATER = frozenset({"unknown_function", "schema_mismatch", "too_many_calls", "not_permitted", "oversized"})
-"""Faults that only somebody who knows the functions can find."""
+"""Errors that can be found only with knowledge of the functions."""
 
 
 def records(path: Path) -> Iterator[dict[str, Any]]:
@@ -63,7 +63,7 @@ def malformed_answer(case: dict[str, Any]) -> ModelAnswer:
 
 
 def outcome_of(case: dict[str, Any]) -> dict[str, Any]:
-    """What the reader alone makes of a case: what could run, what could be seen, and what is wrong."""
+    """Result of the parser alone: valid calls, visible text, and errors."""
     try:
         answer = malformed_answer(case)
     except ModelError as error:

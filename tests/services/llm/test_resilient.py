@@ -16,7 +16,7 @@ ANSWER = ModelAnswer("Hi")
 
 @dataclass
 class ScriptedModel:
-    """Answers or fails in the order of the script; each attempt takes `seconds`."""
+    """Returns or raises the items of the script; each attempt takes `seconds`."""
 
     clock: VirtualClock
     script: list[ModelAnswer | ModelError]
@@ -50,7 +50,7 @@ async def ask(
     own_seconds: float | None = None,
     patience_seconds: float | None = None,
 ) -> ModelAnswer:
-    """What a resilient model makes of `model`, with half of each bound as jitter, while the clock runs."""
+    """Result of a resilient `model`, with half of each bound as jitter, while the clock advances."""
     retry = Retry(model.clock, jitter=lambda low, high: (low + high) / 2)
     resilient = ResilientModel(model, retry, model.clock, own_seconds, patience_seconds=patience_seconds)
     request = ModelRequest([ModelMessage("user", "hi")], timeout_seconds=timeout_seconds)

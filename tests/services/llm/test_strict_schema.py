@@ -1,4 +1,4 @@
-"""Schemas in the form to which servers hold a model."""
+"""Schemas in the strict form that servers enforce."""
 
 from __future__ import annotations
 

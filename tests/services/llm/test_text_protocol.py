@@ -1,4 +1,4 @@
-"""Functions in prose: what a model without function calling is told, and which calls are read from its words."""
+"""Functions in text: instructions for a model without function calling, and parsing of its calls."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def called(visible: Visible) -> list[tuple[str, Any]]:
 
 
 def fault(visible: Visible) -> tuple[str, ErrorCode | None]:
-    """The name and the fault of an answer that is nothing but a faulty call."""
+    """Name and error of an answer with only an invalid call."""
     (call,) = visible.calls
     assert (call.arguments, visible.text, visible.leaked) == (None, "", False)
     return call.name, call.fault

@@ -10,7 +10,7 @@ from services.refs import ErrorCode
 
 
 def read_one(value: Any) -> Any:
-    """The arguments of the only reading, or its fault."""
+    """Arguments of the only interpretation, or its error."""
     (reading,) = read_arguments(value)
     assert (reading.arguments is None) == (reading.fault is not None)
     return reading.fault or reading.arguments

@@ -1,4 +1,4 @@
-"""The few steps for the usual answer give what the careful reader gives, or leave the answer to it."""
+"""The fast path for typical answers has the same result as the full parser, or leaves the answer to it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def completion(**message: Any) -> Json:
 
 
 def carefully(content: str, seed: str) -> Visible:
-    """Reads text alike, and is not the one with which the few steps are taken."""
+    """The full parser with equal behaviour, which disables the fast path."""
     return visible_text(content, seed)
 
 
@@ -160,5 +160,5 @@ def test_answers_of_the_usual_form_take_the_few_steps(usual: Json) -> None:
         {**USUAL_TEXT, "error": None},
     ],
 )
-def test_whatever_has_to_be_put_right_or_kept_is_left_to_the_careful_reader(unusual: Json) -> None:
+def test_answers_that_need_repair_or_raw_data_are_left_to_the_full_parser(unusual: Json) -> None:
     assert usual_answer(unusual, "r-1") is None

@@ -1,4 +1,4 @@
-"""Chat-completions bodies and streams for tests, built as servers send them."""
+"""Chat completions and streams in the servers' format."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from services.llm.reading.openai import read_body, read_stream
 
 
 def a_tool_call(arguments: Any, name: Any = "get_weather", call_id: Any = "call_1") -> dict[str, Any]:
-    """One entry of `tool_calls`."""
+    """An entry of `tool_calls`."""
     return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
 def a_body(
     content: Any = None, calls: Any = None, finish: str | None = "stop", message: dict[str, Any] | None = None
 ) -> dict[str, Any]:
-    """A whole completion. `message` has more fields of the message."""
+    """A complete response. `message`: more fields of the message."""
     fields: dict[str, Any] = {"role": "assistant", "content": content, **(message or {})}
     if calls is not None:
         fields["tool_calls"] = calls
@@ -28,7 +28,7 @@ def a_body(
 
 
 def read(body: Any, status: int = 200, headers: dict[str, str] | None = None) -> ModelAnswer:
-    """The answer in `body`: JSON, text or bytes."""
+    """The parsed answer of `body`: JSON, text or bytes."""
     if isinstance(body, str):
         body = body.encode()
     elif not isinstance(body, bytes):
@@ -43,19 +43,19 @@ def read_call(arguments: Any, name: str = "get_weather") -> ToolCall:
 
 
 def failure(body: Any, status: int = 200, headers: dict[str, str] | None = None) -> ModelError:
-    """The error that `body` is read as."""
+    """The error that results from `body`."""
     with pytest.raises(ModelError) as caught:
         read(body, status, headers)
     return caught.value
 
 
 def a_delta(finish: str | None = None, **fields: Any) -> dict[str, Any]:
-    """One chunk of a stream; `fields` are those of the delta."""
+    """A chunk of a stream; `fields` are those of the delta."""
     return {"id": "chatcmpl-1", "model": "m-1", "choices": [{"index": 0, "delta": fields, "finish_reason": finish}]}
 
 
 def a_piece(arguments: Any, name: Any = None, **fields: Any) -> dict[str, Any]:
-    """One chunk with a piece of a tool call; `fields` are `index` and `id`."""
+    """A chunk with a part of a tool call; `fields` are `index` and `id`."""
     function = {"arguments": arguments} if name is None else {"name": name, "arguments": arguments}
     return a_delta(tool_calls=[{**fields, "function": function}])
 
@@ -67,12 +67,12 @@ def a_stream(chunks: Sequence[Any], end: str = "\n\n", *, done: bool = True) -> 
 
 
 def stream(chunks: Sequence[Any], *, done: bool = True) -> ModelAnswer:
-    """The answer in a stream of `chunks`."""
+    """The parsed answer of a stream of `chunks`."""
     return read_stream(a_stream(chunks, done=done))
 
 
 def stream_failure(chunks: Sequence[Any], *, done: bool = True) -> ModelError:
-    """The error that a stream of `chunks` is read as."""
+    """The error that results from a stream of `chunks`."""
     with pytest.raises(ModelError) as caught:
         stream(chunks, done=done)
     return caught.value

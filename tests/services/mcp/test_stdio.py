@@ -1,4 +1,4 @@
-"""The end of a server that is a program of its own."""
+"""Shutdown of a server process."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def test_whoever_is_cancelled_while_a_program_ends_leaves_nothing_of_it(tm
         talking = asyncio.create_task(talk())
         pid = int(await said.get())
         leaving.set()
-        # It is asked to end now, and waited for.
+        # It has been asked to end, and is waited for.
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         talking.cancel()

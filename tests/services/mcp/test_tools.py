@@ -1,4 +1,4 @@
-"""Definitions and their digests: the same content has the same one, and nothing can change unseen."""
+"""Tool definitions and their digests: equal content has an equal digest, and every change is noticed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run by test_kill.py: many chats write units of two notes, and say so on standard output once a unit is durable."""
+"""Program of test_kill.py: many chats write units of two notes, and print each unit's number after it is durable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Copies of a database: whole, checked, and only so many."""
+"""Backups of a database: complete, verified, and limited in number."""
 
 from __future__ import annotations
 

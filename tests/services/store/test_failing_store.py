@@ -1,4 +1,4 @@
-"""The store that crashes at a chosen unit, and what SQLite keeps of the units around it."""
+"""The store that crashes at a chosen unit, and the units that SQLite has stored."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ async def a_turn(store: Store) -> None:
 
 
 def after_units(done: int) -> list[tuple[int, str]]:
-    """What is stored when the first `done` units of a turn were done."""
+    """Stored rows after the first `done` units of a turn."""
     return [
         [],
         [(1, "accepted")],

@@ -1,4 +1,4 @@
-"""Whatever moment the process is killed at, what it acknowledged is there, and units are whole."""
+"""Whenever the process is killed, acknowledged data is stored, and units are complete."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROUNDS = 4
 
 
 def run_and_kill(database: Path, first: int, seconds: float) -> list[int]:
-    """The units acknowledged by a process that was killed `seconds` after its first acknowledgement."""
+    """Units acknowledged by a process that was killed `seconds` after its first acknowledgement."""
     command = [sys.executable, "-m", "tests.services.store.acknowledging_process", str(database), str(first)]
     with subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None

@@ -1,4 +1,4 @@
-"""The lease and its fence, on a real PostgreSQL server."""
+"""The lease and its fencing token, with a real PostgreSQL server."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ async def a_writer(
 
 
 async def taken(lease: PostgresLease) -> int:
-    """The token, as soon as `lease` can be taken."""
+    """The token, after `lease` has been acquired."""
     async with asyncio.timeout(PATIENCE_SECONDS):
         while True:
             got = await lease.take()
@@ -140,8 +140,8 @@ async def test_a_server_that_is_away_is_an_error_without_the_password() -> None:
 
 @asynccontextmanager
 async def between(url: str, may_speak: asyncio.Event) -> AsyncIterator[str]:
-    """The address of what passes everything on to the server at `url` and back, and is silent, without hanging up,
-    while it may not speak."""
+    """Address of a proxy for the server at `url`, which stops forwarding without closing connections while `may_speak`
+    is cleared."""
     socket = Path(conninfo_to_dict(url)["host"]) / ".s.PGSQL.5432"
     passing: set[asyncio.Task[None]] = set()
     writers: list[asyncio.StreamWriter] = []
@@ -172,7 +172,7 @@ async def between(url: str, may_speak: asyncio.Event) -> AsyncIterator[str]:
 
 
 async def test_a_server_that_is_silent_costs_a_renewal_its_patience_and_no_more(url: str) -> None:
-    """The first one waits for its answer, the second one for its connection."""
+    """The first attempt waits for its response, the second one for its connection."""
     may_speak = asyncio.Event()
     may_speak.set()
     async with between(url, may_speak) as through, a_lease(through, "first", 3.0) as first:
@@ -258,7 +258,7 @@ async def test_a_leader_that_is_held_up_before_it_has_sent_all_of_a_transaction_
     assert [entry["event"] for entry in logs] == ["held_up_leader_cut_off"]
 
 
-async def test_who_may_not_cut_off_a_leader_that_is_held_up_says_so_and_stands_by(
+async def test_a_standby_without_permission_to_terminate_sessions_reports_it_and_waits(
     postgres_server: PostgresServer, url: str
 ) -> None:
     name = conninfo_to_dict(url)["dbname"]
@@ -293,7 +293,7 @@ async def test_a_transaction_that_the_server_is_busy_with_is_not_cut_off(url: st
 
 @pytest.mark.requirement("D41")
 async def test_of_two_that_claim_the_same_moments_at_once_each_moment_goes_to_one(url: str) -> None:
-    """sched-fault-09, with the lease out of the way: both pass the guard."""
+    """sched-fault-09 without the lease: both pass the guard."""
     clock = SystemClock()
     async with a_lease(url, "both") as lease:
         guard = lease.guard(await taken(lease))
@@ -312,14 +312,14 @@ async def test_of_two_that_claim_the_same_moments_at_once_each_moment_goes_to_on
 
 
 async def _claimed(store: PostgresStore, claims: list[Write]) -> list[bool]:
-    """Which of the claims this store got."""
+    """Whether each claim succeeded with this store."""
     done = await asyncio.gather(*(store.commit([claim]) for claim in claims), return_exceptions=True)
     assert all(one == [1] or isinstance(one, Conflict) for one in done)
     return [one == [1] for one in done]
 
 
 async def a_half_sent_transaction(session: psycopg.Connection[Any], lease: PostgresLease) -> psycopg.Pipeline:
-    """One of a new leader, of which the server has all but the end of what is sent together, and waits for that."""
+    """A transaction of a new leader, for which the server has received all but the end of a pipeline."""
     guard = lease.guard(await taken(lease))
     together = session.pipeline()
     together.__enter__()

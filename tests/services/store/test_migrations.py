@@ -1,4 +1,4 @@
-"""The program's own migrations, on a database with rows in it."""
+"""The program's migrations on a database with rows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HISTORY = "INSERT INTO history VALUES (?, 'chat', ?, ?, 'name', 'words', 0, ?, N
 
 
 def of_first_release(folder: Path) -> Path:
-    """A database as the first release wrote it: a message of a member, and one of the bot's."""
+    """A database of the first release: a message of a member, and one of the bot."""
     versions = folder / "first"
     versions.mkdir()
     (file,) = VERSIONS.glob(f"{FIRST}_*.py")

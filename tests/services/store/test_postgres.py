@@ -1,4 +1,4 @@
-"""What the store on PostgreSQL does beyond what every engine does."""
+"""Behaviour of the PostgreSQL store beyond the common contract."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def end_sessions(other: psycopg.Connection[Any]) -> None:
     other.execute(f"SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE {OF_THE_STORE}")
 
 
-async def test_a_connection_lost_before_the_commit_is_made_anew_and_the_group_is_done_once(
+async def test_a_connection_lost_before_the_commit_is_reopened_and_the_group_is_committed_once(
     engine: PostgresEngine,
 ) -> None:
     store = await engine.open(clock=SystemClock())
@@ -105,8 +105,8 @@ async def test_a_database_out_of_reach_for_a_minute_breaks_the_store_and_nothing
 
 
 async def test_two_that_wait_for_each_other_are_both_done(engine: PostgresEngine) -> None:
-    # The one whose `deadlock_timeout` passes while both wait is refused. A session looks once in each wait, so the
-    # store's begins its last wait when the other's is on.
+    # The session whose `deadlock_timeout` expires while both wait is refused. A session checks once per wait, so the
+    # store's last wait starts after the other one's.
     with another(engine) as other:
         other.execute(f"ALTER DATABASE {other.info.dbname} SET deadlock_timeout = '20ms'")
     store = await engine.open(clock=SystemClock())
@@ -167,7 +167,7 @@ async def test_a_guard_may_be_a_row_that_is_only_locked(engine: PostgresEngine) 
 
 
 async def allow(engine: PostgresEngine, count: int) -> None:
-    """So many transactions by the guard of these tests."""
+    """Allow `count` transactions by the guard of these tests."""
     with another(engine) as other:
         other.execute('INSERT INTO budgets VALUES (1, %s) ON CONFLICT (id) DO UPDATE SET "left" = %s', (count, count))
 

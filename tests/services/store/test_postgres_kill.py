@@ -1,4 +1,4 @@
-"""The server dies at any moment and comes back: what was acknowledged is there, once, and units are whole."""
+"""The server dies at any time and restarts: acknowledged data is stored once, and units are complete."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RESUMES_SECONDS = 10.0
 
 
 class Chats:
-    """They write units of two notes, and remember which were acknowledged and of which nobody knows."""
+    """Writers of units of two notes, which record acknowledged and unknown outcomes."""
 
     def __init__(self) -> None:
         self.numbers = itertools.count()
@@ -29,7 +29,7 @@ class Chats:
         self.heard = asyncio.Event()
 
     async def write(self, store: PostgresStore) -> None:
-        """Until the store breaks."""
+        """Write until the store fails."""
         async with asyncio.TaskGroup() as chats:
             for _ in range(CHATS):
                 chats.create_task(self._chat(store))
@@ -45,7 +45,7 @@ class Chats:
             self.heard.set()
 
     async def hear(self) -> None:
-        """Return when one more unit was acknowledged."""
+        """Wait for the next acknowledged unit."""
         self.heard.clear()
         async with asyncio.timeout(RESUMES_SECONDS):
             await self.heard.wait()
@@ -67,7 +67,7 @@ async def test_a_server_that_is_killed_and_started_again_loses_and_doubles_nothi
         hearing = asyncio.create_task(chats.hear())
         await asyncio.wait([hearing, writing], return_when=asyncio.FIRST_COMPLETED)
         if writing.done():
-            # It was killed at a commit, and the process would end now.
+            # The server was killed during a commit, and the process would end now.
             broken += 1
             hearing.cancel()
             await store.close()

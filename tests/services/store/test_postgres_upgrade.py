@@ -1,4 +1,4 @@
-"""A database on a server on its way to the schema of the code: changed whole or not at all, and never backwards."""
+"""Schema upgrades of a database on a server: complete or not at all, and never backwards."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def empty(postgres_server: PostgresServer) -> str:
 
 @pytest.fixture
 def of_first_release(empty: str, tmp_path: Path) -> str:
-    """A database at the first migration: a message of a member, and one of the bot's."""
+    """A database at the first migration: a message of a member, and one of the bot."""
     (file,) = VERSIONS.glob(f"{FIRST}_*.py")
     (tmp_path / "first").mkdir()
     shutil.copy(file, tmp_path / "first")

@@ -1,4 +1,4 @@
-"""What every turn writes is given in an order of its own: each value has to come where it belongs."""
+"""Frequent writes pass their values by position: each value has to be in its column."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All that scripts have kept, for whoever looks at what a trial left."""
+"""Reports of all data stored by scripts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the SQLite store does beyond the contract: groups, damage, locks and ends that nobody asked for."""
+"""Behaviour of the SQLite store beyond the contract: groups of units, damage, locks and unexpected ends."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def engine(tmp_path: Path) -> SqliteEngine:
 
 
 async def a_command_turn(store: SqliteStore, number: int) -> None:
-    """Three commits that are waited for, and one unit that is posted."""
+    """Three awaited commits and one post."""
     await store.commit([ADD.write(id=2 * number, body="accepted")])
     await store.commit([ADD.write(id=2 * number + 1, body="intent")])
     await store.commit([CHANGE.write_expecting(1, note=2 * number + 1, to="result")])
@@ -36,7 +36,7 @@ async def a_command_turn(store: SqliteStore, number: int) -> None:
 
 
 async def eventually(true: Callable[[], object]) -> None:
-    """Wait for what another thread does without telling."""
+    """Poll for an effect of another thread."""
     async with asyncio.timeout(5):
         while not true():  # noqa: ASYNC110  # there is nothing to wait for
             await asyncio.sleep(0)
@@ -327,7 +327,7 @@ async def test_a_read_that_meets_damage_breaks_the_store(engine: SqliteEngine) -
 
 
 def hide_rows_from_an_index(path: Path) -> None:
-    """Make an index, and rows that it lacks."""
+    """Create an index without entries for some rows."""
     with closing(sqlite3.connect(path, isolation_level=None)) as database:
         database.execute("CREATE INDEX notes_by_body ON notes (body)")
         row = database.execute("SELECT * FROM sqlite_schema WHERE name = 'notes_by_body'").fetchone()

@@ -1,4 +1,4 @@
-"""A loop that never idles must not keep units from being written."""
+"""A busy event loop does not prevent units from being written."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def threads_switched_often() -> Iterator[None]:
 
 
 async def hog(busy: asyncio.Event) -> None:
-    """Never idle: other tasks run between two chunks of work, other threads have to ask."""
+    """Keep the loop busy: other tasks run between two chunks of work, other threads have to request the GIL."""
     while busy.is_set():
         until = time.perf_counter() + 0.0002
         while time.perf_counter() < until:

@@ -1,4 +1,4 @@
-"""How a statement becomes SQL text with positional binds."""
+"""Compilation of statements to SQL text with positional parameters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A database on its way to the schema of the code: copied first, changed whole or not at all, and never backwards."""
+"""Schema upgrades of a database: backup first, complete or not at all, and never backwards."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def add_revision(versions: Path, revision: str, after: str | None, *steps: str) 
 
 @pytest.fixture
 def versions(tmp_path: Path) -> Path:
-    """A line of one revision."""
+    """A linear history of one revision."""
     folder = tmp_path / "versions"
     add_revision(folder, "r1", None, FIRST)
     return folder
@@ -44,7 +44,7 @@ def versions(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def database(tmp_path: Path, versions: Path) -> Path:
-    """A database at that revision, with a row in it."""
+    """A database at that revision, with a row."""
     path = tmp_path / "store.db"
     up(path, versions)
     with closing(sqlite3.connect(path)) as connection, connection:

@@ -1,4 +1,4 @@
-"""What tests ask of a reader: it is Wednesday, 4 March 2026, half past five in the afternoon in Berlin."""
+"""Parses times at a fixed time: Wednesday, 4 March 2026, 17:30 in Berlin."""
 
 from __future__ import annotations
 
@@ -21,39 +21,39 @@ def read(text: str, now: datetime = NOW) -> Reading:
 
 
 def rule(text: str, now: datetime = NOW) -> Rule:
-    """Its rule; nine o'clock where no time of day is said."""
+    """Its rule; 9:00 by default."""
     return read(text, now).rule(now, time(9))
 
 
 def wall(text: str, now: datetime = NOW) -> str:
-    """When something that is to happen then happens."""
+    """Local time of a one-time event."""
     when = rule(text, now).when
     assert isinstance(when, Once), text
     return when.wall.strftime("%Y-%m-%d %H:%M:%S").removesuffix(":00")
 
 
 def cron(text: str, now: datetime = NOW) -> str:
-    """The cron expression of something that repeats, and how often it does."""
+    """Cron expression and step of a recurrence."""
     when = rule(text, now).when
     assert isinstance(when, Calendar), text
     return when.cron if when.step == 1 else f"{when.cron} / {when.step} {when.unit} from {when.first}"
 
 
 def seconds(text: str) -> int:
-    """After how many seconds something repeats."""
+    """Interval of a recurrence in seconds."""
     when = rule(text).when
     assert isinstance(when, Every), text
     return when.seconds
 
 
 def stretch(text: str, now: datetime = NOW) -> str:
-    """From when to when."""
+    """Start and end of an interval."""
     reading = read(text, now)
     return f"{reading.start:%m-%d %H:%M} to {reading.end:%m-%d %H:%M}"
 
 
 def trouble(text: str, now: datetime = NOW) -> TimeProblem | None:
-    """Why there is no rule."""
+    """The problem, if there is no rule."""
     try:
         rule(text, now)
     except UnclearTime as unclear:

@@ -1,4 +1,4 @@
-"""Chinese times mean what people mean by them. It is Friday, 20 November 2026, half past ten in Shanghai."""
+"""Chinese times have their usual meaning. The time is Friday, 20 November 2026, 10:30 in Shanghai."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""English times mean what people mean by them. It is Wednesday, 4 March 2026, 17:30 in Berlin."""
+"""English times have their usual meaning. The time is Wednesday, 4 March 2026, 17:30 in Berlin."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from tests.services.times.reading import NOW, TIMES, read, rule, stretch, troubl
         ("the day after tomorrow at noon", "2026-03-06 12:00"),
         ("Friday", "2026-03-06 09:00"),
         ("fri. 8pm", "2026-03-06 20:00"),
-        ("Wednesday", "2026-03-11 09:00"),  # today is one: a week from now
-        ("Wednesday at 8pm", "2026-03-04 20:00"),  # but for what is still to come
+        ("Wednesday", "2026-03-11 09:00"),  # today is a Wednesday: a week from now
+        ("Wednesday at 8pm", "2026-03-04 20:00"),  # except for a time later today
         ("Wednesday at 8am", "2026-03-11 08:00"),
         ("this Friday", "2026-03-06 09:00"),
         ("next Friday", "2026-03-13 09:00"),
@@ -31,7 +31,7 @@ from tests.services.times.reading import NOW, TIMES, read, rule, stretch, troubl
         ("Monday of next week at 10", "2026-03-09 10:00"),
         ("next month on the 3rd", "2026-04-03 09:00"),
         ("the 20th of next month", "2026-04-20 09:00"),
-        ("on the 4th", "2026-03-04 18:00"),  # nine o'clock is over, the day is not
+        ("on the 4th", "2026-03-04 18:00"),  # 9:00 has passed, the day has not
         ("the 3rd", "2026-04-03 09:00"),
         ("3 fridays from now", "2026-03-20 09:00"),
         ("the first Monday of next month", "2026-04-06 09:00"),
@@ -61,7 +61,7 @@ def test_days_are_the_coming_ones(text: str, expected: str) -> None:
         ("May 15th", "2026-05-15"),
         ("the 15th of May, 2027", "2027-05-15"),
         ("Feb 1", "2027-02-01"),
-        ("3/4", "2027-03-04"),  # the month comes first, and today it is
+        ("3/4", "2027-03-04"),  # month first, and that is today
         ("25/12", "2026-12-25"),
         ("1.5.", "2026-05-01"),
         ("2026-10-02", "2026-10-02"),
@@ -93,7 +93,7 @@ def test_the_weekday_decides_between_two_orders() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("at 5", "2026-03-05 17:00"),  # passed by half an hour, and nobody is up at five
+        ("at 5", "2026-03-05 17:00"),  # passed half an hour ago, and 5:00 is too early
         ("at 6", "2026-03-04 18:00"),
         ("at 9", "2026-03-04 21:00"),
         ("at 11", "2026-03-05 11:00"),
@@ -157,13 +157,13 @@ def test_a_month_is_not_longer_than_the_calendar() -> None:
 
 
 def test_hours_elapse_where_clocks_jump() -> None:
-    before = datetime(2026, 3, 29, 1, 30, tzinfo=NOW.tzinfo)  # at two it is three in Berlin
+    before = datetime(2026, 3, 29, 1, 30, tzinfo=NOW.tzinfo)  # 2:00 becomes 3:00 in Berlin
     assert wall("in an hour", before) == "2026-03-29 03:30"
     assert wall("in a day", before) == "2026-03-30 01:30"
 
 
 def test_of_two_times_that_look_the_same_the_right_one_is_kept() -> None:
-    before = datetime(2026, 10, 25, 2, 40, tzinfo=NOW.tzinfo)  # at three it is two again
+    before = datetime(2026, 10, 25, 2, 40, tzinfo=NOW.tzinfo)  # 3:00 becomes 2:00 again
     meant = rule("in 40 minutes", before)
     assert meant.when == Every(2400, before.astimezone(UTC))
     assert meant.count == 1

@@ -1,4 +1,4 @@
-"""Times are found within sentences, as long as they go, and words that only look like one are left alone."""
+"""Times are found in sentences with their full length, and similar words are ignored."""
 
 from __future__ import annotations
 

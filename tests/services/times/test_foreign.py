@@ -1,4 +1,4 @@
-"""Whole phrases of other languages are read, or not at all. It is Wednesday, 4 March 2026, 17:30 in Berlin."""
+"""Whole phrases of other languages are parsed, or rejected. The time is Wednesday, 4 March 2026, 17:30 in Berlin."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.services.times.reading import NOW, TIMES, trouble, wall
         ("Montag um 8 Uhr", "2026-03-09 08:00"),
         ("demain à 17h", "2026-03-05 17:00"),
         ("le 14 juillet", "2026-07-14 09:00"),
-        ("mañana a las 5", "2026-03-05 17:00"),  # dateparser alone drops the five
+        ("mañana a las 5", "2026-03-05 17:00"),  # dateparser alone ignores the five
         ("dentro de 3 horas", "2026-03-04 20:30"),
         ("morgen om 9 uur", "2026-03-05 09:00"),  # dateparser alone adds nine hours to tomorrow
         ("jutro o 18:00", "2026-03-05 18:00"),

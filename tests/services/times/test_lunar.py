@@ -1,4 +1,4 @@
-"""The lunar calendar has the days that almanacs have."""
+"""The lunar calendar agrees with almanacs."""
 
 from __future__ import annotations
 

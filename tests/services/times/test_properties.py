@@ -1,4 +1,4 @@
-"""Whatever is written, reading it never raises and never takes long; what is written plainly comes back."""
+"""Parsing never raises and is always fast; formatted times are parsed back to the same value."""
 
 from __future__ import annotations
 

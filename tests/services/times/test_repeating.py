@@ -1,4 +1,4 @@
-"""English words for what comes again and again become rules of time. It is Wednesday, 4 March 2026, 17:30 in Berlin."""
+"""English words for recurring times become rules. The time is Wednesday, 4 March 2026, 17:30 in Berlin."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ from tests.services.times.reading import NOW, TIMES, cron, rule, seconds, troubl
 )
 def test_what_repeats_by_the_calendar(text: str, expected: str) -> None:
     assert cron(text) == expected
-    CronSim(expected.split(" / ")[0], NOW)  # raises where it is none
+    CronSim(expected.split(" / ")[0], NOW)  # raises if it is not a cron expression
 
 
 @pytest.mark.parametrize(

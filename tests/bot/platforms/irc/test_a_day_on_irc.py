@@ -1,5 +1,4 @@
-"""The daemon as an operator starts it, on real IRC servers, with people who talk, and with everything that can break
-while they do."""
+"""The daemon on real IRC servers with talking users, through every kind of failure."""
 
 from __future__ import annotations
 
@@ -22,29 +21,29 @@ on_every_server = pytest.mark.parametrize("kind", KINDS)
 
 
 def sums(lines: Iterable[str]) -> Counter[int]:
-    """How often each sum was answered."""
+    """Number of answers to each sum."""
     return Counter(int(found[1]) for line in lines if (found := re.search(r"(\d+)\*1 = \1\b", line)))
 
 
 def asked_by(home: Path) -> set[int]:
-    """The sums that the daemon has accepted."""
+    """Sums that the daemon has accepted."""
     return {int(found[1]) for text in said_by_people(home) if (found := re.search(r"calc (\d+)\*1$", text))}
 
 
 def said_by_people(home: Path) -> set[str]:
-    """The texts in the history."""
+    """Texts in the history."""
     return {text for (text,) in rows(home, "SELECT text FROM history WHERE from_bot = 0")}
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    """Return when it holds: the daemon is another process, so there is nothing to wait for but that."""
+    """Poll until `holds()`; the daemon is another process and provides no event."""
     async with asyncio.timeout(30):
         while not holds():  # noqa: ASYNC110
             await asyncio.sleep(0.02)
 
 
 async def answered(ann: Person, home: Path, before: Iterable[str] = ()) -> tuple[Counter[int], int]:
-    """How often each accepted sum was answered, once all are; and how many lines say that they are a repetition."""
+    """Number of answers to each accepted sum, after all are answered; and number of lines marked as a repetition."""
 
     def seen() -> list[str]:
         return [*before, *ann.heard("Rollcall", "#family")]
@@ -96,7 +95,7 @@ async def test_after_the_server_was_killed_all_that_was_accepted_is_answered(kin
             seen = ann.heard("Rollcall", "#family")
         await until(lambda: "irc_lost" in log(tmp_path))
         await server.start()
-        # Before anybody else, as programs are. It hears nothing of what is said while it is not there.
+        # Joins first, as bots do. It misses messages while it is away.
         await daemon.is_back()
         async with a_person(server.port, "ann", "#family") as ann:
             await ann.sees("#family", "Rollcall")
@@ -106,9 +105,9 @@ async def test_after_the_server_was_killed_all_that_was_accepted_is_answered(kin
             await ann.settled()
             seen += ann.heard("Rollcall", "#family")
         counts, marked = sums(seen), sum(MARK in line for line in seen)
-        # What waited for an answer of the server when it died cannot be known: one line, and its repetition says so.
+        # A line sent when the server died may have been lost: its repetition is marked as such.
         assert sum(counts.values()) - len(counts) <= marked <= 1, (counts, marked)
-        # What the server took in its last moment it may not have passed on to people: one line as well.
+        # The server may also have accepted a line without delivering it.
         assert len(asked_by(tmp_path) - set(counts)) <= 1, counts
         assert rows(tmp_path, "SELECT key FROM outbox WHERE state != 'sent'") == []
         assert "irc_lost" in log(tmp_path)

@@ -1,4 +1,4 @@
-"""What is for one member alone, who is not there: it waits until they are, for as long as that makes sense."""
+"""Private messages for an absent member wait for a limited time until the member is present."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def test_what_is_for_somebody_who_is_away_waits_until_they_are_seen(comes:
         await world.server.gets("WHOIS :zoe")
         await world.clock.advance(20)
         assert not waiting.done()
-        # Others hold up nothing meanwhile.
+        # Other messages are not delayed.
         await world.send("Hello.")
         world.server.whois["zo"] = "zoe"
         world.server.write(*CHANGES_THAT_SHOW_ZOE[comes])
@@ -58,7 +58,7 @@ async def test_what_is_for_an_account_is_kept_for_a_week_from_when_it_was_said_a
         await world.passes(waiting.done, 60)
         failure = await world.fails_to_send("Tea.", chat=ZOE)
         assert not failure.retryable
-        # What is said to her now has its own week.
+        # A later message has a separate limit of a week.
         later = asyncio.create_task(world.may_say(ZOE))
         await world.clock.advance(1000)
         assert not later.done()

@@ -1,4 +1,4 @@
-"""What servers do on bad days, and what becomes of the bot then."""
+"""Failures and misbehaviour of IRC servers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ caps_or_none = pytest.mark.parametrize(
 
 @dataclass
 class World:
-    """The bot, and the server that it is on."""
+    """The bot and its server."""
 
     server: FakeIrcServer
     platform: IrcPlatform
@@ -51,23 +51,23 @@ class World:
         return Accepted.NEW
 
     async def hears(self, count: int) -> list[MessageContext]:
-        """What was handed over, once there is as much."""
+        """Delivered messages, after there are `count`."""
         async with asyncio.timeout(10), self.more:
             await self.more.wait_for(lambda: len(self.heard) >= count)
         return self.heard
 
     async def joined(self, chat: ChatRef = FAMILY) -> None:
-        """Return when the bot is in the channel."""
+        """Wait until the bot is in the channel."""
         async with asyncio.timeout(10):
             await self.may_say(chat)
 
     async def may_say(self, chat: ChatRef, private_to: MemberRef | None = None, said_at_ms: int | None = None) -> None:
-        """Return when delivery would send something there; what is said now, if nothing else is given."""
+        """Wait until delivery may send a message there; the default time of the message is now."""
         at_ms = self.clock.now_ms() if said_at_ms is None else said_at_ms
         await self.platform.until_reachable(Outgoing(chat, "1:0:0", "Tea.", private_to=private_to), at_ms)
 
     async def passes(self, holds: Callable[[], object], step: float = 0.5) -> None:
-        """Let time pass until it holds; the network has its own time, so it gets a little of that, too."""
+        """Advance the clock until `holds()`, with pauses for the real network."""
         async with asyncio.timeout(10):
             while not holds():
                 await self.clock.advance(step)
@@ -237,7 +237,7 @@ async def test_how_long_no_process_was_there_is_said_as_well(tmp_path: Path) -> 
 
 
 async def noted(store: Store) -> int:
-    """When the bot was last there, as a later process will find it."""
+    """Time of the bot's last presence, as stored for a later process."""
     await store.commit([audit.advance("of somebody else", "", 0)])
     [row] = await store.read(audit.get("irc.present:test"))
     return int(row["value"])
@@ -479,7 +479,7 @@ async def test_people_who_come_and_go_are_told_of() -> None:
         assert len({one.key for one in world.heard}) == 4
 
 
-# Who somebody is
+# Identity
 
 
 async def test_only_an_account_makes_somebody_more_than_a_member() -> None:
@@ -500,7 +500,7 @@ async def test_only_an_account_makes_somebody_more_than_a_member() -> None:
         assert await world.platform.role(FAMILY, by_nick) is Role.MEMBER
 
 
-async def test_a_private_answer_goes_to_whoever_has_the_account_and_to_nobody_who_took_the_nick() -> None:
+async def test_a_private_answer_goes_to_the_owner_of_the_account_and_not_to_a_new_user_of_the_nick() -> None:
     async with a_world(caps=ALL_CAPS) as world:
         world.server.write("@account=zoe :zo!a@b PRIVMSG Rollcall :psst")
         [context] = await world.hears(1)

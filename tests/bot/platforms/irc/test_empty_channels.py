@@ -1,4 +1,4 @@
-"""After a server came back the bot is often in its channels before people are. What it says then, nobody would hear."""
+"""After a server restart the bot is often back in its channels before people, who would miss its messages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.bot.platforms.irc.test_bad_days import FAMILY, World, a_world
 
 
 async def waits(world: World, chat: ChatRef = FAMILY) -> asyncio.Task[None]:
-    """What has something to say there and waits."""
+    """Start a task that waits to send a message there."""
     waiting = asyncio.create_task(world.may_say(chat))
     await world.server.gets("JOIN")
     world.server.write("PING :joined")
@@ -43,7 +43,7 @@ async def test_in_a_channel_where_nobody_comes_it_is_said_after_five_minutes() -
         assert not waiting.done()
         await world.clock.advance(2)
         await comes_soon(waiting)
-        # The channel is known to be empty now: nothing else waits.
+        # The channel is known to be empty now, so nothing waits.
         await comes_soon(asyncio.create_task(world.may_say(FAMILY)))
 
 

@@ -1,4 +1,4 @@
-"""One member who makes the bot say a lot holds up nobody else on a real IRC server, and dropped lines are reported."""
+"""A member with very long answers does not delay others on a real IRC server, and dropped lines are reported."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def a_listing(folder: Path) -> Sequence[Path]:
 
 
 def dropped(lines: Sequence[str]) -> list[int]:
-    """The counts in the lines that say how much was left out."""
+    """Numbers in the lines that report dropped lines."""
     return [int(found[1].replace(",", "")) for line in lines if (found := re.search(r"… ([\d,]+) more lines?", line))]
 
 
@@ -78,14 +78,14 @@ async def test_3000_lines_for_one_member_do_not_hold_up_another_member_of_the_ch
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    """Return when it holds. The daemon is another process, so there is no event to wait for."""
+    """Poll until `holds()`; the daemon is another process and provides no event."""
     async with asyncio.timeout(30):
         while not holds():  # noqa: ASYNC110
             await asyncio.sleep(0.02)
 
 
 async def _asks(bob: Person) -> int:
-    """Ask for a sum; how many other lines the bot says before the answer."""
+    """Ask for a sum; returns the number of other lines before the answer."""
     start = len(bob.heard("Rollcall", "#family"))
     bob.say("#family", "Rollcall: calc 6*7")
     await bob.until(lambda one: one.nick == "Rollcall" and "6*7 = 42" in one.text)

@@ -1,4 +1,4 @@
-"""Lines of IRC and the text in them, as values: whatever comes is read, and nothing goes out that is not meant."""
+"""Parsing and formatting of IRC lines: any input is parsed, and no unintended line is sent."""
 
 from __future__ import annotations
 

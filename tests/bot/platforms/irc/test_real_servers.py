@@ -1,4 +1,4 @@
-"""What only real servers can vouch for: that they accept what the bot does, and do what it expects."""
+"""Real servers accept the bot's commands and react as expected."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ on_every_server = pytest.mark.parametrize("kind", ["inspircd", "ngircd"])
 
 
 class Bot:
-    """The platform on a server, with what it handed over."""
+    """The platform on a server, and its delivered messages."""
 
     def __init__(self, server: IrcServer, **more: Any) -> None:
         self.platform = IrcPlatform(irc_settings(server, **more), ["Rollcall"], SystemClock())

@@ -1,4 +1,4 @@
-"""Reminders on real IRC servers: said once in the channel where they were set, whatever dies before their time."""
+"""Reminders on real IRC servers are sent once to their channel, even if server or daemon die before they are due."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from tests.harness.irc_servers import an_irc_server
 
 
 def said(ann: Person) -> list[str]:
-    """What reminders have said in the channel."""
+    """Reminder texts in the channel."""
     return [line for line in ann.heard("Rollcall", "#family") if "tea is ready" in line and "OK" not in line]
 
 
 async def set_one(ann: Person, when: str) -> None:
-    """Ask for a reminder, and see that it is understood."""
+    """Ask for a reminder and wait for the confirmation."""
     before = len(ann.heard("Rollcall", "#family"))
     ann.say("#family", f"/remind {when} tea is ready")
     lines = await ann.hears("Rollcall", before + 1, target="#family")
@@ -24,7 +24,7 @@ async def set_one(ann: Person, when: str) -> None:
 
 
 def states(home: Path) -> list[str]:
-    """How the moments ended, or that they are to come."""
+    """State of each occurrence."""
     return [state for (state,) in rows(home, "SELECT state FROM occurrences")]
 
 
@@ -52,11 +52,11 @@ async def test_a_reminder_that_comes_while_the_server_is_dead_is_said_once_when_
             await set_one(ann, "in 2 seconds")
             await server.kill()
             await ann.is_cut_off()
-            # On a machine that stood still meanwhile it has been said before the end.
+            # On a slow machine it may already have been sent.
             before = said(ann)
         await until(lambda: states(tmp_path) == ["fired"])
         await server.start()
-        # Before anybody else, as programs are: what it has to say waits for people.
+        # Joins first, as bots do; its messages wait for people.
         await daemon.is_back()
         async with a_person(server.port, "ann", "#family") as ann:
             await until(lambda: bool(before or said(ann)))

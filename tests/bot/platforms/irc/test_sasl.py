@@ -1,4 +1,4 @@
-"""Proving an account without showing its password, and who may be believed."""
+"""SASL: proof of an account without sending the password, and verification of the server."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from config.sections.irc import IrcSaslSettings
 from tests.bot.platforms.irc.test_bad_days import a_world
 from tests.fakes.irc_server import ALL_CAPS
 
-# The example of RFC 7677.
+# Example of RFC 7677.
 NONCE = "rOprNGfwEbeRWgbNEkqO"
 CHALLENGE = f"r={NONCE}%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096"
 FINAL = f"c=biws,r={NONCE}%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ="
@@ -25,7 +25,7 @@ def a_proof(account: str = "user", password: str = "pencil", mechanism: str = "s
 
 
 def told(sasl: Sasl, text: str) -> str:
-    """What it answers to `text`."""
+    """The answer to `text`."""
     return joined(sasl.answer(base64.b64encode(text.encode()).decode() or "+"))
 
 

@@ -1,4 +1,4 @@
-"""What the bot knows of a network, step by step: its features, its people, and how it introduces itself."""
+"""State of an IRC network: features, users, and registration of the bot."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ def test_our_own_name_is_taken_for_long_until_it_is_known() -> None:
     assert known.own_source_bytes() == len(":Rollcall!r@hidden.test ")
 
 
-# Introductions
+# Registration
 
 
 def settings(**more: Any) -> IrcSettings:
@@ -295,7 +295,7 @@ def test_what_was_said_before_we_came_is_known_by_the_servers_own_clock() -> Non
         [context] = inbound.contexts(line, state)
         return context
 
-    # Here it is nine, there eleven.
+    # 9:00 here, 11:00 there.
     welcome = parse(b"@time=2026-01-05T11:00:00.000Z :irc.test 001 Rollcall :Welcome")
     assert welcome is not None
     inbound.connected(welcome)
