@@ -9,10 +9,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from config.chat_settings import is_allowed, matches
-from config.diagnostics import Code, Diagnostics, Position
+from config.diagnostics import Code, Diagnostics, Position, did_you_mean
 from config.settings import DEFAULT_BOT, Settings
 from config.texts import FALLBACK, Texts
-from config.wording import diagnostic_of, did_you_mean, dotted
+from config.wording import diagnostic_of, dotted
 from config.yaml_document import Location, Plain, YamlDocument, fill_references, read_yaml_file
 
 _UNIQUE: tuple[tuple[Location, str], ...] = (

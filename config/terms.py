@@ -11,7 +11,7 @@ from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, available_timezones
 
 from pydantic import (
     AfterValidator,
@@ -24,6 +24,8 @@ from pydantic import (
     WithJsonSchema,
 )
 from pydantic_core import CoreSchema, PydanticCustomError
+
+from config.diagnostics import did_you_mean
 
 
 def attribute_docs(cls: type) -> dict[str, str]:
@@ -149,8 +151,16 @@ def _not_a_flag(value: object) -> object:
 
 def _timezone(text: str) -> str:
     if not is_timezone(text):
-        raise fault("has to be an IANA time zone such as Europe/Oslo, Asia/Shanghai or UTC")
+        raise fault(f"has to be an IANA time zone such as Europe/Oslo, Asia/Shanghai or UTC{_zone_like(text)}")
     return text
+
+
+def _zone_like(text: str) -> str:
+    """Suffix of a message that suggests a time zone for a misspelt zone or city."""
+    zones = available_timezones()
+    cities = {zone.rpartition("/")[2].lower(): zone for zone in sorted(zones, reverse=True)}
+    city = cities.get(text.lower().replace(" ", "_"))
+    return did_you_mean(text, zones) if city is None else f"; did you mean {city!r}?"
 
 
 def matching(pattern: str, message: str) -> AfterValidator:

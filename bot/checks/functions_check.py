@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
@@ -15,7 +14,7 @@ from bot.checks.scripts_check import doubts_of
 from bot.registration.functions import built_in_plugins, plugins_of
 from bot.registration.unknown_names import in_settings, unknown_names
 from bot.timers.schedules import ScheduleProblem
-from config.diagnostics import Diagnostic, Severity
+from config.diagnostics import Diagnostic, Severity, did_you_mean
 from config.settings import Settings
 from config.yaml_document import YamlDocument
 from function_calls.command_tools.run import CommandToolHandler
@@ -201,9 +200,7 @@ def check_groups(groups: Iterable[ToolGroup], specs: Iterable[FunctionSpec]) -> 
         for name in group.functions:
             if name in known:
                 continue
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            text = f"group {group.name!r}: there is no function {name!r}{hint}"
+            text = f"group {group.name!r}: there is no function {name!r}{did_you_mean(name, known)}"
             found.append(finding(group.source, Code.GROUP_MEMBER, text))
     return found
 

@@ -9,9 +9,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from config.diagnostics import Diagnostic
+from config.diagnostics import Diagnostic, did_you_mean
 from config.sections.command_tools import CommandTool, ToolFromPython, ToolGroupSettings
-from config.wording import did_you_mean
 from config.yaml_document import Location, YamlDocument, read_yaml_bytes
 from function_calls.command_tools.building import Code, Entry, spec_of
 from function_calls.command_tools.callables import BadReference, PythonNames

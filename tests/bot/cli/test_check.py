@@ -47,6 +47,44 @@ def test_every_finding_is_a_line_with_its_place_and_code(capsys: pytest.CaptureF
     assert (len(found), printed.status, printed.err) == (5, 1, "")
 
 
+def test_a_text_with_a_colon_is_explained_with_its_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    settings = a_settings_file(tmp_path, "bots:\n  default:\n    persona: Rule: be kind\n")
+    printed = command(capsys, "check", settings)
+    place = f"{settings}:{settings.read_text().splitlines().index('    persona: Rule: be kind') + 1}:18"
+    assert (printed.status, printed.out) == (
+        1,
+        f'{place} yaml.syntax a text with a colon needs quotes: persona: "…"\n',
+    )
+
+
+def test_a_misspelt_zone_role_or_effect_has_a_suggestion(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    function, tool = tmp_path / "greet.py", tmp_path / "tools.yaml"
+    function.write_text(
+        "from rollcall import MessageContext, tool_function\n\n"
+        "@tool_function('greet', 'Greet all', effect='oncee', roles='moderater', scope='grop', offered_to=['comand'])\n"
+        "def greet(context: MessageContext) -> str: ...\n"
+    )
+    tool.write_text("tools:\n- {name: hi, description: Say hi, effect: reed, roles: admn, cmds: [[echo, hi]]}\n")
+    bad = a_settings_file(
+        tmp_path,
+        "timezone: Europe/Olso\nlanguage: en\nmembers: {'web:main:ann': moderater}\n"
+        "functions: {weather: {roles: [admn]}}\nbots: {default: {timezone: shanghai}}\n",
+    ).rename(tmp_path / "bad.yaml")
+    good = a_settings_file(tmp_path, f"sources: {{python: [{function}], commands: [{tool}]}}\n")
+    printed = command(capsys, "check", bad, good).out
+    for suggestion in ("Europe/Oslo", "Asia/Shanghai", "moderator", "admin"):
+        assert f"; did you mean '{suggestion}'?\n" in printed
+    found = [line.split(": ", 1)[1] for line in printed.splitlines() if line.startswith(str(function))]
+    assert found == [
+        "effect: must be read, idempotent or once, not 'oncee'; did you mean 'once'?",
+        "roles: must be member, moderator, admin or owner, not 'moderater'; did you mean 'moderator'?",
+        "scope: must be group, private or both, not 'grop'; did you mean 'group'?",
+        "offered_to: must be model, command, timer, mcp or api, not 'comand'; did you mean 'command'?",
+    ]
+    assert "tools[0].effect should be 'read', 'idempotent' or 'once'; did you mean 'read'?" in printed
+    assert "tools[0].roles[0] should be 'member', 'moderator', 'admin' or 'owner'; did you mean 'admin'?" in printed
+
+
 def test_settings_for_a_function_that_does_not_exist_are_an_error(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
