@@ -302,16 +302,21 @@ def check_settings(path: Path, environment: Mapping[str, str]) -> tuple[Settings
     document.value = {**ENVIRONMENT_DEFAULTS, **document.value}
     fill_references(document, environment)
     check_consistency(document)
-    settings = _validated(document)
+    settings = _validated(document, _folder_of(path))
     if settings is not None:
         warn_of_surprises(settings, document)
     diagnostics = _without_misreadings(document.faults).in_order()
     return (None if diagnostics.errors else settings), diagnostics
 
 
-def _validated(document: YamlDocument) -> Settings | None:
+def _folder_of(path: Path) -> Path:
+    """The folder that relative paths in the settings file `path` count from."""
+    return path.absolute().parent
+
+
+def _validated(document: YamlDocument, folder: Path) -> Settings | None:
     try:
-        return Settings.model_validate(document.value)
+        return Settings.model_validate(document.value, context=folder)
     except ValidationError as error:
         document.faults.extend(
             diagnostic_of(document, details)
@@ -342,7 +347,7 @@ def usable_part(path: Path, environment: Mapping[str, str]) -> Settings | None:
     rest: Any = document.value
     for _ in range(_MOST_PASSES):
         try:
-            return Settings.model_validate(rest)
+            return Settings.model_validate(rest, context=_folder_of(path))
         except ValidationError as error:
             places = [details["loc"] for details in error.errors(include_url=False, include_context=False)]
         if not all(place and place[0] not in _SAY_WHICH_FUNCTIONS for place in places):

@@ -21,6 +21,7 @@ from pydantic import (
     Field,
     GetJsonSchemaHandler,
     StringConstraints,
+    ValidationInfo,
     WithJsonSchema,
 )
 from pydantic_core import CoreSchema, PydanticCustomError
@@ -188,13 +189,19 @@ def _roles(value: object) -> object:
     return value
 
 
-def _path(path: Path) -> Path:
+def _process_path(path: Path) -> Path:
     if path == Path():
         raise fault("has to be a path")
     try:
         return path.expanduser()
     except RuntimeError:
         raise fault("starts with ~, but there is no home folder to put there") from None
+
+
+def _local_path(path: Path, info: ValidationInfo) -> Path:
+    """`path` with `~` expanded; if relative, below the folder of the settings file, which is the validation context."""
+    path = _process_path(path)
+    return info.context / path if isinstance(info.context, Path) else path
 
 
 def _origin(url: str) -> str:
@@ -313,5 +320,7 @@ ModuleName = Annotated[
     matching(_MODULE, "has to be the name of a Python module, such as package.module"),
 ]
 """Dotted name of a Python module."""
-LocalPath = Annotated[Path, AfterValidator(_path)]
-"""A local path; a leading `~` is the home folder."""
+LocalPath = Annotated[Path, AfterValidator(_local_path)]
+"""A local path, relative to the folder of the settings file; a leading `~` is the home folder."""
+ProcessPath = Annotated[Path, AfterValidator(_process_path)]
+"""A local path, relative to the working directory; a leading `~` is the home folder."""

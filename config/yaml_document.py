@@ -151,6 +151,7 @@ _PROBLEMS: tuple[tuple[str, str, bool], ...] = (
     (r"\|.* found '<block", "the indentation of this line fits no line above; align it with its neighbours", False),
     (r"\|.* found \(?'([\]}}])'", "a closing {0} without an opening bracket", False),
     (r"\|.* found ','", "an entry is missing before the comma", False),
+    (r"\|.* found '<stream end>'", "the file ends within an open bracket; add the missing ] or }}", False),
     (r"\|.* got '<stream end>'", "the bracket {char} is never closed; add its counterpart", True),
     (r"quoted scalar\|.* (?:stream|document)", "the quote {char} is never closed; add it at the end of the text", True),
     (r"double-quoted scalar\|", 'an unknown escape sequence in "…"; write \\\\, or use single quotes', False),

@@ -32,7 +32,7 @@ def run(options: argparse.Namespace) -> int:
         if usable is not None:
             document = read_yaml_file(path)
             unusable = asyncio.run(check_functions(usable, document))
-            found = Diagnostics([*found, *at_their_places(unusable, document)])
+            found = Diagnostics([*found, *at_their_places(unusable, document, usable)])
         for diagnostic in found:
             print(diagnostic)
         failed = failed or bool(found.errors)

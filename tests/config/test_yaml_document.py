@@ -112,6 +112,7 @@ def test_what_is_not_allowed_is_named_with_its_place(text: str, faults: list[str
         ("- a\nb: 1\n", "2:1 a key where list items (- …) were expected; correct its indentation"),
         ("a: - b\n", "1:4 a list item (- …) cannot follow a key on the same line; start a new line"),
         ("a: [1, 2\n", "1:4 the bracket [ is never closed; add its counterpart"),
+        ("a: [", "1:5 the file ends within an open bracket; add the missing ] or }"),
         ("a: [1, 2\nb: 3\n", "2:2 the [ of line 1 is not closed with ], or a comma is missing before this"),
         ("a: {b: 1\nc: 2\n", "2:2 the { of line 1 is not closed with }, or a comma is missing before this"),
         ("a: {b: c: d}\n", "1:9 a comma is missing between two entries, or a text with a colon needs quotes"),

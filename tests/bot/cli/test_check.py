@@ -10,6 +10,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from bot.registration.functions import at_their_places
+from config.loader import load_settings
 from config.yaml_document import read_yaml
 from function_calls.schema.definition import problem_at
 from tests.bot.cli.running import a_settings_file, command
@@ -83,6 +84,44 @@ def test_a_misspelt_zone_role_or_effect_has_a_suggestion(capsys: pytest.CaptureF
     ]
     assert "tools[0].effect should be 'read', 'idempotent' or 'once'; did you mean 'read'?" in printed
     assert "tools[0].roles[0] should be 'member', 'moderator', 'admin' or 'owner'; did you mean 'admin'?" in printed
+
+
+def test_relative_paths_count_from_the_folder_of_the_settings(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "own.py").write_text("async def guard(message, turn, dispatch): return await dispatch()\n")
+    (tmp_path / "tools.yaml").write_text("groups: []\n")
+    (tmp_path / "scripts").mkdir()
+    (tmp_path / "scripts" / "hi.bas").write_text('PARAM name AS STRING LIKE "x"\nTALK "hi"\n')
+    settings = a_settings_file(
+        tmp_path,
+        "sources: {commands: [tools.yaml], basic: [scripts], basic_keywords: [own.py]}\n"
+        "filters: {turn: [{python: {file: ./own.py, function: guard}}]}\n",
+    )
+    printed = command(capsys, "check", settings)
+    assert [line for line in printed.out.splitlines() if "functions.unusable" in line] == []
+    assert load_settings(settings, {}).sources.basic[0].path == tmp_path / "scripts"
+
+
+def test_a_path_that_does_not_exist_is_reported_at_its_line_in_the_settings(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    own = tmp_path / "own.py"
+    own.write_text("")
+    settings = a_settings_file(
+        tmp_path,
+        f"sources:\n  python:\n    - {own}\n    - nowhere\n  commands: [none.yaml]\n"
+        "  basic:\n    - {path: nobody, bot: default}\n",
+    )
+    printed = command(capsys, "check", settings)
+    found = [DIAGNOSTIC.match(line) for line in printed.out.splitlines()]
+    lines = settings.read_text().splitlines()
+    places = [(one["file"], lines[int(one["line"]) - 1].strip()) for one in found if one and "there is no" in one[0]]
+    assert places == [
+        (str(settings), "- nowhere"),
+        (str(settings), "commands: [none.yaml]"),
+        (str(settings), "- {path: nobody, bot: default}"),
+    ]
 
 
 def test_settings_for_a_function_that_does_not_exist_are_an_error(
