@@ -19,6 +19,7 @@ from function_calls.schema.definition import DefinitionError
 from function_calls.sources.mcp_servers import prefix_of
 from services.refs import JsonObject, MemberRef, Role
 from services.store.port import StoreError
+from services.store.sqlite.lock import StoreInUse
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -44,11 +45,20 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=run)
 
 
+_NEXT_TO_A_DAEMON = (
+    "Without stopping it: send the command in a chat of the daemon, or call the function over MCP "
+    "(mcp.serve in the settings). To run it on separate data: set ROLLCALL_HOME to another folder"
+)
+
+
 @on_settings
 def run(options: argparse.Namespace, settings: Settings) -> int:
     """Print the result as JSON. 0: success; 1: failure."""
     try:
         called = asyncio.run(_called(settings, options))
+    except StoreInUse as error:
+        print(f"error: {error}. {_NEXT_TO_A_DAEMON}", file=sys.stderr)
+        return 1
     except (StoreError, DefinitionError, OSError) as error:
         print(error, file=sys.stderr)
         return 1
