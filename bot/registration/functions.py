@@ -41,7 +41,10 @@ from services.sandbox.workspace import Workspaces
 
 ALWAYS_ON = frozenset({"todo"})
 """Built-in functions of every bot; naming them as plugins has no effect."""
-_SETTING = re.compile(r"(?P<section>sources|bots\.(?P<bot>[a-z0-9_-]+)|)\.?(?P<key>plugins|modules)\[(?P<index>\d+)\]")
+_SETTING = re.compile(
+    r"(?P<section>sources|filters|bots\.(?P<bot>[a-z0-9_-]+)|)\.?"
+    r"(?P<key>plugins|modules|turn|round|call)\[(?P<index>\d+)\]|filters\.named\.(?P<filter>[^:\s]+)"
+)
 
 
 def built_in_plugins() -> Mapping[str, str]:
@@ -72,8 +75,8 @@ def modules_of(settings: Settings, plugins: Iterable[Named]) -> Sequence[Named]:
 def at_their_places(
     faults: Iterable[Diagnostic], document: YamlDocument, settings: Settings | None = None
 ) -> list[Diagnostic]:
-    """`faults`, with those about configured modules and servers, and paths of `settings` that do not exist, moved to
-    their places in the settings file."""
+    """`faults`, with those about configured modules, filters and servers, and paths of `settings` that do not exist,
+    moved to their places in the settings file."""
     placed: list[Diagnostic] = []
     paths = _paths_of(settings) if settings else {}
     for one in faults:
@@ -129,6 +132,8 @@ def _server_of(one: Diagnostic, document: YamlDocument) -> int | None:
 
 
 def _location(found: re.Match[str]) -> Location:
+    if found["filter"]:
+        return "filters", "named", found["filter"]
     section: Location = ("bots", found["bot"]) if found["bot"] else tuple(filter(None, [found["section"]]))
     return (*section, found["key"], int(found["index"]))
 

@@ -288,13 +288,18 @@ class Code(StrEnum):
     NOT_ACCEPTED = "functions.not_accepted"
 
 
+def is_at_line(where: str) -> bool:
+    """Whether `where` is of the form `file:line`."""
+    return ":" in where and where.rpartition(":")[2].isdecimal()
+
+
 def problems_of(error: DefinitionError, file: str = "") -> list[Diagnostic]:
     """A diagnostic for each problem, at the last location that it names, else in `file`."""
     found: list[Diagnostic] = []
     for problem in error.problems:
         text = f"{error.where}: {problem}"
         places = _PLACE.findall(text)
-        where = error.where if ":" in error.where and error.where.rpartition(":")[2].isdecimal() else file
+        where = error.where if is_at_line(error.where) else file
         found.append(problem_at(places[-1] if places else where, text))
     return found
 

@@ -124,6 +124,32 @@ def test_a_path_that_does_not_exist_is_reported_at_its_line_in_the_settings(
     ]
 
 
+def test_a_filter_that_cannot_be_used_is_reported_at_its_line_in_the_settings(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    own = tmp_path / "own.py"
+    own.write_text("async def guard(message): ...\n")
+    for filters, line, problem in (
+        ("{python: {file: own.py, function: gard}}", 7, f"filters.turn[1]: {own}: it has no `async def gard`"),
+        ("{python: {file: own.py, function: guard}}", 7, f"filters.turn[1]: {own}: `guard` has to take 3 parameters"),
+        (
+            "{classifier: {file: none.py, function: guard}}",
+            7,
+            f"filters.turn[1]: {tmp_path / 'none.py'}: there is no such file",
+        ),
+        (
+            "{memory: {}}\n  named:\n    audit: {module: {file: own.py}}",
+            9,
+            "it has no function filters()",
+        ),
+    ):
+        settings = a_settings_file(tmp_path, f"filters:\n  turn:\n    - blacklist: {{words: [x]}}\n    - {filters}\n")
+        printed = command(capsys, "check", settings)
+        [found] = printed.out.splitlines()
+        assert found.startswith(f"{settings}:{line}:")
+        assert found.endswith(problem)
+
+
 def test_settings_for_a_function_that_does_not_exist_are_an_error(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
