@@ -76,7 +76,7 @@ def _limits_that_never_count(settings: Settings, document: YamlDocument) -> None
         for what, costs in (("money", budgets.prices), ("units", budgets.functions)):
             if getattr(allowance, what) is not None and not costs:
                 key = "prices" if what == "money" else "functions"
-                message = f"budgets.{whose}.{what} never counts, because budgets.{key} is empty and nothing costs any"
+                message = f"budgets.{whose}.{what} has no effect, because budgets.{key} is empty"
                 at = document.value_at(("budgets", whose, what))
                 document.complain(at, Code.HAS_NO_EFFECT, message, "warning")
     for shorter, longer in (
@@ -84,7 +84,7 @@ def _limits_that_never_count(settings: Settings, document: YamlDocument) -> None
         ("cooldown_seconds", "longest_cooldown_seconds"),
     ):
         if getattr(failover, shorter) > getattr(failover, longer):
-            message = f"failover.{shorter} is longer than failover.{longer}, which ends it before"
+            message = f"failover.{shorter} is longer than failover.{longer}, which applies first"
             at = document.value_at(("failover", shorter))
             document.complain(at, Code.HAS_NO_EFFECT, message, "warning")
 
@@ -117,7 +117,7 @@ def _schedules_where_nobody_is(settings: Settings, document: YamlDocument) -> No
         if entry.enabled and network not in known:
             location = ("schedules", name, "chat")
             message = (
-                f"{dotted(location)} is on {network}, which is not among platforms, so nothing runs there"
+                f"{dotted(location)} is on {network}, which is not configured under platforms, so it never runs"
                 f"{did_you_mean(network, known)}"
             )
             document.complain(document.value_at(location), Code.HAS_NO_EFFECT, message, "warning")
@@ -139,9 +139,9 @@ def _plugins_that_are_there_already(settings: Settings, document: YamlDocument) 
     for location, plugins, of_all in lists:
         for index, name in enumerate(plugins):
             if name == "todo":
-                text = "changes nothing: the to-do list is built in and always there"
+                text = "has no effect: the to-do list is built in and always active"
             elif name in plugins[:index] or name in of_all:
-                text = "changes nothing: it is named already" + ("" if name in plugins[:index] else " for all bots")
+                text = "has no effect: it is already listed" + ("" if name in plugins[:index] else " for all bots")
             else:
                 continue
             message = f"{dotted((*location, index))} {name!r} {text}"
@@ -169,7 +169,7 @@ def _names_given_twice(document: YamlDocument) -> None:
                 continue
             if name in seen:
                 at = document.value_at((*location, index, field))
-                message = f"{dotted((*location, index, field))} {name!r} is the name of an entry above already"
+                message = f"{dotted((*location, index, field))} {name!r} is already the name of an entry above"
                 document.complain(at, Code.DUPLICATE_NAME, message)
             seen.add(name)
 
@@ -202,7 +202,7 @@ def _shadow_that_is_not_there(document: YamlDocument) -> None:
         message = f"{dotted(location)} names {name!r}, which is not in models{suggestion}"
         document.complain(document.value_at(location), Code.UNKNOWN_MODEL, message)
     elif all(known == name for known in models):
-        message = f"{dotted(location)} names the only model, and a shadow answers no chat: add another model"
+        message = f"{dotted(location)} names the only model; a shadow model does not answer chats, so add another model"
         document.complain(document.value_at(location), Code.UNKNOWN_MODEL, message)
 
 
@@ -212,7 +212,7 @@ def _prices_of_models_that_are_not_there(document: YamlDocument) -> None:
     for name in _mapping_at(document.value, ("budgets", "prices")):
         if name not in names:
             location = ("budgets", "prices", name)
-            message = f"{dotted(location)} is the price of no model in models{did_you_mean(name, names)}"
+            message = f"{dotted(location)} names no model in models{did_you_mean(name, names)}"
             document.complain(document.value_at(location), Code.UNKNOWN_MODEL, message)
 
 

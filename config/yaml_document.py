@@ -267,7 +267,7 @@ class _Reader:
         parent.key_is_duplicate = isinstance(parent.value, dict) and key in parent.value
         if parent.key_is_duplicate:
             first = self._document.key_at((*parent.location, key))
-            self._document.complain(at, Code.DUPLICATE_KEY, f"{key!r} stands in line {first.line} already; keep one")
+            self._document.complain(at, Code.DUPLICATE_KEY, f"{key!r} is already in line {first.line}; keep one")
 
     def _take_value(self, parent: _Open | None, event: NodeEvent, at: Position) -> None:
         location, value = self._location(parent), self._value(event, at)

@@ -150,14 +150,14 @@ def _model_of(function: Callable[..., Any], parameters: Mapping[str, tuple[Any, 
     `Args:` of the docstring. Raises UnusableSchema."""
     if not parameters:
         return NoArguments
-    section = _SECTION.search(inspect.getdoc(function) + "\n" if function.__doc__ else "")
+    section = _SECTION.search((inspect.getdoc(function) or "") + "\n")
     texts = dict(_ENTRY.findall(textwrap.dedent(section[1]))) if section else {}
     fields: dict[str, Any] = {}
     for name, (kind, default) in parameters.items():
         # An explicit description follows, and counts.
         base, *details = get_args(kind) if get_origin(kind) is Annotated else (kind,)
         text = " ".join(texts.get(name, "").split()) or None
-        described = Annotated[(base, Field(description=text), *details)]
+        described: Any = Annotated[(base, Field(description=text), *details)]
         fields[name] = (described, ... if default is inspect.Parameter.empty else default)
     try:
         with warnings.catch_warnings():

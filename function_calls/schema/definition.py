@@ -220,7 +220,8 @@ def _retry(value: Any) -> RetryPolicy | None:
 def _approval(value: Any) -> Role | str:
     if value in ("", "none", "asker"):
         return "asker" if value == "asker" else ""
-    return _one_of(("none", "asker", *Role))(value)
+    role: Role | str = _one_of(("none", "asker", *Role))(value)
+    return role
 
 
 def _flag(value: Any) -> bool:

@@ -171,7 +171,7 @@ class _Reading:
             name = made.name
             if name in found:
                 first = source_of(found[name]).rpartition(":")[2]
-                entry.complain(["name"], Code.DUPLICATE_NAME, f"{name!r} stands in line {first} already; keep one")
+                entry.complain(["name"], Code.DUPLICATE_NAME, f"{name!r} is already in line {first}; keep one")
                 return
             found[name] = made
         elif isinstance(name, str) and name in known and name not in found:
