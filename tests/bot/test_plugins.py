@@ -117,7 +117,7 @@ def test_a_plugin_that_changes_nothing_is_a_warning(capsys: pytest.CaptureFixtur
     printed = command(capsys, "check", a_settings_file(tmp_path, text))
     said = [line for line in printed.out.splitlines() if "settings.has_no_effect" in line]
     assert printed.status == 0
-    assert [line.rpartition("changes nothing: ")[2] for line in said] == [
+    assert [line.rpartition("has no effect: ")[2] for line in said] == [
         "it is already listed",
         "it is already listed for all bots",
     ]
