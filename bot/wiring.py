@@ -44,7 +44,7 @@ from bot.reconfiguration import (
 from bot.registration.basic_scripts import script_services_live, script_services_of
 from bot.registration.filters import FilterFactory
 from bot.registration.function_sources import FunctionSources, WantedSource
-from bot.registration.functions import made_of, mcp_sources, sources_of
+from bot.registration.functions import in_settings_file, made_of, mcp_sources, sources_of
 from bot.registration.models import CurrentModel, model_of, shadow_of
 from bot.registration.services import EngineActions, PlatformMembers, WordsOfModels, services_of
 from bot.registration.unknown_names import UnknownNames, names_in
@@ -453,7 +453,11 @@ def offering_of(ground: Ground, leaning: Leaning, calling: Calling) -> Offering:
         ]
 
     sources = FunctionSources(
-        wanted(ground.settings), ground.registry, calling.invoker.problems_of, logs_faults=given.logs_faults
+        wanted(ground.settings),
+        ground.registry,
+        calling.invoker.problems_of,
+        placed=in_settings_file(given.settings_file),
+        logs=given.logs_faults,
     )
     return Offering(sources, wanted, pins)
 

@@ -9,10 +9,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from config.chat_settings import is_allowed, matches
-from config.diagnostics import Code, Diagnostics, Position
+from config.diagnostics import Code, Diagnostics, Position, did_you_mean
 from config.settings import DEFAULT_BOT, Settings
 from config.texts import FALLBACK, Texts
-from config.wording import diagnostic_of, did_you_mean, dotted
+from config.wording import diagnostic_of, dotted
 from config.yaml_document import Location, Plain, YamlDocument, fill_references, read_yaml_file
 
 _UNIQUE: tuple[tuple[Location, str], ...] = (
@@ -76,7 +76,7 @@ def _limits_that_never_count(settings: Settings, document: YamlDocument) -> None
         for what, costs in (("money", budgets.prices), ("units", budgets.functions)):
             if getattr(allowance, what) is not None and not costs:
                 key = "prices" if what == "money" else "functions"
-                message = f"budgets.{whose}.{what} never counts, because budgets.{key} is empty and nothing costs any"
+                message = f"budgets.{whose}.{what} has no effect, because budgets.{key} is empty"
                 at = document.value_at(("budgets", whose, what))
                 document.complain(at, Code.HAS_NO_EFFECT, message, "warning")
     for shorter, longer in (
@@ -84,7 +84,7 @@ def _limits_that_never_count(settings: Settings, document: YamlDocument) -> None
         ("cooldown_seconds", "longest_cooldown_seconds"),
     ):
         if getattr(failover, shorter) > getattr(failover, longer):
-            message = f"failover.{shorter} is longer than failover.{longer}, which ends it before"
+            message = f"failover.{shorter} is longer than failover.{longer}, which applies first"
             at = document.value_at(("failover", shorter))
             document.complain(at, Code.HAS_NO_EFFECT, message, "warning")
 
@@ -117,7 +117,7 @@ def _schedules_where_nobody_is(settings: Settings, document: YamlDocument) -> No
         if entry.enabled and network not in known:
             location = ("schedules", name, "chat")
             message = (
-                f"{dotted(location)} is on {network}, which is not among platforms, so nothing runs there"
+                f"{dotted(location)} is on {network}, which is not configured under platforms, so it never runs"
                 f"{did_you_mean(network, known)}"
             )
             document.complain(document.value_at(location), Code.HAS_NO_EFFECT, message, "warning")
@@ -139,9 +139,9 @@ def _plugins_that_are_there_already(settings: Settings, document: YamlDocument) 
     for location, plugins, of_all in lists:
         for index, name in enumerate(plugins):
             if name == "todo":
-                text = "changes nothing: the to-do list is built in and always there"
+                text = "has no effect: the to-do list is built in and always active"
             elif name in plugins[:index] or name in of_all:
-                text = "changes nothing: it is named already" + ("" if name in plugins[:index] else " for all bots")
+                text = "has no effect: it is already listed" + ("" if name in plugins[:index] else " for all bots")
             else:
                 continue
             message = f"{dotted((*location, index))} {name!r} {text}"
@@ -169,7 +169,7 @@ def _names_given_twice(document: YamlDocument) -> None:
                 continue
             if name in seen:
                 at = document.value_at((*location, index, field))
-                message = f"{dotted((*location, index, field))} {name!r} is the name of an entry above already"
+                message = f"{dotted((*location, index, field))} {name!r} is already the name of an entry above"
                 document.complain(at, Code.DUPLICATE_NAME, message)
             seen.add(name)
 
@@ -202,7 +202,7 @@ def _shadow_that_is_not_there(document: YamlDocument) -> None:
         message = f"{dotted(location)} names {name!r}, which is not in models{suggestion}"
         document.complain(document.value_at(location), Code.UNKNOWN_MODEL, message)
     elif all(known == name for known in models):
-        message = f"{dotted(location)} names the only model, and a shadow answers no chat: add another model"
+        message = f"{dotted(location)} names the only model; a shadow model does not answer chats, so add another model"
         document.complain(document.value_at(location), Code.UNKNOWN_MODEL, message)
 
 
@@ -212,7 +212,7 @@ def _prices_of_models_that_are_not_there(document: YamlDocument) -> None:
     for name in _mapping_at(document.value, ("budgets", "prices")):
         if name not in names:
             location = ("budgets", "prices", name)
-            message = f"{dotted(location)} is the price of no model in models{did_you_mean(name, names)}"
+            message = f"{dotted(location)} names no model in models{did_you_mean(name, names)}"
             document.complain(document.value_at(location), Code.UNKNOWN_MODEL, message)
 
 
@@ -302,16 +302,21 @@ def check_settings(path: Path, environment: Mapping[str, str]) -> tuple[Settings
     document.value = {**ENVIRONMENT_DEFAULTS, **document.value}
     fill_references(document, environment)
     check_consistency(document)
-    settings = _validated(document)
+    settings = _validated(document, _folder_of(path))
     if settings is not None:
         warn_of_surprises(settings, document)
     diagnostics = _without_misreadings(document.faults).in_order()
     return (None if diagnostics.errors else settings), diagnostics
 
 
-def _validated(document: YamlDocument) -> Settings | None:
+def _folder_of(path: Path) -> Path:
+    """The folder that relative paths in the settings file `path` count from."""
+    return path.absolute().parent
+
+
+def _validated(document: YamlDocument, folder: Path) -> Settings | None:
     try:
-        return Settings.model_validate(document.value)
+        return Settings.model_validate(document.value, context=folder)
     except ValidationError as error:
         document.faults.extend(
             diagnostic_of(document, details)
@@ -342,7 +347,7 @@ def usable_part(path: Path, environment: Mapping[str, str]) -> Settings | None:
     rest: Any = document.value
     for _ in range(_MOST_PASSES):
         try:
-            return Settings.model_validate(rest)
+            return Settings.model_validate(rest, context=_folder_of(path))
         except ValidationError as error:
             places = [details["loc"] for details in error.errors(include_url=False, include_context=False)]
         if not all(place and place[0] not in _SAY_WHICH_FUNCTIONS for place in places):

@@ -36,6 +36,7 @@ from config.terms import (
     LocalPath,
     ModuleName,
     Number,
+    ProcessPath,
     PublicUrls,
     RoleName,
     RoomId,
@@ -68,7 +69,7 @@ class LoggingSettings(Section):
 
     level: Literal["debug", "info", "warning", "error"] = "info"
     """The minimum level that is written."""
-    folder: LocalPath = Path("logs")
+    folder: ProcessPath = Path("logs")
     """Folder of the log files; relative to the working directory."""
     console: Literal["auto", "text", "json", "off"] = "auto"
     """Log format on standard error. auto: text, unless the console chat uses this terminal, then off."""
@@ -301,7 +302,7 @@ class Settings(Section):
 
     config_version: Annotated[Count, AfterValidator(_this_version)] = CONFIG_VERSION
     """Version of the file format."""
-    home: LocalPath = Path("var")
+    home: ProcessPath = Path("var")
     """Folder of all stored data: database, backups, keys. Relative to the working directory."""
     language: Language = "en"
     """Default language of the bot's texts."""

@@ -11,7 +11,7 @@ from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, available_timezones
 
 from pydantic import (
     AfterValidator,
@@ -21,9 +21,12 @@ from pydantic import (
     Field,
     GetJsonSchemaHandler,
     StringConstraints,
+    ValidationInfo,
     WithJsonSchema,
 )
 from pydantic_core import CoreSchema, PydanticCustomError
+
+from config.diagnostics import did_you_mean
 
 
 def attribute_docs(cls: type) -> dict[str, str]:
@@ -149,8 +152,16 @@ def _not_a_flag(value: object) -> object:
 
 def _timezone(text: str) -> str:
     if not is_timezone(text):
-        raise fault("has to be an IANA time zone such as Europe/Oslo, Asia/Shanghai or UTC")
+        raise fault(f"has to be an IANA time zone such as Europe/Oslo, Asia/Shanghai or UTC{_zone_like(text)}")
     return text
+
+
+def _zone_like(text: str) -> str:
+    """Suffix of a message that suggests a time zone for a misspelt zone or city."""
+    zones = available_timezones()
+    cities = {zone.rpartition("/")[2].lower(): zone for zone in sorted(zones, reverse=True)}
+    city = cities.get(text.lower().replace(" ", "_"))
+    return did_you_mean(text, zones) if city is None else f"; did you mean {city!r}?"
 
 
 def matching(pattern: str, message: str) -> AfterValidator:
@@ -178,13 +189,19 @@ def _roles(value: object) -> object:
     return value
 
 
-def _path(path: Path) -> Path:
+def _process_path(path: Path) -> Path:
     if path == Path():
         raise fault("has to be a path")
     try:
         return path.expanduser()
     except RuntimeError:
         raise fault("starts with ~, but there is no home folder to put there") from None
+
+
+def _local_path(path: Path, info: ValidationInfo) -> Path:
+    """`path` with `~` expanded; if relative, below the folder of the settings file, which is the validation context."""
+    path = _process_path(path)
+    return info.context / path if isinstance(info.context, Path) else path
 
 
 def _origin(url: str) -> str:
@@ -303,5 +320,7 @@ ModuleName = Annotated[
     matching(_MODULE, "has to be the name of a Python module, such as package.module"),
 ]
 """Dotted name of a Python module."""
-LocalPath = Annotated[Path, AfterValidator(_path)]
-"""A local path; a leading `~` is the home folder."""
+LocalPath = Annotated[Path, AfterValidator(_local_path)]
+"""A local path, relative to the folder of the settings file; a leading `~` is the home folder."""
+ProcessPath = Annotated[Path, AfterValidator(_process_path)]
+"""A local path, relative to the working directory; a leading `~` is the home folder."""

@@ -28,7 +28,7 @@ def add_check(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Add `rollcall basic check`."""
     parser = subcommands.add_parser(
         "check",
-        help="find mistakes in scripts",
+        help="report errors in scripts",
         description="Every mistake in BASIC scripts, with its line, and what is allowed instead.",
     )
     parser.add_argument(
@@ -36,13 +36,13 @@ def add_check(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) 
         nargs="*",
         type=Path,
         metavar="DIR|FILE",
-        help="what to check; without one, the scripts of the settings",
+        help="what to check (default: the scripts of the settings)",
     )
-    parser.add_argument("--json", action="store_true", help="a list of findings instead of lines")
+    parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument(
         "--profile",
         choices=["extended", "strict"],
-        help="what is allowed; without it, what the settings say, or extended",
+        help="language profile (default: that of the settings, else extended)",
     )
     # A value before the subcommand is already parsed.
     add_config(parser, default=argparse.SUPPRESS)
@@ -136,12 +136,16 @@ def add_new(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     """Add `rollcall basic new`."""
     parser = commands.add_parser(
         "new",
-        help="write a script to begin with",
+        help="create a sample script",
         description="Write a commented script that works as it is. A file that is there already is left alone.",
     )
-    parser.add_argument("name", type=_name, help="what the function is called: letters, digits, _ and -")
+    parser.add_argument("name", type=_name, help="name of the function: letters, digits, _ and -")
     parser.add_argument(
-        "--folder", type=Path, default=Path(), metavar="DIR", help="where to put it; made where it is missing (here)"
+        "--folder",
+        type=Path,
+        default=Path(),
+        metavar="DIR",
+        help="target folder, created if missing (default: working directory)",
     )
     add_config(parser, default=argparse.SUPPRESS)
     parser.set_defaults(run=run_new)

@@ -221,24 +221,24 @@ def add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     """Add `rollcall basic run`."""
     parser = commands.add_parser(
         "run",
-        help="try a script without a chat",
+        help="run a script without a chat",
         description="Run a script and print what it says, asks, keeps and returns. It runs on a database that is gone "
         "afterwards and without the web, a model, mail and functions of your own, unless --network is given.",
     )
     parser.add_argument("file", type=Path, metavar="FILE", help="the script")
     parser.add_argument("--arg", action="append", default=[], type=_argument, metavar="NAME=VALUE", help="a parameter")
     parser.add_argument(
-        "--answer", action="append", default=[], metavar="TEXT", help="what is said to the next question, in order"
+        "--answer", action="append", default=[], metavar="TEXT", help="answer to the next question, in order"
     )
-    parser.add_argument("--tool", default="", metavar="NAME", help="which one, where the file holds several tools")
+    parser.add_argument("--tool", default="", metavar="NAME", help="the tool, if the file has several")
     parser.add_argument(
-        "--as", dest="member", type=member_ref, default="cli:main:operator", metavar="MEMBER", help="who runs it"
+        "--as", dest="member", type=member_ref, default="cli:main:operator", metavar="MEMBER", help="the caller"
     )
-    parser.add_argument("--role", default="owner", choices=[role.value for role in Role], help="as what (owner)")
-    parser.add_argument("--chat", type=chat_ref, default="cli:main:terminal", metavar="CHAT", help="in which group")
     parser.add_argument(
-        "--network", action="store_true", help="let it reach the web, mail, the model and functions of your own"
+        "--role", default="owner", choices=[role.value for role in Role], help="role of the caller (default: owner)"
     )
+    parser.add_argument("--chat", type=chat_ref, default="cli:main:terminal", metavar="CHAT", help="the chat")
+    parser.add_argument("--network", action="store_true", help="allow web, mail, the model and custom functions")
     add_config(parser)
     parser.set_defaults(run=run_script)
 

@@ -40,26 +40,26 @@ _NEEDS_A_WORD = (PinState.WAITING, PinState.CHANGED)
 
 def add_to(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add `list`, `accept` and `forget` to `rollcall mcp`."""
-    listing = subcommands.add_parser("list", help="the tools of all servers, and whether they may be used")
-    listing.add_argument("server", nargs="?", help="only this one")
-    listing.add_argument("--full", action="store_true", help="with descriptions and schemas, word for word")
+    listing = subcommands.add_parser("list", help="list the tools of all servers with their state")
+    listing.add_argument("server", nargs="?", help="only this server")
+    listing.add_argument("--full", action="store_true", help="with full descriptions and schemas")
     _finish(listing, _list)
-    accept = subcommands.add_parser("accept", help="let tools be used as their servers define them now")
+    accept = subcommands.add_parser("accept", help="accept tools as their servers define them now")
     accept.add_argument("server")
-    accept.add_argument("tools", nargs="*", metavar="TOOL", help="without one: all that wait")
-    accept.add_argument("--yes", action="store_true", help="without asking")
+    accept.add_argument("tools", nargs="*", metavar="TOOL", help="tools to accept (default: all that wait)")
+    accept.add_argument("--yes", action="store_true", help="do not ask for confirmation")
     _finish(accept, _accept)
     forget = subcommands.add_parser(
-        "forget", help="know nothing of tools; a server that is not known at all is then seen for the first time"
+        "forget", help="delete the stored data of tools; a server without any is treated as new"
     )
     forget.add_argument("server")
-    forget.add_argument("tools", nargs="*", metavar="TOOL", help="without one: all of the server")
+    forget.add_argument("tools", nargs="*", metavar="TOOL", help="tools to forget (default: all of the server)")
     _finish(forget, _forget)
 
 
 def _finish(parser: argparse.ArgumentParser, act: Callable[[argparse.Namespace, Settings, Beside], int]) -> None:
     # A value before the subcommand is already parsed.
-    parser.add_argument("--config", type=Path, metavar="FILE", default=argparse.SUPPRESS, help="the settings")
+    parser.add_argument("--config", type=Path, metavar="FILE", default=argparse.SUPPRESS, help="settings file")
     parser.set_defaults(run=on_database(act))
 
 
@@ -218,7 +218,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command to `parser`."""
     _add_options(parser)
     subcommands = parser.add_subparsers(title="subcommands", metavar="SUBCOMMAND")
-    serve = subcommands.add_parser("serve", help="offer the functions to another program; the default")
+    serve = subcommands.add_parser("serve", help="offer the functions to another program (default)")
     _add_options(serve, default=argparse.SUPPRESS)
     add_to(subcommands)
 
@@ -250,28 +250,30 @@ def run(options: argparse.Namespace, settings: Settings) -> int:
 def _add_options(parser: argparse.ArgumentParser, **default: Any) -> None:
     """Add the options. `default` replaces the defaults, so that a subparser keeps values before the subcommand."""
     roles = [role.value for role in Role]
-    parser.add_argument("--role", choices=roles, help="what it may do (member)", **{"default": "member", **default})
+    parser.add_argument(
+        "--role", choices=roles, help="role of the program (default: member)", **{"default": "member", **default}
+    )
     parser.add_argument(
         "--as",
         dest="member",
         type=member_ref,
         metavar="MEMBER",
-        help=f"as whom it calls, platform:account:member ({_HERE})",
+        help=f"the caller, platform:account:member (default: {_HERE})",
         **{"default": _HERE, **default},
     )
     parser.add_argument(
         "--chat",
         type=chat_ref,
-        help=f"the chat where, platform:account:chat ({_HERE}, a private one)",
+        help=f"the chat, platform:account:chat (default: {_HERE}, private)",
         **{"default": _HERE, **default},
     )
     parser.add_argument(
-        "--bot", help="the bot whose functions it gets (that of the chat)", **{"default": "", **default}
+        "--bot", help="the bot whose functions are offered (default: that of the chat)", **{"default": "", **default}
     )
     parser.add_argument(
         "--sampling",
         action="store_true",
-        help="a function that wants a model's words has them from the client's own model, where it can do that",
+        help="use the client's model for functions that need a model, if the client supports it",
         **({"default": False} | default),
     )
     add_config(parser, **default)

@@ -27,7 +27,7 @@ def add_config(parser: argparse.ArgumentParser, **default: Any) -> None:
         "--config",
         type=Path,
         metavar="FILE",
-        help="the settings; without it $ROLLCALL_CONFIG, else the shipped config/bot.yaml",
+        help="settings file (default: $ROLLCALL_CONFIG, else the shipped config/bot.yaml)",
         **default,
     )
 
@@ -48,7 +48,7 @@ def has_settings(options: argparse.Namespace) -> bool:
 def positive_count(text: str) -> int:
     """Parse a positive integer. Raises ArgumentTypeError."""
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 on")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
     return int(text)
 
 

@@ -104,9 +104,10 @@ class LiveSettings:
 
     def replacement(self, fresh: Settings) -> Replacement:
         """The prepared change to `fresh`. May block; raises DefinitionError for settings that cannot be used."""
-        settings = _merged(self.now, fresh, "", self.paths, self._waiting)
-        waiting = list(_differences(settings, fresh, ""))
-        if _names(fresh) != self._names:
+        known = _with_names_of(self.now, fresh)
+        settings = _merged(self.now, known, "", self.paths, self._waiting)
+        waiting = list(_differences(settings, known, ""))
+        if known is not fresh or _names(fresh) != self._names:
             # Platforms get the names at the start only.
             waiting += ["bots.*.aliases", "bots.*.name"]
         made_of = [part.made_of(settings) for part in self._parts]
@@ -169,6 +170,17 @@ def _differences(one: BaseModel, other: BaseModel, at: str) -> Iterator[str]:
             yield from _differences(left, right, f"{at}{name}.")
         else:
             yield f"{at}{name}"
+
+
+def _with_names_of(before: Settings, fresh: Settings) -> Settings:
+    """`fresh` with the names and aliases that its bots have in `before`; the same object if they are equal."""
+    bots = {
+        key: bot.model_copy(update={"name": before.bots[key].name, "aliases": before.bots[key].aliases})
+        if key in before.bots
+        else bot
+        for key, bot in fresh.bots.items()
+    }
+    return fresh if bots == fresh.bots else fresh.model_copy(update={"bots": bots})
 
 
 def _names(settings: Settings) -> set[str]:

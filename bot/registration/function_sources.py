@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -46,11 +46,13 @@ class FunctionSources:
         registry: FunctionRegistry,
         problems_of: Callable[[FunctionSpec], Sequence[str]],
         *,
-        logs_faults: bool = True,
+        placed: Callable[[Sequence[Diagnostic]], Sequence[Diagnostic]] = tuple,
+        logs: bool = True,
     ) -> None:
-        """`problems_of` returns why a valid function cannot run in this daemon; empty if it can. `logs_faults`: log
-        unusable functions."""
-        self._logs_faults = logs_faults
+        """`problems_of` returns why a valid function cannot run in this daemon; empty if it can. `placed` adds places
+        in the settings file. `logs`: log unusable functions, and changes at run time."""
+        self._placed = placed
+        self._logs = logs
         self._registry = registry
         self._problems_of = problems_of
         self._running = {one.source.name: _Running(one) for one in sources}
@@ -151,12 +153,14 @@ class FunctionSources:
         def publish(snapshot: Snapshot) -> None:
             # A source that was replaced meanwhile may no longer publish.
             if self._running.get(name) is running:
-                faults = self.faults
+                faults, before = self.faults, self._snapshots.get(name)
                 self._snapshots[name] = snapshot
                 self._broken.pop(name, None)
                 self._publish(name)
                 self._note(faults)
                 running.spoken.set()
+                if before is not None and self._logs:
+                    _log_changes(before.specs, snapshot.specs)
 
         await running.wanted.source.run(publish)
 
@@ -213,12 +217,12 @@ class FunctionSources:
             if not problems:
                 usable.append(spec)
         self._left_out = tuple(self._registry.publish(name, usable, snapshot.groups))
-        self._unusable[name] = tuple(faults)
+        self._unusable[name] = tuple(self._placed(faults))
 
     def _note(self, before: Sequence[Diagnostic]) -> None:
         """Log new and resolved problems, and call the callbacks."""
         known, now = set(before), self.faults
-        if self._logs_faults:
+        if self._logs:
             for one in now:
                 if one not in known:
                     _log.error("function_unusable", problem=str(one))
@@ -229,3 +233,30 @@ class FunctionSources:
     def _tell(self) -> None:
         for told in self._on_change:
             told()
+
+
+def _log_changes(before: Iterable[FunctionSpec], now: Iterable[FunctionSpec]) -> None:
+    """Log the functions that were added, changed and removed, file by file. All functions of a file that was read again
+    count as changed."""
+    old, new = _by_file(before), _by_file(now)
+    for file in sorted({*old, *new}):
+        earlier, later = old.get(file, {}), new.get(file, {})
+        changed = [name for name in later if name in earlier and later[name] is not earlier[name]]
+        if changed or earlier.keys() != later.keys():
+            _log.info(
+                "functions_changed",
+                file=file,
+                added=[name for name in later if name not in earlier],
+                changed=changed,
+                removed=[name for name in earlier if name not in later],
+            )
+
+
+def _by_file(specs: Iterable[FunctionSpec]) -> dict[str, dict[str, FunctionSpec]]:
+    """The functions of Python files and tool files by name. Scripts are excluded, since their library logs them."""
+    files: dict[str, dict[str, FunctionSpec]] = {}
+    for spec in specs:
+        file, _, line = spec.origin.source.rpartition(":")
+        if line.isdecimal() and not file.endswith(".bas"):
+            files.setdefault(file, {})[spec.name] = spec
+    return files

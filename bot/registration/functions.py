@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import os
 import pkgutil
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -17,9 +18,10 @@ import function_calls.tool_modules
 from bot.registration.basic_scripts import made_of_scripts, scripts_of
 from bot.registration.function_sources import WantedSource
 from config.diagnostics import Diagnostic
+from config.loader import usable_part
 from config.sections.mcp import McpServerSettings
 from config.settings import Settings
-from config.yaml_document import Location, YamlDocument
+from config.yaml_document import Location, YamlDocument, read_yaml_file
 from function_calls.command_tools.machine import Machine
 from function_calls.loading.module_functions import ModuleReader
 from function_calls.loading.module_loading import Services
@@ -39,7 +41,10 @@ from services.sandbox.workspace import Workspaces
 
 ALWAYS_ON = frozenset({"todo"})
 """Built-in functions of every bot; naming them as plugins has no effect."""
-_SETTING = re.compile(r"(?P<section>sources|bots\.(?P<bot>[a-z0-9_-]+)|)\.?(?P<key>plugins|modules)\[(?P<index>\d+)\]")
+_SETTING = re.compile(
+    r"(?P<section>sources|filters|bots\.(?P<bot>[a-z0-9_-]+)|)\.?"
+    r"(?P<key>plugins|modules|turn|round|call)\[(?P<index>\d+)\]|filters\.named\.(?P<filter>[^:\s]+)"
+)
 
 
 def built_in_plugins() -> Mapping[str, str]:
@@ -67,9 +72,13 @@ def modules_of(settings: Settings, plugins: Iterable[Named]) -> Sequence[Named]:
     return _each_once([one for one in named if one.module not in known])
 
 
-def at_their_places(faults: Iterable[Diagnostic], document: YamlDocument) -> list[Diagnostic]:
-    """`faults`, with those about configured modules and servers moved to their places in the settings file."""
+def at_their_places(
+    faults: Iterable[Diagnostic], document: YamlDocument, settings: Settings | None = None
+) -> list[Diagnostic]:
+    """`faults`, with those about configured modules, filters and servers, and paths of `settings` that do not exist,
+    moved to their places in the settings file."""
     placed: list[Diagnostic] = []
+    paths = _paths_of(settings) if settings else {}
     for one in faults:
         found = _SETTING.match(one.message) or _SETTING.fullmatch(one.file)
         server = _server_of(one, document)
@@ -79,7 +88,35 @@ def at_their_places(faults: Iterable[Diagnostic], document: YamlDocument) -> lis
         elif found is not None and one.file in ("functions", found[0]):
             at = document.value_at(_location(found))
             one = replace(one, file=document.file, line=at.line, column=at.column)
+        elif one.file in paths and not os.path.exists(one.file):
+            at = document.value_at(paths[one.file])
+            one = replace(one, file=document.file, line=at.line, column=at.column)
         placed.append(one)
+    return placed
+
+
+def _paths_of(settings: Settings) -> dict[str, Location]:
+    """The paths of `sources`, with their places in the settings."""
+    sources = settings.sources
+    named = {"python": sources.python, "commands": sources.commands, "basic": [one.path for one in sources.basic]}
+    return {
+        str(path): ("sources", key, index)
+        for key, paths in reversed(named.items())
+        for index, path in reversed(list(enumerate(paths)))
+    }
+
+
+def in_settings_file(file: Path | None) -> Callable[[Sequence[Diagnostic]], Sequence[Diagnostic]]:
+    """A callback that moves diagnostics to their places in the settings file, except those of tool servers, which are
+    known by their settings key."""
+
+    def placed(faults: Sequence[Diagnostic]) -> Sequence[Diagnostic]:
+        moving = [one for one in faults if not one.file.startswith(SERVERS) and not os.path.exists(one.file)]
+        if file is None or not moving:
+            return faults
+        moved = at_their_places(moving, read_yaml_file(file), usable_part(file, os.environ))
+        return [*moved, *(one for one in faults if one not in moving)]
+
     return placed
 
 
@@ -95,6 +132,8 @@ def _server_of(one: Diagnostic, document: YamlDocument) -> int | None:
 
 
 def _location(found: re.Match[str]) -> Location:
+    if found["filter"]:
+        return "filters", "named", found["filter"]
     section: Location = ("bots", found["bot"]) if found["bot"] else tuple(filter(None, [found["section"]]))
     return (*section, found["key"], int(found["index"]))
 

@@ -4,7 +4,6 @@ meant to be disabled, restricted or budgeted. Reported by `rollcall check`, and 
 from __future__ import annotations
 
 import asyncio
-import difflib
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -12,7 +11,7 @@ from typing import NamedTuple
 import structlog
 
 from bot.registration.function_sources import FunctionSources
-from config.diagnostics import Diagnostic, Severity
+from config.diagnostics import Diagnostic, Severity, did_you_mean
 from config.settings import Settings
 from config.yaml_document import Location, YamlDocument, read_yaml_file
 from function_calls.schema.definition import DefinitionError, problem_at
@@ -20,6 +19,7 @@ from function_calls.sources.mcp_servers import prefix_of
 from function_calls.spec import FunctionSpec
 
 UNKNOWN = "functions.unknown"
+_LISTED = "; `rollcall functions` lists them"
 _log = structlog.get_logger("settings")
 
 
@@ -110,7 +110,7 @@ def unknown_names(settings: Settings, specs: Sequence[FunctionSpec]) -> list[Unk
     tags = {tag for spec in specs for tag in spec.origin.tags}
     unseen = _prefixes_of_unseen_servers(settings, known)
     return [
-        UnknownName(location, f"there is no function {name!r}{_near(name, known)}")
+        UnknownName(location, f"there is no function {name!r}{did_you_mean(name, known) or _LISTED}")
         for name, location in _named(settings, tags)
         if name not in known and not name.startswith(unseen)
     ]
@@ -145,11 +145,6 @@ def _prefixes_of_unseen_servers(settings: Settings, known: Collection[str]) -> t
     """Name prefixes of servers whose tools are not known yet."""
     prefixes = [prefix_of(one.name) for one in settings.mcp.servers]
     return tuple(prefix for prefix in prefixes if not any(name.startswith(prefix) for name in known))
-
-
-def _near(name: str, known: Collection[str]) -> str:
-    near = difflib.get_close_matches(name, known, n=1)
-    return f"; did you mean {near[0]!r}?" if near else "; `rollcall functions` lists them"
 
 
 def in_settings(

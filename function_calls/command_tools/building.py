@@ -13,9 +13,9 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from config.diagnostics import Code as SettingsCode
-from config.diagnostics import Diagnostic, Position
+from config.diagnostics import Diagnostic, Position, did_you_mean
 from config.sections.command_tools import OWN_KEYS, CommandTool, StepSettings, WordingSettings
-from config.wording import diagnostic_of, did_you_mean
+from config.wording import diagnostic_of
 from config.yaml_document import Location, YamlDocument
 from function_calls.command_tools.callables import BadReference, PythonNames, name_of
 from function_calls.command_tools.code_arguments import code_with_variables, end_of_options

@@ -9,9 +9,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from config.diagnostics import Diagnostic
+from config.diagnostics import Diagnostic, did_you_mean
 from config.sections.command_tools import CommandTool, ToolFromPython, ToolGroupSettings
-from config.wording import did_you_mean
 from config.yaml_document import Location, YamlDocument, read_yaml_bytes
 from function_calls.command_tools.building import Code, Entry, spec_of
 from function_calls.command_tools.callables import BadReference, PythonNames
@@ -172,7 +171,7 @@ class _Reading:
             name = made.name
             if name in found:
                 first = source_of(found[name]).rpartition(":")[2]
-                entry.complain(["name"], Code.DUPLICATE_NAME, f"{name!r} stands in line {first} already; keep one")
+                entry.complain(["name"], Code.DUPLICATE_NAME, f"{name!r} is already in line {first}; keep one")
                 return
             found[name] = made
         elif isinstance(name, str) and name in known and name not in found:

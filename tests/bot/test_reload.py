@@ -312,6 +312,23 @@ async def test_what_nobody_takes_is_named_and_stays_as_it_was(section: str, fres
             assert group.daemon.live.now.router.shadow == before.router.shadow
 
 
+async def test_a_new_name_of_the_bot_waits_for_the_next_start_everywhere() -> None:
+    async with a_group() as group:
+        bots = group.daemon.live.now.model_dump()["bots"]
+        renamed = {"default": {**bots["default"], "name": "Nova", "aliases": ["star"], "persona": "Answer in rhymes."}}
+        with capture_logs() as logs:
+            assert await reload(group, bots=renamed)
+        assert logs[-1]["from_the_next_start"] == ["bots.*.aliases", "bots.*.name"]
+        assert logs[-1]["changed"] == ["bots"]
+        group.model.says("Hello.")
+        assert await group.say("Ann", "@Rollcall good morning") == ["Hello."]
+        assert await group.say("Ann", "@Nova good morning") == []
+        prompt = str(group.model.requests[-1])
+    assert "Rollcall" in prompt
+    assert "Nova" not in prompt
+    assert "Answer in rhymes." in prompt
+
+
 async def test_every_section_is_either_taken_or_waits() -> None:
     async with a_group() as group:
         tops = {path.split(".")[0] for path in group.daemon.live.paths}

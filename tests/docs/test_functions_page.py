@@ -43,9 +43,10 @@ def example() -> Iterator[ModuleType]:
 
 
 def test_the_pages_function_is_loaded(example: ModuleType) -> None:
-    [spec] = specs_of(example, {Clock: VirtualClock()})
+    spec, single = specs_of(example, {Clock: VirtualClock()})
     assert (spec.name, spec.command.words, spec.execution.effect) == ("order_drink", ("order", "点单"), Effect.ONCE)
-    assert spec.parameters["required"] == ["drink"]
+    assert spec.parameters["required"] == single.parameters["required"] == ["drink"]
+    assert single.parameters["properties"]["cups"] == {"type": "integer", "default": 1, "description": "How many cups"}
 
 
 @pytest.mark.requirement("D40", "D68")

@@ -11,9 +11,8 @@ from typing import NamedTuple
 
 import orjson
 
-from config.diagnostics import Diagnostic
+from config.diagnostics import Diagnostic, did_you_mean
 from config.sections.basic import BasicSource
-from config.wording import did_you_mean
 from function_calls.basic.codes import Code
 from function_calls.basic.compiler import CompiledTool
 from function_calls.basic.machine.program import Program

@@ -197,7 +197,7 @@ def test_check_says_nothing_of_the_description_of_what_begins_chats(
 ) -> None:
     drive = a_folder(tmp_path / "drive", start='TALK "Hi"\n')
     file = a_settings_file(tmp_path, f"sources: {{basic: [{drive}]}}\n")
-    assert command(capsys, "check", file) == (0, f"{file}: good\n", "")
+    assert command(capsys, "check", file) == (0, f"{file}: no problems found\n", "")
 
 
 def test_the_schema_of_the_settings_knows_what_scripts_may(capsys: pytest.CaptureFixture[str]) -> None:

@@ -169,6 +169,39 @@ def test_the_settings_are_read_again_when_their_file_changes_and_when_it_is_told
     assert events(settings) == ["started", *good, *faulty, *faulty, *good, *good, "stopping", "stopped"]
 
 
+def greets(*names: str) -> str:
+    functions = [f"@tool_function()\ndef {name}(context: MessageContext) -> str: ...\n" for name in names]
+    return "from rollcall import MessageContext, tool_function\n\n" + "\n".join(functions)
+
+
+def test_a_missing_source_has_its_line_and_changed_files_are_logged_with_their_functions(settings: Path) -> None:
+    folder = settings.parent / "own"
+    folder.mkdir()
+    (folder / "one.py").write_text(greets("first", "second"))
+    a_settings_file(settings.parent, f"{PAGE}sources:\n  python:\n    - {folder}\n    - nowhere\n")
+    line = settings.read_text().splitlines().index("    - nowhere") + 1
+    with running(settings) as (process, _):
+
+        def says(event: str) -> None:
+            assert process.stderr is not None
+            while event not in (line := process.stderr.readline()):
+                assert line
+
+        says("started")
+        (folder / "one.py").write_text(greets("second", "third"))
+        says("functions_changed")
+        (folder / "one.py").rename(settings.parent / "one.py")
+        says("functions_changed")
+        assert asked_to_stop(process)[0] == 0
+    records = [json.loads(one) for one in (settings.parent / "logs" / "rollcall.jsonl").read_text().splitlines()]
+    unusable, *changed = [one for one in records if one["event"].startswith("function")]
+    assert unusable["problem"].startswith(f"{settings}:{line}:7 functions.unusable ")
+    assert [(one["level"], one["file"], one["added"], one["changed"], one["removed"]) for one in changed] == [
+        ("info", "own/one.py", ["third"], ["second"], ["first"]),
+        ("info", "own/one.py", [], [], ["second", "third"]),
+    ]
+
+
 def test_a_second_daemon_says_who_has_the_database(settings: Path) -> None:
     with running(settings, is_cold=True) as (process, _):  # a fork has another process id
         for command in (("run",), ("chat",)):
