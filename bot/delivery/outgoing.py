@@ -97,7 +97,7 @@ def pieces(
     files = message.attachments
     if files and not limits.attachments:
         text, files = f"{text}\n{files_in_words(files, texts)}".strip(), ()
-    if message.choices and not limits.choices:
+    if message.choices and not limits.choices and not _names_commands(text, message.choices):
         text = f"{text}\n{_outgoing_in_words(message.choices, limits, texts, name)}"
     room += 0 if limits.sends_are_idempotent else _ROOM_FOR_A_NOTE
     longest = limits.text_chars - room
@@ -119,6 +119,11 @@ def pieces(
         )
         for number, part in enumerate(parts)
     ]
+
+
+def _names_commands(text: str, choices: Sequence[Choice]) -> bool:
+    """Whether all `choices` are commands that `text` contains, as in "Did you mean /help?"."""
+    return all(choice.value.startswith("/") and choice.value in text for choice in choices)
 
 
 def _outgoing_in_words(choices: Sequence[Choice], limits: Limits, texts: Phrases, name: str) -> str:

@@ -56,6 +56,8 @@ class Limits:
     a notice."""
     clients_keep_slashes: bool = False
     """Clients do not send lines that begin with a slash, so commands follow the bot's name."""
+    only_bot: bool = False
+    """Chats have no other bots, so a mistyped command was meant for this one."""
     is_paced: bool = False
     """All chats share one slow rate: the delivery alternates between the members of a chat and limits their queues."""
     line_bytes: int = 0

@@ -93,3 +93,43 @@ async def test_without_a_model_commands_and_the_functions_examples_work_and_a_qu
         await say(ben, "@Rollcall who wrote Hamlet?")
         await expect(ben.locator(".row:not(.mine) .bubble").last).to_contain_text("OPENAI_API_KEY")
         await expect(ann.locator("body")).to_contain_text("owner")
+
+
+async def test_a_newcomer_finds_commands_and_mistyped_ones_are_answered_with_a_button(
+    browser: Browser, tmp_path: Path
+) -> None:
+    async with a_running_daemon(tmp_path, OPENAI_API_KEY="", OPENAI_BASE_URL="") as printed:
+        ann = await a_person(browser, printed["Chat page"], "Ann")
+        await ann.locator("#text").press_sequentially("/")
+        hints = ann.get_by_role("option")
+        await expect(hints.filter(has_text="/calc ")).to_be_visible()
+        await expect(hints.filter(has_text=re.compile("begin again|clearmessages"))).to_have_count(0)
+        await say(ann, "/xyzzy")
+        await say(ann, "/clac 6*7")
+        answer = ann.locator(".row:not(.mine)").first
+        await expect(answer).to_contain_text("Did you mean /calc 6*7?")
+        await answer.get_by_role("button", name="/calc 6*7").click()
+        await expect(bubble(ann, "6*7 = 42")).to_be_visible()
+        await expect(ann.locator(".row:not(.mine)")).to_have_count(2)
+
+
+@pytest.mark.parametrize("language", ["en", "zh-CN"])
+async def test_the_suggestions_of_a_private_chat_work_without_a_model(
+    browser: Browser, tmp_path: Path, language: str
+) -> None:
+    async with a_running_daemon(tmp_path, OPENAI_API_KEY="", OPENAI_BASE_URL="") as printed:
+        page = await (await browser.new_context(locale=language)).new_page()
+        page.set_default_timeout(PATIENCE_SECONDS * 1000)
+        count = 3
+        for number in range(count):
+            await page.goto(f"{printed['Chat page']}/?as=Ann{number}")
+            await expect(page.locator("#my-name")).to_have_text(f"Ann{number}")
+            await page.locator("#rooms li").last.locator("button").click()
+            welcome = page.locator(".welcome")
+            await expect(welcome.get_by_role("button")).to_have_count(count)
+            assert "@" not in await welcome.inner_text()
+            await welcome.get_by_role("button").nth(number).click()
+            await expect(page.locator(".row.mine")).to_have_count(1)
+            answer = page.locator(".row:not(.mine) .bubble").first
+            await expect(answer).not_to_be_empty()
+            await expect(answer).not_to_contain_text("OPENAI_API_KEY")

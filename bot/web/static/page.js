@@ -13,6 +13,8 @@
       nameTaken: "That is the bot's name, or looks like it. Please take another one.", nameUnreadable: "Please take a name of 1 to 40 characters that can be seen.", tooMany: "Too many people are joining. Trying again…",
       welcomeTitle: "Say something to {bot}", welcomeText: "{bot} answers when you mention it, reply to it, or type a command. Try one of these:",
       tryAsk: "@{bot} what's the weather in Oslo?", tryHelp: "/help",
+      privateTitle: "Your private chat with {bot}", privateText: "Only you see this chat, and {bot} answers every message: there is no need to mention it. Ask for reminders, to-do lists, sums, the weather and more. Try one of these:",
+      tryDice: "roll two dice", tryReminder: "remind me in 10 minutes to take the pizza out",
     },
     zh: {
       rooms: "房间", people: "成员", newRoom: "加入或新建房间", openRoom: "打开房间", rename: "改名", menu: "房间和成员",
@@ -25,6 +27,8 @@
       nameTaken: "这是机器人的名字，或者和它太像，请换一个。", nameUnreadable: "请用 1 到 40 个看得见的字符作名字。", tooMany: "加入的人太多，正在重试…",
       welcomeTitle: "和 {bot} 说句话", welcomeText: "提到 {bot}、回复它，或输入命令，它就会回答。试试：",
       tryAsk: "@{bot} 奥斯陆今天天气怎么样？", tryHelp: "/help",
+      privateTitle: "你和 {bot} 的私聊", privateText: "这里的消息只有你能看到，每条 {bot} 都会回答，不用提到它。可以让它设提醒、记待办、算数、查天气等等。试试：",
+      tryDice: "掷两个骰子", tryReminder: "10分钟后提醒我把披萨拿出来",
     },
   };
   const LANGUAGE = (navigator.language || "en").toLowerCase().startsWith("zh") ? "zh" : "en";
@@ -625,10 +629,12 @@
   function welcome() {
     if (outbox.some((item) => item.room === room.id)) return;
     const box = make("li", load(localStorage, "rollcall.hinted", false) ? "welcome" : "welcome first");
-    box.append(make("h2", "", say("welcomeTitle")), make("p", "", say("welcomeText")));
-    for (const text of [say("tryAsk"), say("tryHelp")]) {
+    const isPrivate = Boolean(room.mark), tries = isPrivate ? ["tryDice", "tryReminder", "tryHelp"] : ["tryAsk", "tryHelp"];
+    box.append(make("h2", "", say(isPrivate ? "privateTitle" : "welcomeTitle")), make("p", "", say(isPrivate ? "privateText" : "welcomeText")));
+    for (const text of tries.map((key) => say(key))) {
       const button = make("button", "", text);
-      button.onclick = () => { $("text").value = text; fit(); $("text").focus(); };
+      // Nobody else reads a private chat, so the suggestion is sent; in a room it can be changed first.
+      button.onclick = () => { $("text").value = text; fit(); $("text").focus(); if (isPrivate) submit(); };
       box.append(button);
     }
     $("log").append(box);
