@@ -103,7 +103,8 @@ def pieces(
     longest = limits.text_chars - room
     choices = message.choices if limits.choices else ()
     if len(text) <= longest:
-        return [Outgoing(chat, f"{key}:0", text, message.reply_to, message.mentions, files, choices, private_to)]
+        to = (chat, f"{key}:0", text, message.reply_to, message.mentions, files, choices, private_to)
+        return [Outgoing(*to, markdown=message.markdown)]
     parts = split(text, longest)
     last = len(parts) - 1
     return [
@@ -116,6 +117,7 @@ def pieces(
             attachments=files if number == last else (),
             choices=choices if number == last else (),
             private_to=private_to,
+            markdown=message.markdown,
         )
         for number, part in enumerate(parts)
     ]
@@ -230,6 +232,8 @@ def outgoing_to_json(outgoing: Outgoing, due: Due | None = None, asked_by: str =
         data["private_to"] = outgoing.private_to.key
     if outgoing.closes:
         data["closes"] = list(outgoing.closes)
+    if outgoing.markdown:
+        data["markdown"] = True
     if due is not None:
         data["due"] = [due.at_ms, due.was_away]
     return data
@@ -252,4 +256,5 @@ def outgoing_from_json(key: str, data: JsonObject) -> Outgoing:
         choices=tuple(Choice(*one) for one in data.get("choices", ())),
         private_to=MemberRef.parse(data["private_to"]) if data.get("private_to") else None,
         closes=tuple(data.get("closes", ())),
+        markdown=data.get("markdown", False),
     )

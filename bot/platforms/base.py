@@ -83,6 +83,8 @@ class Outgoing:
     """The only recipient; the platform finds the private chat. None for a public message."""
     closes: tuple[str, ...] = ()
     """Native ids of earlier messages whose choices become invalid."""
+    markdown: bool = False
+    """The text is Markdown. A network without formatting shows `plain_lines` of it."""
 
 
 @dataclass(frozen=True, slots=True)

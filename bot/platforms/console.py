@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import TextIO
 
 from bot.platforms.base import Deliver, Limits, Outgoing, Receipt
+from bot.platforms.markdown import plain_lines
 from function_calls.context import Kind, MessageContext, MessageKey, Sender
 from services.clock import Clock
 from services.refs import ChatRef, MemberRef, Role
@@ -59,7 +60,8 @@ class Console:
                     self._prompt()
 
     async def send(self, outgoing: Outgoing) -> Receipt:
-        self._write(f"\r{outgoing.text}\n{_PROMPT}")
+        text = "\n".join(plain_lines(outgoing.text)) if outgoing.markdown else outgoing.text
+        self._write(f"\r{text}\n{_PROMPT}")
         return Receipt(outgoing.key)
 
     async def typing(self, chat: ChatRef, status: str) -> None:

@@ -95,6 +95,59 @@ async def test_without_a_model_commands_and_the_functions_examples_work_and_a_qu
         await expect(ann.locator("body")).to_contain_text("owner")
 
 
+ANSWER = """\
+## Plan for *Saturday*
+
+Bring **warm** clothes, `2*3*4` pegs and 2*3*4 ropes,
+and read [the map](https://example.org/map).
+
+1. Tent
+   - poles
+   - cover
+2. Food
+
+| Who | What |
+|-----|-----:|
+| Ann | **bread** |
+| Ben | tea |
+
+> Weather: dry.
+
+```python
+if a < b: print("**")
+```
+"""
+
+
+async def test_an_answer_of_a_model_is_formatted_and_what_people_write_is_not(browser: Browser, tmp_path: Path) -> None:
+    async with OpenAIServer([completion(ANSWER)]) as model:
+        environment = {"OPENAI_API_KEY": "test-key", "OPENAI_BASE_URL": model.base_url, "OPENAI_MODEL": "m"}
+        async with a_running_daemon(tmp_path, **environment) as printed:
+            ann = await a_person(browser, printed["Chat page"], "Ann")
+            await say(ann, "@Rollcall is 2**3**4 more than # 1 or *2*? - no")
+            answer = ann.locator(".row:not(.mine) .bubble")
+            await expect(answer.get_by_role("heading", name="Plan for Saturday")).to_be_visible()
+            await expect(answer.locator("h2 em")).to_have_text("Saturday")
+            await expect(answer.locator("p").first).to_have_text(
+                "Bring warm clothes, 2*3*4 pegs and 2*3*4 ropes,\nand read the map (example.org).", use_inner_text=True
+            )
+            await expect(answer.locator("p strong")).to_have_text("warm")
+            await expect(answer.locator("p code")).to_have_text("2*3*4")
+            link = answer.get_by_role("link", name="the map")
+            await expect(link).to_have_attribute("href", "https://example.org/map")
+            await expect(link).to_have_attribute("rel", "noopener noreferrer nofollow")
+            await expect(answer.locator(":scope > ol > li")).to_have_count(2)
+            await expect(answer.locator("ol > li > ul > li")).to_have_text(["poles", "cover"])
+            await expect(answer.get_by_role("columnheader")).to_have_text(["Who", "What"])
+            await expect(answer.get_by_role("cell")).to_have_text(["Ann", "bread", "Ben", "tea"])
+            await expect(answer.locator("td strong")).to_have_text("bread")
+            await expect(answer.locator("blockquote")).to_have_text("Weather: dry.")
+            await expect(answer.locator("pre code")).to_have_text('if a < b: print("**")')
+            mine = ann.locator(".row.mine .bubble")
+            await expect(mine).to_have_text("@Rollcall is 2**3**4 more than # 1 or *2*? - no")
+            await expect(mine.locator("strong, em, h2, li")).to_have_count(0)
+
+
 async def test_a_newcomer_finds_commands_and_mistyped_ones_are_answered_with_a_button(
     browser: Browser, tmp_path: Path
 ) -> None:
