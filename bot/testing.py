@@ -11,14 +11,20 @@ from __future__ import annotations
 import asyncio
 import functools
 import tempfile
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+import traceback
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from types import ModuleType
-from typing import Any
+from typing import Any, TextIO
 
+import structlog
+from structlog.typing import ExcInfo
+
+import function_calls
+import services
 from bot.daemon import Daemon
 from bot.database.leadership import Alone, Lead
 from bot.database.opening import database_of, open_store
@@ -232,6 +238,34 @@ def _new_database() -> bytes:
         return path.read_bytes()
 
 
+_OUR_FOLDERS = tuple(folder for package in (function_calls, services) for folder in package.__path__)
+
+
+@contextmanager
+def _short_tracebacks() -> Iterator[None]:
+    """Log exceptions without local variables, unless the test has configured structlog."""
+    if structlog.is_configured():
+        yield
+        return
+    *others, _ = structlog.get_config()["processors"]
+    renderer = structlog.dev.ConsoleRenderer(colors=False, exception_formatter=_short_traceback)
+    structlog.configure(processors=[*others, renderer])
+    try:
+        yield
+    finally:
+        structlog.reset_defaults()
+
+
+def _short_traceback(write_to: TextIO, exc_info: ExcInfo) -> None:
+    """Print the traceback from the first frame outside of this project on; all of it if there is none."""
+    kind, error, trace = exc_info
+    own = trace
+    while own is not None and own.tb_frame.f_code.co_filename.startswith(_OUR_FOLDERS):
+        own = own.tb_next
+    write_to.write("\n")
+    traceback.print_exception(kind, error, own or trace, file=write_to)
+
+
 @asynccontextmanager
 async def a_group(
     functions: Sequence[object] = (),
@@ -257,7 +291,7 @@ async def a_group(
     connects to this machine. `sources` are additional sources, after all others; `changes` notifies the sources of
     changed files, by default never. `lead` and `guard` belong to a lease, for a database server that several daemons
     share."""
-    with tempfile.TemporaryDirectory() as folder:
+    with _short_tracebacks(), tempfile.TemporaryDirectory() as folder:
         at = home or Path(folder)
         given_settings = {
             "home": str(at),

@@ -634,6 +634,7 @@ def receiving_of(ground: Ground, consent: Consent, planning: Planning, sending: 
         alternations=Alternations(delivery.unmarked_bots_said_at, ground.clock, settings.limits.bot_alternations),
         notices=sending.notices,
         senders_retry=delivery.senders_retry,
+        is_only_bot=delivery.is_only_bot,
         limits=settings.limits,
         history_per_chat=settings.store.history_per_chat,
         clock=ground.clock,

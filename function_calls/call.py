@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -147,6 +148,13 @@ class Call:
     def functions(self) -> Sequence[FunctionSpec]:
         """Functions that this member may call here, in registration order."""
         return self._runs.callable_by(self._request)
+
+    def functions_elsewhere(self) -> Sequence[FunctionSpec]:
+        """Functions that the member could call with the same role if a private chat were a group, or a group a private
+        chat; in registration order."""
+        context = self._request.context
+        there = replace(context, is_group=not context.is_group)
+        return self._runs.callable_by(self._request._replace(context=there))
 
     def on_request(self) -> Sequence[Takeable]:
         """On-request functions and groups, activated or not, that contain a function this member may call here. Groups

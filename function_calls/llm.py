@@ -136,7 +136,7 @@ class FunctionCallLLM:
             return progress.over_budget(turn, over.text, over.setting)
         if not answer.text:
             return progress.model_failed(turn, ModelError(ErrorCode.EMPTY_RESPONSE, "calls, though none were offered"))
-        return sent(ReasonCode.CHAT, [Message(_true(answer.text, turn, progress))])
+        return sent(ReasonCode.CHAT, [Message(_true(answer.text, turn, progress), markdown=True)])
 
     async def resume(
         self,
@@ -303,7 +303,8 @@ class FunctionCallLLM:
         arguments: dict[str, Any] = call.arguments or {}
         asked = arguments.get("question") or arguments.get("message")
         if call.name == INSUFFICIENT and isinstance(asked, str) and asked.strip():
-            return sent(ReasonCode.ASKED, [*progress.said, Message(_true(asked.strip(), turn, progress))])
+            question = Message(_true(asked.strip(), turn, progress), markdown=True)
+            return sent(ReasonCode.ASKED, [*progress.said, question])
         if turn.memory.effects:
             return progress.done(turn, "")
         return TurnOutcome(OutcomeKind.FALLBACK, ReasonCode.CHAT)

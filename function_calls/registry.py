@@ -258,6 +258,12 @@ class BotFunctions:
         """All command words."""
         return tuple(self._commands)
 
+    def one_edit_from(self, word: str) -> Sequence[str]:
+        """Command words that differ from `word` by one missing, added or wrong character, or by two swapped ones. Words
+        of less than three characters are similar to too many others."""
+        folded = word.casefold()
+        return [one for one in self._commands if len(one) >= 3 <= len(folded) and _is_one_edit(folded, one)]
+
     def offer(self, specs: Sequence[FunctionSpec]) -> Offer:
         """`specs` as offered to a model. The same set returns the same object, which caches its encoded bytes."""
         return self.offer_of([self._offered[spec.name] for spec in specs])
@@ -316,6 +322,15 @@ class BotFunctions:
             commands=spec.command.words,
             system_prompt=spec.prompt.system_prompt,
         )
+
+
+def _is_one_edit(word: str, other: str) -> bool:
+    if word == other or abs(len(word) - len(other)) > 1:
+        return False
+    differ = (at for at, (one, another) in enumerate(zip(word, other, strict=False)) if one != another)
+    same = next(differ, min(len(word), len(other)))
+    left, right = word[same:], other[same:]
+    return left[1:] in (right, right[1:]) or left == right[1:] or left == right[1::-1] + right[2:]
 
 
 class FunctionRegistry:

@@ -273,6 +273,8 @@ def message_to_json(message: Message) -> JsonObject:
         data["choices"] = [choice.to_json() for choice in message.choices]
     if message.brief:
         data["brief"] = message.brief
+    if message.markdown:
+        data["markdown"] = True
     return data
 
 
@@ -291,4 +293,5 @@ def message_from_json(data: JsonObject) -> Message:
         attachments=tuple(Attachment(*one) for one in data.get("attachments", ())),
         choices=tuple(Choice(*one) for one in data.get("choices", ())),
         brief=data.get("brief", ""),
+        markdown=data.get("markdown", False),
     )

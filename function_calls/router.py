@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Sequence
 from dataclasses import replace
 
 from function_calls.call import CallRequest, Path
+from function_calls.checks.permissions import callable_here
 from function_calls.context import Kind, MessageContext, TimerCall
 from function_calls.failures import OVER_BUDGET
 from function_calls.filters.turn import TurnFilter, turn_chain
@@ -19,11 +20,13 @@ from function_calls.questions.open_questions import Answered
 from function_calls.questions.resume import Questions, read_answer
 from function_calls.registry import BotFunctions, CommandLine
 from function_calls.schema.commands import arguments_of, fault_text, is_command_word, plain_name
-from function_calls.spec import ApprovalQuestion, ArgumentError, FunctionSpec, Message
+from function_calls.spec import ApprovalQuestion, ArgumentError, Choice, FunctionSpec, Message
 from function_calls.turn import OpenQuestion, Turn
 from services.refs import ErrorCode, JsonObject, ReasonCode
 
 _USE = "use_tools"
+_MOST_SUGGESTED = 3
+_SHOWN_CHARS = 60
 
 
 class FunctionCallRouter:
@@ -82,7 +85,7 @@ class FunctionCallRouter:
                 return outcome
         word = unknown_command(context.text)
         if word:
-            return self._unknown_command(turn, word)
+            return _unknown_command(context, turn, word)
         if not turn.input.profile().functions_on:
             return TurnOutcome(OutcomeKind.FALLBACK, ReasonCode.FUNCTIONS_OFF)
         return _with_notices(await self._llm.answer(context, turn), turn)
@@ -161,12 +164,26 @@ class FunctionCallRouter:
             return sent(ReasonCode.TIMER, (), spec.name)
         return replace(outcome, messages=tuple(one for one in outcome.messages if one.text or one.attachments))
 
-    def _unknown_command(self, turn: Turn, word: str) -> TurnOutcome:
-        texts = turn.input.profile().texts
-        near = difflib.get_close_matches(word.casefold(), turn.input.functions.command_words, n=3, cutoff=0.6)
-        known = texts.say("commands.did_you_mean", commands=", ".join(f"/{one}" for one in near)) if near else ""
-        text = texts.say("commands.unknown", word=word)
-        return sent(ReasonCode.UNKNOWN_COMMAND, [Message(f"{text} {known}".strip())], word)
+
+def _unknown_command(context: MessageContext, turn: Turn, word: str) -> TurnOutcome:
+    """Outcome with buttons of similar commands that the sender may run here; silent if the message is not addressed to
+    the bot and there is no such command one edit away."""
+    texts, functions = turn.input.profile().texts, turn.input.functions
+    may = {known for spec in callable_here(context, turn, Path.COMMAND) for known in spec.command.words}
+    near = [known for known in functions.one_edit_from(word) if known in may][:_MOST_SUGGESTED]
+    if turn.input.addressed and not near:
+        near = difflib.get_close_matches(word.casefold(), may, n=_MOST_SUGGESTED, cutoff=0.6)
+    if not near:
+        said = [Message(texts.say("commands.unknown", word=word))] if turn.input.addressed else []
+        return sent(ReasonCode.UNKNOWN_COMMAND, said, word)
+    rest = context.text[1 + len(word) :].rstrip()
+    lines = [f"/{known}{rest}" for known in near]
+    shown = lines if len(rest) <= _SHOWN_CHARS and "\n" not in rest else [f"/{known}" for known in near]
+    text = texts.say("commands.did_you_mean", commands=", ".join(shown))
+    if turn.input.addressed:
+        text = f"{texts.say('commands.unknown', word=word)} {text}"
+    choices = tuple(Choice(label, line) for label, line in zip(shown, lines, strict=True))
+    return sent(ReasonCode.UNKNOWN_COMMAND, [Message(text, choices=choices)], word)
 
 
 def unknown_command(text: str) -> str:

@@ -113,6 +113,8 @@ class Message:
     choices: tuple[Choice, ...] = ()
     brief: str = ""
     """Optional shorter text for networks that limit the lines of a reply."""
+    markdown: bool = False
+    """The text is Markdown, as in a model's answers; networks without formatting show it as plain text."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -155,6 +155,11 @@ class Delivery:
         platform = self.platform(chat)
         return platform is not None and platform.limits.senders_retry
 
+    def is_only_bot(self, chat: ChatRef) -> bool:
+        """Whether `chat` has no other bots."""
+        platform = self.platform(chat)
+        return platform is not None and platform.limits.only_bot
+
     def unmarked_bots_said_at(self, chat: ChatRef) -> float | None:
         """When the bot last sent something in `chat`, on the monotonic clock; None if it has not, or if the network
         marks bots."""

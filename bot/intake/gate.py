@@ -60,9 +60,12 @@ def judge(
     functions: BotFunctions,
     question: OpenQuestion | None,
     closed: str = "",
+    *,
+    only_bot: bool = False,
 ) -> GateDecision:
     """The decision on one message. `question`: the open question to the sender, or the approval question that the
-    message is about. `closed`: text key of the notice to send if the message answers no open question."""
+    message is about. `closed`: text key of the notice to send if the message answers no open question. `only_bot`:
+    there are no other bots in the chat, so that a mistyped command starts a turn, which suggests the right one."""
     # A waiting run is resumed with its expiry even if its chat is no longer served, so that it can clean up.
     refused = None if context.kind is Kind.EXPIRY else _not_served(context, chat)
     if refused is not None or context.timer is not None or context.kind is Kind.EXPIRY:
@@ -86,6 +89,8 @@ def judge(
     if is_called:
         return GateDecision(addressed=True)
     word = unknown_command(context.text)
+    if word and only_bot and functions.one_edit_from(word):
+        return GateDecision()
     if word:
         return GateDecision(ReasonCode.UNKNOWN_COMMAND, word)
     return GateDecision(ReasonCode.NOT_ADDRESSED)

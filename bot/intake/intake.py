@@ -267,6 +267,7 @@ class Intake:
         alternations: Alternations,
         notices: Notices,
         senders_retry: Callable[[ChatRef], bool],
+        is_only_bot: Callable[[ChatRef], bool],
         limits: LimitsSettings,
         history_per_chat: int,
         clock: Clock,
@@ -284,6 +285,7 @@ class Intake:
         self._pointing = Pointing(questions, chats)
         self._notices = notices
         self._senders_retry = senders_retry
+        self._is_only_bot = is_only_bot
         self._limits = limits
         self._history_per_chat = history_per_chat
         self._clock = clock
@@ -475,7 +477,8 @@ class Intake:
             return GateDecision(ReasonCode.DELETED)
         question = self._pointing.question(context, pointed)
         closed = self._pointing.closed(context, pointed, question)
-        decision = judge(context, self._chats.of(chat), self._functions(context.bot), question, closed)
+        functions, only_bot = self._functions(context.bot), self._is_only_bot(chat)
+        decision = judge(context, self._chats.of(chat), functions, question, closed, only_bot=only_bot)
         decision = self._alternations.judge(context, decision) or decision
         if not decision.is_for_us:
             return decision

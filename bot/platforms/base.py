@@ -56,6 +56,8 @@ class Limits:
     a notice."""
     clients_keep_slashes: bool = False
     """Clients do not send lines that begin with a slash, so commands follow the bot's name."""
+    only_bot: bool = False
+    """Chats have no other bots, so a mistyped command was meant for this one."""
     is_paced: bool = False
     """All chats share one slow rate: the delivery alternates between the members of a chat and limits their queues."""
     line_bytes: int = 0
@@ -81,6 +83,8 @@ class Outgoing:
     """The only recipient; the platform finds the private chat. None for a public message."""
     closes: tuple[str, ...] = ()
     """Native ids of earlier messages whose choices become invalid."""
+    markdown: bool = False
+    """The text is Markdown. A network without formatting shows `plain_lines` of it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -198,7 +198,7 @@ class Past:
 _log = structlog.get_logger("turns")
 _GRACE_SECONDS = 5.0
 _FULL_DISK_SECONDS = 5.0
-_KEPT_REASONS = frozenset({ReasonCode.NOT_ADDRESSED, ReasonCode.EXPIRED})
+_KEPT_REASONS = frozenset({ReasonCode.NOT_ADDRESSED, ReasonCode.EXPIRED, ReasonCode.UNKNOWN_COMMAND})
 """Reasons of silent turns that are kept because they are more specific than SILENT."""
 
 

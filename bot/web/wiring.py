@@ -31,10 +31,11 @@ from config.diagnostics import Diagnostic
 from config.sections.mcp import McpClientSettings
 from config.settings import DEFAULT_BOT, Settings, WebSettings
 from config.texts import Texts
+from function_calls.checks.permissions import roles_here
 from function_calls.schema.commands import usage_line
 from services.clock import Clock
 from services.llm.failover import ModelState
-from services.refs import ModelProblem, Role
+from services.refs import ChatRef, ModelProblem, Role
 from services.store.ids import Ids
 from services.store.port import Store
 from services.timers.timer import at_ms
@@ -137,7 +138,7 @@ class Web:
             bot = self._settings.bots[DEFAULT_BOT]
             rooms = tuple(Room(room.id, room.title or room.id) for room in web.rooms)
             page_settings = PageSettings(bot.name, bot.aliases, rooms) if rooms else PageSettings(bot.name, bot.aliases)
-            page = ChatPage(page_settings, self._members, self._owners, _hints(daemon), self._clock)
+            page = ChatPage(page_settings, self._members, self._owners, _hints(daemon, page_settings), self._clock)
         programs = await self._serve_programs(daemon)
         app = web_app(
             platforms=self.platforms,
@@ -189,15 +190,18 @@ class Web:
             platform.feed.end()
 
 
-def _hints(daemon: Daemon) -> CommandHints:
-    """Every command; descriptions are in the language of their authors."""
+def _hints(daemon: Daemon, page: PageSettings) -> CommandHints:
+    """The commands of a role, as in the first room; descriptions are in the language of their authors."""
 
-    def commands(_language: str) -> list[CommandHint]:
-        specs = daemon.registry.of(DEFAULT_BOT).specs
+    def commands(_language: str, role: Role) -> list[CommandHint]:
+        functions = daemon.registry.of(DEFAULT_BOT)
+        profile = daemon.chats.profile(ChatRef("web", ACCOUNT, page.rooms[0].id))
+        # Without a start function there is nothing to begin again.
+        useless = () if functions.beginning is not None else ("begin_again",)
         return [
             CommandHint(f"/{spec.command.words[0]}", usage_line(spec), spec.description.split(". ")[0])
-            for spec in specs
-            if spec.command.words
+            for spec in functions.specs
+            if spec.command.words and role in roles_here(spec, profile) and spec.name not in useless
         ]
 
     return commands

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
-from function_calls.schema.commands import allowed, plain_name, usage_line
+from function_calls.schema.commands import allowed, plain_name, spoken_name, usage_line
 from function_calls.spec import Activation, FunctionResult, FunctionSpec, OfferedTo
 from services.refs import ErrorCode
 
@@ -55,7 +55,7 @@ async def help_(context: MessageContext, args: HelpArguments, *, call: Call) -> 
     functions = _for_people(call)
     typed = [spec for spec in functions if _is_typed(spec)]
     if args.topic:
-        return _one(args.topic, call)
+        return _one(args.topic, context, call)
     head, foot = call.say("help.head", name=call.profile.bot_name), call.say("help.foot")
     names = [spec.name for spec in functions]
     others = [*_in_words(functions, call), *_on_request(call)]
@@ -126,13 +126,19 @@ def _line(spec: FunctionSpec) -> str:
     return f"• {usage_line(spec)} — {spec.description.split('. ')[0].rstrip('.')}"
 
 
-def _one(topic: str, call: Call) -> FunctionResult:
+def _one(topic: str, context: MessageContext, call: Call) -> FunctionResult:
+    """Describe one function; one that only works in the other kind of chat, with a note."""
     wanted = topic.strip().lstrip("/").casefold()
-    for spec in call.functions():
+    here = call.functions()
+    for spec in (*here, *call.functions_elsewhere()):
         if spec.access.offered_to.isdisjoint(_PEOPLES_WAYS):
             continue
         if wanted in (spec.name.casefold(), plain_name(spec.name).casefold()) or wanted in spec.command.words:
-            return FunctionResult.say(_detail(spec, call), data={"name": spec.name, "parameters": spec.parameters})
+            text = _detail(spec, call)
+            if spec not in here:
+                key = "refusals.only_private" if context.is_group else "refusals.only_group"
+                text = f"{text}\n{call.say(key, name=spoken_name(spec, call.profile.texts.language))}"
+            return FunctionResult.say(text, data={"name": spec.name, "parameters": spec.parameters})
     return FunctionResult.fail(ErrorCode.NOT_FOUND, call.say("help.unknown", topic=topic))
 
 

@@ -323,7 +323,7 @@ class Progress:
         """Outcome after the last answer: the model's text or the functions' messages, and a failure. `direct`: the
         functions' messages are the answer; without any, nothing is sent unless the message answers a question."""
         if text:
-            messages = [*self.said, Message(text)]
+            messages = [*self.said, Message(text, markdown=True)]
         elif direct and turn.input.answering is None:
             messages = [*self.said, *self.found]
         else:
@@ -355,7 +355,8 @@ class Progress:
         """Outcome if the rounds are used up, the model repeats itself, or it keeps making invalid calls."""
         words = text or self.failure or turn.input.profile().texts.say("failures.model_confused")
         reason = ReasonCode.FUNCTION if self.said or self.quiet else ReasonCode.MODEL_FAILED
-        messages = self.told(turn) if self.said or self.quiet else _as_one([*self.found, Message(words)])
+        last = Message(words, markdown=bool(text))
+        messages = self.told(turn) if self.said or self.quiet else _as_one([*self.found, last])
         return sent(reason, messages, ", ".join(self.called), self.error)
 
     def model_failed(self, turn: Turn, error: ModelError, *, is_told: bool = False) -> TurnOutcome:
@@ -400,7 +401,8 @@ def _as_one(messages: Sequence[Message]) -> list[Message]:
     """`messages` with all messages for this chat joined into one."""
     here = [message for message in messages if message.to is None]
     files = tuple(file for message in here for file in message.attachments)
-    joined = Message("\n".join(message.text for message in here), attachments=files)
+    text, markdown = "\n".join(message.text for message in here), all(message.markdown for message in here)
+    joined = Message(text, attachments=files, markdown=markdown)
     return [*(message for message in messages if message.to is not None), joined]
 
 

@@ -173,7 +173,7 @@ def a_post(text: str = "hello", **fields: Any) -> dict[str, Any]:
     return {"id": "m1", "sender": {"id": "u1", "name": "Ann"}, "text": text} | fields
 
 
-def _commands(language: str) -> Sequence[CommandHint]:
+def _commands(language: str, role: Role) -> Sequence[CommandHint]:
     if language.startswith("zh"):
         return (
             CommandHint("/help", "/help [命令]", "说明我会做什么"),

@@ -476,10 +476,6 @@ class StreamLimits:
 class HttpPlatform:
     """A ChatPlatform over HTTP."""
 
-    limits = Limits(
-        text_chars=MAX_TEXT_CHARS, sends_are_idempotent=True, sends_per_minute=600, choices=True, senders_retry=True
-    )
-
     def __init__(
         self,
         name: str,
@@ -497,6 +493,15 @@ class HttpPlatform:
         """`shows_members`: the streams include members' messages, with names that are unique in a chat."""
         self.name = name
         self.account = account
+        self.limits = Limits(
+            text_chars=MAX_TEXT_CHARS,
+            sends_are_idempotent=True,
+            sends_per_minute=600,
+            choices=True,
+            senders_retry=True,
+            # Programs may connect chats that have other bots.
+            only_bot=shows_members,
+        )
         self.callers = callers
         self.feed = ChatFeed(name, account, store, ids, keep=keep_events)
         self.stream_limits = stream_limits

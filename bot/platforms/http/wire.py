@@ -138,7 +138,9 @@ def said_body(context: MessageContext, shown: str) -> str:
 
 def message_body(outgoing: Outgoing, at: str) -> str:
     """The event of a message of the bot, as JSON."""
-    closes = {"closes": list(outgoing.closes)} if outgoing.closes else {}
+    more: JsonObject = {"closes": list(outgoing.closes)} if outgoing.closes else {}
+    if outgoing.markdown:
+        more["format"] = "markdown"
     return _compact(
         {
             "type": "message",
@@ -149,7 +151,7 @@ def message_body(outgoing: Outgoing, at: str) -> str:
             "mentions": [member.native for member in outgoing.mentions],
             "choices": [_choice(one) for one in outgoing.choices],
             "private_to": outgoing.private_to.native if outgoing.private_to else None,
-            **closes,
+            **more,
         }
     )
 

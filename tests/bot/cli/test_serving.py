@@ -12,6 +12,7 @@ import socket
 import sqlite3
 import stat
 import subprocess
+import termios
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -83,12 +84,13 @@ def events(settings: Path) -> list[str]:
 class Terminal:
     """A process with a pseudo-terminal."""
 
-    def __init__(self, settings: Path, *command: str) -> None:
+    def __init__(self, settings: Path, *command: str, term: str = "dumb") -> None:
         self._master, slave = pty.openpty()
+        self.modes = termios.tcgetattr(slave)
         self.process = subprocess.Popen(
             arguments(settings, *command, is_cold=True),
             cwd=settings.parent,
-            env=an_environment(TERM="dumb"),
+            env=an_environment(TERM=term),
             stdin=slave,
             stdout=slave,
             stderr=slave,
@@ -98,6 +100,13 @@ class Terminal:
 
     def says(self, line: str) -> None:
         os.write(self._master, f"{line}\n".encode())
+
+    def pastes(self, text: str, *, bracketed: bool) -> None:
+        """As a terminal does; `bracketed` if the program has asked for it."""
+        os.write(self._master, (f"\x1b[200~{text}\x1b[201~" if bracketed else text).encode())
+
+    def modes_now(self) -> object:
+        return termios.tcgetattr(self._master)
 
     def shows(self, until: str) -> str:
         """Output up to `until`."""
@@ -310,6 +319,20 @@ def test_a_chat_in_a_terminal_ends_with_the_interrupt_key(settings: Path) -> Non
         assert "🎲" in terminal.shows(f"\n{PROMPT}")
         terminal.process.send_signal(signal.SIGINT)
         assert terminal.process.wait(SECONDS) == 0
+    finally:
+        terminal.close()
+
+
+def test_lines_pasted_into_a_terminal_are_one_message(settings: Path) -> None:
+    terminal = Terminal(settings, "chat", term="xterm")
+    try:
+        greeting = terminal.shows(PROMPT)
+        terminal.pastes("/todo add buy milk\nand bread\nand tea", bracketed="\x1b[?2004h" in greeting)
+        terminal.says("")
+        terminal.shows("Added #1 to the list: buy milk and bread and tea")
+        terminal.process.send_signal(signal.SIGINT)
+        assert terminal.process.wait(SECONDS) == 0
+        assert terminal.modes_now() == terminal.modes
     finally:
         terminal.close()
 

@@ -11,7 +11,7 @@ from bot.testing import a_group
 from config.texts import Texts
 from function_calls.handlers import help as help_handlers
 from function_calls.loading.python_functions import specs_of
-from services.refs import ErrorCode, ReasonCode, Role
+from services.refs import ChatRef, ErrorCode, ReasonCode, Role
 from tests.fakes.builders import a_member, a_message
 from tests.fakes.functions import Recorder
 from tests.function_calls.routing import Routing, said
@@ -76,7 +76,7 @@ async def test_one_function_is_explained_with_all_that_is_needed_to_call_it(topi
     ]
 
 
-@pytest.mark.parametrize("topic", ["ban", "diary", "nothing"])
+@pytest.mark.parametrize("topic", ["ban", "nothing"])
 async def test_what_may_not_be_called_here_is_not_explained(topic: str) -> None:
     outcome = await a_chat().hears(f"/help {topic}")
     assert said(outcome) == [f"I have no help on “{topic}”. /help lists everything."]
@@ -142,3 +142,17 @@ async def test_what_help_shows_can_be_typed(line: str) -> None:
         await group.say("Ann", "/schedule pause 2", role=Role.ADMIN)
         (said,) = await group.say("Ann", line, role=Role.ADMIN)
         assert DONE.search(said), said
+
+
+async def test_a_function_of_groups_is_explained_in_private_with_a_note() -> None:
+    async with a_group() as chat:
+        there = (await chat.say("Ann", "/help poll"))[0]
+        here = (await chat.say("Ann", "/help poll", is_group=False, chat=ChatRef("test", "bot", "ann")))[0]
+        assert here == f"{there}\n“/poll” works only in groups."
+        assert await chat.say("Ann", "/help nonsense") == ["I have no help on “nonsense”. /help lists everything."]
+
+
+async def test_a_function_of_private_chats_is_explained_in_a_group_with_a_note_and_one_of_admins_is_not() -> None:
+    (text,) = said(await a_chat().hears("/help diary"))
+    assert text.endswith("“/diary” works only in a private chat.")
+    assert said(await a_chat().hears("/help ban")) == ["I have no help on “ban”. /help lists everything."]
