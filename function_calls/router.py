@@ -3,7 +3,6 @@ unhandled message becomes chat."""
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Awaitable, Sequence
 from dataclasses import replace
 
@@ -163,7 +162,7 @@ class FunctionCallRouter:
 
     def _unknown_command(self, turn: Turn, word: str) -> TurnOutcome:
         texts = turn.input.profile().texts
-        near = difflib.get_close_matches(word.casefold(), turn.input.functions.command_words, n=3, cutoff=0.6)
+        near = turn.input.functions.near_commands(word)
         known = texts.say("commands.did_you_mean", commands=", ".join(f"/{one}" for one in near)) if near else ""
         text = texts.say("commands.unknown", word=word)
         return sent(ReasonCode.UNKNOWN_COMMAND, [Message(f"{text} {known}".strip())], word)

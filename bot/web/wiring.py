@@ -30,8 +30,8 @@ from bot.web.page import (
 from config.diagnostics import Diagnostic
 from config.sections.mcp import McpClientSettings
 from config.settings import DEFAULT_BOT, Settings, WebSettings
-from config.texts import Texts
-from function_calls.schema.commands import usage_line
+from config.texts import FALLBACK, Texts
+from function_calls.schema.commands import by_heading, short_about, spoken_name, usage_line
 from services.clock import Clock
 from services.llm.failover import ModelState
 from services.refs import ModelProblem, Role
@@ -190,15 +190,21 @@ class Web:
 
 
 def _hints(daemon: Daemon) -> CommandHints:
-    """Every command; descriptions are in the language of their authors."""
+    """Every command that is set up, in the order of the help, restricted ones last. Commands in the reader's language
+    come first."""
 
-    def commands(_language: str) -> list[CommandHint]:
-        specs = daemon.registry.of(DEFAULT_BOT).specs
-        return [
-            CommandHint(f"/{spec.command.words[0]}", usage_line(spec), spec.description.split(". ")[0])
-            for spec in specs
-            if spec.command.words
-        ]
+    def commands(language: str) -> list[CommandHint]:
+        texts = Texts().of(language)
+        usable = [spec for spec in daemon.registry.of(DEFAULT_BOT).specs if spec.command.words]
+        specs = [spec for its in by_heading(usable, texts).values() for spec in its if spec.is_set_up(DEFAULT_BOT)]
+        specs.sort(key=lambda spec: Role.MEMBER not in spec.access.roles)
+        hints: dict[str, CommandHint] = {}
+        for tongue in (texts.language, FALLBACK):
+            for spec in specs:
+                word = spoken_name(spec, tongue)
+                usage = word if texts.has(f"help.typed.{spec.name}") else usage_line(spec, tongue)
+                hints.setdefault(word, CommandHint(word, usage, short_about(spec, texts)))
+        return [*hints.values()]
 
     return commands
 
