@@ -11,10 +11,10 @@ import structlog
 
 from config.texts import Phrases
 from function_calls.profile import ChatProfile
-from function_calls.schema.commands import plain_name, spoken_name
+from function_calls.schema.commands import plain_name, role_name, spoken_name
 from function_calls.spec import FunctionResult, FunctionSpec, ToolError
 from services.llm.model import MOST_CHARS, Unwritten
-from services.refs import Effect, ErrorCode
+from services.refs import Effect, ErrorCode, Role
 
 
 class Refusal(NamedTuple):
@@ -107,6 +107,8 @@ budget, do not have it."""
 def refused_result(refused: Refusal, spec: FunctionSpec, profile: ChatProfile) -> FunctionResult:
     """Result of a call that is not permitted; the setting or role that decided is recorded in the call log."""
     name = spoken_name(spec, profile.texts.language)
-    result = FunctionResult.fail(refused.code, profile.texts.say(refused.key, name=name, detail=refused.detail))
+    is_role = refused.key in ("refusals.role", "refusals.role_untold") and refused.detail
+    detail = role_name(Role(refused.detail), profile.texts) if is_role else refused.detail
+    result = FunctionResult.fail(refused.code, profile.texts.say(refused.key, name=name, detail=detail))
     metadata: dict[str, str | bool] = {REFUSED_BY: refused.setting or refused.detail or refused.key}
     return replace(result, metadata=metadata if refused.may_pass else {**metadata, LASTS: True})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from config.chat_settings import Unheeded
 from function_calls.call import Call
@@ -124,7 +124,15 @@ class ChatNotes(Protocol):
         """Delete the notes of these names."""
 
 
-class ChatBeginnings(Protocol):
+@runtime_checkable
+class Configurable(Protocol):
+    """A service that works only after the operator has configured it."""
+
+    def is_configured(self, bot: str) -> bool:
+        """Whether it works for `bot`."""
+
+
+class ChatBeginnings(Configurable, Protocol):
     """Start functions of chats."""
 
     async def again(self, chat: ChatRef, bot: str) -> bool:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType, ModuleType
 from typing import NamedTuple
 
@@ -189,7 +191,8 @@ class CommandLine(NamedTuple):
 class BotFunctions:
     """Immutable snapshot of a bot's functions, with constant-time lookup by name and command word."""
 
-    def __init__(self, specs: Iterable[FunctionSpec], groups: Iterable[ToolGroup] = ()) -> None:
+    def __init__(self, specs: Iterable[FunctionSpec], groups: Iterable[ToolGroup] = (), bot: str = "") -> None:
+        self._bot = bot
         self.specs = tuple(specs)
         """In registration order, which is also the order on offer."""
         self.groups: Mapping[str, ToolGroup] = {group.name: group for group in groups}
@@ -253,10 +256,10 @@ class BotFunctions:
             return None
         return CommandLine(spec, plan, folded, rest, is_bare)
 
-    @property
-    def command_words(self) -> Sequence[str]:
-        """All command words."""
-        return tuple(self._commands)
+    def near_commands(self, word: str) -> Sequence[str]:
+        """At most three command words that are spelled like `word`, of functions that are set up."""
+        near = difflib.get_close_matches(word.casefold(), self._commands, n=10, cutoff=0.6)
+        return [one for one in near if self._commands[one][0].is_set_up(self._bot)][:3]
 
     def one_edit_from(self, word: str) -> Sequence[str]:
         """Command words that differ from `word` by one missing, added or wrong character, or by two swapped ones. Words
@@ -321,6 +324,7 @@ class BotFunctions:
             writes=spec.execution.effect is not Effect.READ,
             commands=spec.command.words,
             system_prompt=spec.prompt.system_prompt,
+            is_set_up=partial(spec.is_set_up, self._bot),
         )
 
 
@@ -432,6 +436,7 @@ class FunctionRegistry:
             functions = BotFunctions(
                 (spec for spec in self._specs if spec.access.bot is None or spec.access.bot == bot),
                 (group for group in self._groups if group.bot is None or group.bot == bot),
+                bot,
             )
             self._bots[bot] = functions
         return functions

@@ -134,7 +134,7 @@ class Rehearsal:
 
     def _no_such_command(self, text: str, functions: BotFunctions, texts: Phrases) -> str:
         word = text.split()[0]
-        near = difflib.get_close_matches(word.casefold(), functions.command_words, n=3, cutoff=0.6)
+        near = functions.near_commands(word)
         known = texts.say("commands.did_you_mean", commands=", ".join(f"/{one}" for one in near)) if near else ""
         return f"{texts.say('commands.unknown', word=word[:60])} {known}".strip()
 

@@ -3,7 +3,6 @@ unhandled message becomes chat."""
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Awaitable, Sequence
 from dataclasses import replace
 
@@ -169,10 +168,11 @@ def _unknown_command(context: MessageContext, turn: Turn, word: str) -> TurnOutc
     """Outcome with buttons of similar commands that the sender may run here; silent if the message is not addressed to
     the bot and there is no such command one edit away."""
     texts, functions = turn.input.profile().texts, turn.input.functions
-    may = {known for spec in callable_here(context, turn, Path.COMMAND) for known in spec.command.words}
+    usable = [spec for spec in callable_here(context, turn, Path.COMMAND) if spec.is_set_up(context.bot)]
+    may = {known for spec in usable for known in spec.command.words}
     near = [known for known in functions.one_edit_from(word) if known in may][:_MOST_SUGGESTED]
     if turn.input.addressed and not near:
-        near = difflib.get_close_matches(word.casefold(), may, n=_MOST_SUGGESTED, cutoff=0.6)
+        near = [known for known in functions.near_commands(word) if known in may]
     if not near:
         said = [Message(texts.say("commands.unknown", word=word))] if turn.input.addressed else []
         return sent(ReasonCode.UNKNOWN_COMMAND, said, word)

@@ -465,6 +465,8 @@ class Execution:
     """Shown in the chat when a run starts."""
     sensitive: frozenset[str] = frozenset()
     """Parameters whose values are not written to logs."""
+    needs: tuple[Callable[[str], bool], ...] = ()
+    """For each service that works only after it is configured: whether it is, for a bot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -478,6 +480,8 @@ class Origin:
     version."""
     declared: frozenset[str] = frozenset()
     """Options that the author has set explicitly."""
+    built_in: bool = False
+    """Part of Rollcall: `config/texts` describes it to members."""
     tags: frozenset[str] = frozenset()
     metadata: Mapping[str, Any] = field(default_factory=dict)
     """Declared keys that are not options; preserved on export."""
@@ -511,6 +515,11 @@ class FunctionSpec:
         if self.origin.version:
             facts.append(self.origin.version)
         return hashlib.sha256(orjson.dumps(facts, option=orjson.OPT_SORT_KEYS)).hexdigest()[:16]
+
+    def is_set_up(self, bot: str) -> bool:
+        """Whether the services it needs are configured for `bot`. Otherwise a run only reports that they are not, so
+        members are not pointed to it."""
+        return all(is_configured(bot) for is_configured in self.execution.needs)
 
     @property
     def begins_chats(self) -> bool:

@@ -204,6 +204,10 @@ class Beginnings:
         self._begun = {(row["chat"], row["bot"]) for row in await self._store.read(chat_notes.begun())}
         self.look()
 
+    def is_configured(self, bot: str) -> bool:
+        """Whether `bot` has a start script."""
+        return self._functions(bot).beginning is not None
+
     async def again(self, chat: ChatRef, bot: str) -> bool:
         """Let the start script run again with the next message that `bot` answers in `chat`. Returns False if the bot
         has no start script. Raises StoreError."""

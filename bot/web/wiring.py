@@ -30,9 +30,9 @@ from bot.web.page import (
 from config.diagnostics import Diagnostic
 from config.sections.mcp import McpClientSettings
 from config.settings import DEFAULT_BOT, Settings, WebSettings
-from config.texts import Texts
+from config.texts import FALLBACK, Texts
 from function_calls.checks.permissions import roles_here
-from function_calls.schema.commands import usage_line
+from function_calls.schema.commands import by_heading, short_about, spoken_name, usage_line
 from services.clock import Clock
 from services.llm.failover import ModelState
 from services.refs import ChatRef, ModelProblem, Role
@@ -191,18 +191,23 @@ class Web:
 
 
 def _hints(daemon: Daemon, page: PageSettings) -> CommandHints:
-    """The commands of a role, as in the first room; descriptions are in the language of their authors."""
+    """The commands of a role, as in the first room, that are set up: in the order of the help, restricted ones last.
+    Commands in the reader's language come first."""
 
-    def commands(_language: str, role: Role) -> list[CommandHint]:
+    def commands(language: str, role: Role) -> list[CommandHint]:
+        texts = Texts().of(language)
         functions = daemon.registry.of(DEFAULT_BOT)
         profile = daemon.chats.profile(ChatRef("web", ACCOUNT, page.rooms[0].id))
-        # Without a start function there is nothing to begin again.
-        useless = () if functions.beginning is not None else ("begin_again",)
-        return [
-            CommandHint(f"/{spec.command.words[0]}", usage_line(spec), spec.description.split(". ")[0])
-            for spec in functions.specs
-            if spec.command.words and role in roles_here(spec, profile) and spec.name not in useless
-        ]
+        usable = [spec for spec in functions.specs if spec.command.words and role in roles_here(spec, profile)]
+        specs = [spec for its in by_heading(usable, texts).values() for spec in its if spec.is_set_up(DEFAULT_BOT)]
+        specs.sort(key=lambda spec: Role.MEMBER not in spec.access.roles)
+        hints: dict[str, CommandHint] = {}
+        for tongue in (texts.language, FALLBACK):
+            for spec in specs:
+                word = spoken_name(spec, tongue)
+                usage = word if texts.has(f"help.typed.{spec.name}") else usage_line(spec, tongue)
+                hints.setdefault(word, CommandHint(word, usage, short_about(spec, texts)))
+        return [*hints.values()]
 
     return commands
 

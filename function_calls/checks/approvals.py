@@ -17,6 +17,7 @@ from function_calls.context import MessageContext
 from function_calls.failures import LASTS
 from function_calls.profile import ChatProfile
 from function_calls.questions.approval_questions import approval_question, shown_arguments, shown_name
+from function_calls.schema.commands import role_name
 from function_calls.spec import ApprovalTerms, Approved, FunctionResult, FunctionSpec
 from function_calls.turn import OpenQuestion, Turn
 from services.chats.grants import CODE_CHARS, Grants
@@ -116,15 +117,14 @@ class Approvals:
         if context.private:
             # The list of a chat's reusable approvals is visible to all its members.
             terms = replace(terms, grant="")
-        approved = turn.memory.approved
+        approved, texts = turn.memory.approved, turn.input.profile().texts
         if approved is not None and approved.digest == terms.digest:
             turn.memory.approved = None
             if approved.always:
                 turn.output.granted = terms.grant[:CODE_CHARS]
-            return PolicyDecision(writes=tuple(self._allowed(context, spec, values, terms, approved)))
+            return PolicyDecision(writes=tuple(self._allowed(context, spec, values, terms, approved, texts)))
         if is_granted:
             return ALLOWED
-        texts = turn.input.profile().texts
         refused = self._no_room(spec, terms, texts)
         return PolicyDecision(refused or FunctionResult(question=approval_question(spec, values, terms, texts)))
 
@@ -133,8 +133,7 @@ class Approvals:
         asker = terms.asker
         if (asker.private or not asker.is_group) and not terms.may_allow(asker.sender.ref, asker.sender.role):
             # Only the asker sees the question, so no other member can answer it.
-            role = terms.role.value if terms.role else ""
-            text = texts.say("approvals.not_in_private", function=spec.name, role=role)
+            text = texts.say("approvals.not_in_private", function=spec.name, role=role_name(terms.role, texts))
             refused = _refused(text, "approvals.required")
             return replace(refused, metadata={**refused.metadata, LASTS: True})
         waiting = [one.terms for one in self._waiting(asker.chat) if one.terms is not None]
@@ -157,6 +156,7 @@ class Approvals:
         values: JsonObject,
         terms: ApprovalTerms,
         approved: Approved,
+        texts: Phrases,
     ) -> Sequence[Write]:
         """Records of an approval: the approving member, and the reusable approval if it was given and is possible."""
         if approved.is_noted:
@@ -165,7 +165,7 @@ class Approvals:
         note = self._grants.allowed(chat, terms.digest, function=spec.name, by=by.ref)
         if not approved.always or not terms.grant:
             return [note]
-        shown = shown_arguments(spec, values)
+        shown = shown_arguments(spec, values, texts)
         given = self._grants.give(
             chat, terms.grant, function=spec.name, arguments=shown, by=by.ref, by_name=shown_name(by)
         )

@@ -9,7 +9,7 @@ from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
 from function_calls.ports import ChatActions, Explanation, Explanations
 from function_calls.profile import reason_text
-from function_calls.schema.commands import spoken_name
+from function_calls.schema.commands import role_name, spoken_name
 from function_calls.spec import FunctionResult
 from services.refs import ErrorCode
 
@@ -83,7 +83,7 @@ async def show_id(context: MessageContext, *, call: Call) -> FunctionResult:
             "id.shown",
             chat=context.chat.key,
             member=context.sender.ref.key,
-            role=context.sender.role.value,
+            role=role_name(context.sender.role, call.profile.texts),
             bot=context.bot,
         ),
         data={"chat": context.chat.key, "member": context.sender.ref.key, "role": context.sender.role.value},

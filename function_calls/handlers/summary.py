@@ -71,7 +71,7 @@ class SummaryArguments(BaseModel):
     ),
     commands=("summary", "catchup", "总结"),
     positional=("period",),
-    tags="chat",
+    tags=("chat", "find_out"),
     scope="group",
     touches="reads_outside",
     effect="read",

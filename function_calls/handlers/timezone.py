@@ -43,7 +43,7 @@ class ZoneArguments(BaseModel):
         "我的时区应该是{place}",
     ),
     commands=("timezone", "时区"),
-    tags="time",
+    tags=("time", "remind"),
     touches="stays_here",
     effect="idempotent",
 )

@@ -51,6 +51,7 @@ class WeatherArguments(BaseModel):
         "今天外面冷不冷",
     ),
     commands=("weather", "forecast", "天气", "天气预报"),
+    tags="find_out",
     touches="reads_outside",
     effect="read",
     ask={"city": "@weather.ask_city"},

@@ -19,12 +19,15 @@ from function_calls.context import MessageContext
 from function_calls.declaration import Declaration, declaration_of, place_of
 from function_calls.loading.module_loading import Services, bound_services, untyped
 from function_calls.loading.source import Publish, Snapshot
+from function_calls.ports import Configurable
 from function_calls.result import normalised
 from function_calls.schema.arguments import ModelArguments
 from function_calls.schema.definition import DefinitionError, build_spec, misspelt_options
 from function_calls.schema.schema import UnusableSchema, cleaned
 from function_calls.spec import FunctionResult, FunctionSpec, Handler
 from services.refs import JsonObject
+
+_BUILT_IN = "function_calls.handlers."
 
 
 class NoArguments(BaseModel, frozen=True):
@@ -66,7 +69,9 @@ def as_spec(function: Callable[..., Any], services: Services, declaration: Decla
         raise DefinitionError(where, misspelt)
     signature: _Signature = declared.read.get("signature") or _signature(function, where)
     declared.read["signature"] = signature
-    handler = _handler(function, signature, services, where)
+    bound = _bound(signature, services, where)
+    handler = _handler(function, signature, bound)
+    needs = tuple(service.is_configured for service in bound.values() if isinstance(service, Configurable))
     spec: FunctionSpec | None = declared.read.get("spec")
     if spec is None:
         spec = build_spec(
@@ -80,8 +85,18 @@ def as_spec(function: Callable[..., Any], services: Services, declaration: Decla
             result_schema=signature.result_schema,
         )
         declared.read["spec"] = spec
-    origin = replace(spec.origin, source=where, needs=signature.needs, runs=signature.runs)
-    return replace(spec, handler=handler, origin=origin)
+    return replace(
+        spec,
+        handler=handler,
+        execution=replace(spec.execution, needs=needs) if needs else spec.execution,
+        origin=replace(
+            spec.origin,
+            source=where,
+            built_in=function.__module__.startswith(_BUILT_IN),
+            needs=signature.needs,
+            runs=signature.runs,
+        ),
+    )
 
 
 async def _unbound(context: MessageContext, arguments: Any, call: Call) -> FunctionResult:
@@ -195,12 +210,17 @@ def _is_usable(kind: Any) -> bool:
     return True
 
 
-def _handler(function: Callable[..., Any], signature: _Signature, services: Services, where: str) -> Handler:
-    call_name = next((name for name, kind in signature.wanted.items() if kind is Call), "")
+def _bound(signature: _Signature, services: Services, where: str) -> Mapping[str, Any]:
+    """Services by the name of their parameter."""
     others = {name: kind for name, kind in signature.wanted.items() if kind is not Call}
     bound, missing = bound_services(others, services)
     if missing:
         raise DefinitionError(where, missing)
+    return bound
+
+
+def _handler(function: Callable[..., Any], signature: _Signature, bound: Mapping[str, Any]) -> Handler:
+    call_name = next((name for name, kind in signature.wanted.items() if kind is Call), "")
     run = functools.partial(function, **bound) if bound else function
     if signature.runs == "async":
         return _async_handler(run, signature, call_name)

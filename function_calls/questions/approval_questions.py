@@ -6,15 +6,21 @@ import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
-
-import orjson
 
 from config.texts import Phrases
 from function_calls.context import MessageContext, Sender
 from function_calls.outcome import TurnOutcome, sent
-from function_calls.questions.open_questions import SEPARATORS, Answer, Answered, read_yes_or_no
+from function_calls.questions.open_questions import (
+    SEPARATORS,
+    Answer,
+    Answered,
+    argument_list,
+    plain,
+    read_yes_or_no,
+    run_question,
+)
 from function_calls.questions.waiting_runs import WaitingTurn
+from function_calls.schema.commands import role_name, short_about
 from function_calls.spec import ApprovalQuestion, ApprovalTerms, Approved, Became, Choice, FunctionSpec, Message
 from services.patterns import visible_line
 from services.redaction import HIDDEN
@@ -30,15 +36,18 @@ _CODE = re.compile(r"[0-9a-f]{5}", re.ASCII)
 def approval_question(spec: FunctionSpec, values: JsonObject, terms: ApprovalTerms, texts: Phrases) -> ApprovalQuestion:
     """Ask the authorized members to approve the run with the arguments `values`."""
     key = "asker" if terms.role is None else "other" if terms.by_other else "role"
-    text = texts.say(
-        f"approvals.ask_{key}",
-        asker=shown_name(terms.asker.sender),
-        function=spec.name,
-        description=spec.description.split(". ")[0].rstrip("."),
-        arguments=f" ({shown_arguments(spec, values)})" if values else "",
-        role=terms.role.value if terms.role else "",
-        code=terms.code,
-    )
+    facts = {"asker": shown_name(terms.asker.sender), "role": role_name(terms.role, texts), "code": terms.code}
+    question = run_question(spec, values, texts)
+    if question and len(question) <= _SHOWN_CHARS:
+        text = texts.say(f"approvals.ask_{key}_in_words", question=question, **facts)
+    else:
+        text = texts.say(
+            f"approvals.ask_{key}",
+            function=spec.name,
+            description=short_about(spec, texts),
+            arguments=f" ({shown_arguments(spec, values, texts)})" if values else "",
+            **facts,
+        )
     return ApprovalQuestion(text, spec.name, values, tuple(_choices(terms, texts)), terms=terms)
 
 
@@ -50,12 +59,15 @@ def _choices(terms: ApprovalTerms, texts: Phrases) -> Sequence[Choice]:
     ]
 
 
-def shown_arguments(spec: FunctionSpec, values: JsonObject) -> str:
+def shown_arguments(spec: FunctionSpec, values: JsonObject, texts: Phrases) -> str:
     """The arguments as people are shown them and as grants store them: sensitive values are hidden, and a long text is
     cut and followed by its length and digest."""
-    text = ", ".join(
-        f"{name} = {HIDDEN if name in spec.execution.sensitive else visible_line(_plain(value))}"
-        for name, value in values.items()
+    text = argument_list(
+        {
+            name: HIDDEN if name in spec.execution.sensitive else visible_line(plain(value))
+            for name, value in values.items()
+        },
+        texts,
     )
     if len(text) <= _SHOWN_CHARS:
         return text
@@ -67,14 +79,10 @@ def shown_name(sender: Sender) -> str:
     return visible_line(sender.name)[:_NAME_CHARS]
 
 
-def _plain(value: Any) -> str:
-    return value if isinstance(value, str) else orjson.dumps(value, default=str).decode()
-
-
 def who_may(terms: ApprovalTerms, texts: Phrases) -> str:
     """Text for a member without the right to decide, with the required role."""
     key = "asker" if terms.role is None else "other" if terms.by_other else "role"
-    role = terms.role.value if terms.role else ""
+    role = role_name(terms.role, texts)
     return texts.say(f"approvals.only_{key}", asker=shown_name(terms.asker.sender), role=role)
 
 

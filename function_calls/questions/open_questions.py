@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+import orjson
 import structlog
 
-from config.texts import Phrases
+from config.texts import Phrases, placeholders
 from function_calls.context import context_from_json, context_to_json
 from function_calls.result import question_from_json, question_to_json
 from function_calls.spec import FunctionSpec
 from function_calls.turn import Continuation, OpenQuestion
+from services.patterns import visible_line
 from services.refs import JsonObject
 
 _log = structlog.get_logger("questions")
@@ -69,9 +72,43 @@ def _placeholders(spec: FunctionSpec, arguments: JsonObject) -> JsonObject:
     return {name: shown_value(arguments.get(name, "")) for name in spec.parameters["properties"]}
 
 
+_OPTIONAL_PART = re.compile(r"\[([^\[\]]*)\]")
+
+
+def run_question(spec: FunctionSpec, arguments: JsonObject, texts: Phrases) -> str:
+    """`Set this reminder: tea, in 20 minutes?` for a built-in function with such a text, else empty. Arguments that the
+    sentence doesn't name follow in brackets, except defaults."""
+    template = texts.templates.get(f"functions.confirm.{spec.name}", "") if spec.origin.built_in else ""
+    given = arguments.keys()
+    template = _OPTIONAL_PART.sub(lambda part: part[1] if placeholders(part[1]) <= given else "", template)
+    named = placeholders(template)
+    if not template or not named <= given:
+        return ""
+    question = texts.resolve(template, **{name: visible_line(shown_value(arguments[name])) for name in named})
+    properties = spec.parameters["properties"]
+    rest = {
+        name: visible_line(shown_value(value))
+        for name, value in arguments.items()
+        if name not in named and value != properties.get(name, {}).get("default")
+    }
+    return f"{question} ({argument_list(rest, texts)})" if rest else question
+
+
+def argument_list(shown: Mapping[str, str], texts: Phrases) -> str:
+    """`place: Oslo, from unit: km`."""
+    return ", ".join(
+        texts.say("questions.shown", name=name.replace("_", " "), value=value) for name, value in shown.items()
+    )
+
+
 def shown_value(value: Any) -> str:
     """Displayed form of an argument."""
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    return ", ".join(map(shown_value, value)) if isinstance(value, list) else plain(value)
+
+
+def plain(value: Any) -> str:
+    """`value` as text or JSON."""
+    return value if isinstance(value, str) else orjson.dumps(value, default=str).decode()
 
 
 _REASON_CHARS = 300

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Literal, NamedTuple, Protocol
@@ -61,6 +61,8 @@ class OfferedFunction:
     system_prompt: str = ""
     """With `{schema}`, a placeholder for a sample: replaces the description for models without function calling.
     Without it: usage instructions for every model."""
+    is_set_up: Callable[[], bool] = field(default=lambda: True, compare=False, repr=False)
+    """Whether the services it needs are configured; otherwise members are not pointed to it."""
     encoded: dict[str, bytes] = field(default_factory=dict, compare=False, repr=False)
     """Cache of encoded bytes per protocol name, shared by many offers."""
 

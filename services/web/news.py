@@ -169,6 +169,10 @@ class News:
         """Default number of items; 0 without feeds."""
         return self._settings.items if self._feeds else 0
 
+    def is_configured(self, _bot: str) -> bool:
+        """Whether there are feeds."""
+        return bool(self._feeds)
+
     @property
     def topics(self) -> Sequence[str]:
         """Topics of all feeds without duplicates, in the order of the settings."""

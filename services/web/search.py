@@ -67,6 +67,10 @@ class WebSearch:
         self._cache_seconds = cache_seconds
         self._kept: OrderedDict[tuple[str, str], tuple[float, Answer]] = OrderedDict()
 
+    def is_configured(self, _bot: str) -> bool:
+        """Whether there is a search backend."""
+        return self._searcher is not None
+
     async def search(self, query: str, language: str) -> Answer:
         """Search for `query`, or return the cached answer. Raises NoSearch, and WebError after logging its cause."""
         if self._searcher is None:

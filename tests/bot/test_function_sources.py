@@ -116,14 +116,14 @@ async def test_a_source_that_is_made_of_the_same_goes_on_and_another_one_takes_i
 async def test_sources_come_go_and_change_places() -> None:
     one, two, three = (Written(name, Recorder("same", commands=[name]).spec) for name in ("one", "two", "three"))
     functions, registry = await running(one, two)
-    assert registry.of("default").command_words == ("one",)
+    assert [*registry.of("default").near_commands("one")] == ["one"]
     assert len(functions.faults) == 1
     functions.use(wanted(two, three, one))
     await three.read()
-    assert registry.of("default").command_words == ("two",)
+    assert [*registry.of("default").near_commands("two")] == ["two"]
     assert len(functions.faults) == 2
     functions.use(wanted(one))
-    assert registry.of("default").command_words == ("one",)
+    assert [*registry.of("default").near_commands("one")] == ["one"]
     assert functions.faults == ()
     await functions.close()
     assert two.is_over

@@ -186,3 +186,33 @@ async def test_the_suggestions_of_a_private_chat_work_without_a_model(
             answer = page.locator(".row:not(.mine) .bubble").first
             await expect(answer).not_to_be_empty()
             await expect(answer).not_to_contain_text("OPENAI_API_KEY")
+
+
+@pytest.mark.requirement("D56")
+@pytest.mark.parametrize(
+    ("locale", "asked", "heading", "listed", "first", "owner"),
+    [
+        ("en-US", "/help", "Plan", "/todo: Show this chat's to-do list", "/remind", "owner"),
+        ("zh-CN", "/帮助", "安排", "/待办：查看这个聊天的待办清单", "/提醒", "主人"),
+    ],
+)
+async def test_help_on_the_page_has_a_button_for_each_heading_and_completion_describes_commands(
+    browser: Browser, tmp_path: Path, locale: str, asked: str, heading: str, listed: str, first: str, owner: str
+) -> None:
+    settings = tmp_path / "bot.yaml"
+    settings.write_text(f"language: {locale[:2]}\nplatforms: {{web: {{port: 0}}}}\nchats: {{allow: ['*']}}\n")
+    options = ("--config", str(settings))
+    async with a_running_daemon(tmp_path, *options, OPENAI_API_KEY="", OPENAI_BASE_URL="") as printed:
+        page = await (await browser.new_context(locale=locale)).new_page()
+        page.set_default_timeout(PATIENCE_SECONDS * 1000)
+        await page.goto(f"{printed['Chat page']}/?as=Ann&{printed['Owner link'].partition('?')[2]}")
+        await expect(page.locator("#my-role")).to_have_text(owner)
+        await expect(page.locator(".welcome p")).to_contain_text(asked)
+        await say(page, asked)
+        await page.locator(".row:not(.mine) button", has_text=heading).last.click()
+        await expect(page.locator(".row:not(.mine) .bubble").last).to_contain_text(listed)
+        await page.fill("#text", "/")
+        offered = page.locator("#hints li b")
+        await expect(offered.first).to_contain_text(first)
+        words = await offered.all_text_contents()
+        assert not any("again" in word or "search" in word for word in words)

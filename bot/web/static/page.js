@@ -9,10 +9,10 @@
       privateRoom: "You and {bot}", onlyYou: "only you see this", waiting: "waiting for the server", failed: "not sent: {why}",
       again: "Try again", discard: "Discard", offline: "No connection. What you write is kept and sent later.", joining: "Connecting…",
       newMessages: "{count} new messages", newMessage: "1 new message", today: "Today", yesterday: "Yesterday", you: "You", bot: "bot",
-      owner: "owner", member: "member", ask: "Ask {bot}", earlier: "An earlier message", linkUsed: "This owner link was used already or is too old.",
+      owner: "owner", admin: "admin", moderator: "moderator", member: "member", ask: "Ask {bot}", earlier: "An earlier message", linkUsed: "This owner link was used already or is too old.",
       nameTaken: "That is the bot's name, or looks like it. Please take another one.", nameUnreadable: "Please take a name of 1 to 40 characters that can be seen.", tooMany: "Too many people are joining. Trying again…",
-      welcomeTitle: "Say something to {bot}", welcomeText: "{bot} answers when you mention it, reply to it, or type a command. Try one of these:",
-      tryAsk: "@{bot} what's the weather in Oslo?", tryHelp: "/help",
+      welcomeTitle: "Say something to {bot}", welcomeText: "{bot} answers when you mention it, reply to it, or type a command. /help shows what it can do. Try one of these:",
+      tryRemind: "@{bot} remind me in 20 minutes to check the oven", tryPick: "@{bot} choose between tea and coffee", tryHelp: "/help",
       privateTitle: "Your private chat with {bot}", privateText: "Only you see this chat, and {bot} answers every message: there is no need to mention it. Ask for reminders, to-do lists, sums, the weather and more. Try one of these:",
       tryDice: "roll two dice", tryReminder: "remind me in 10 minutes to take the pizza out",
     },
@@ -23,10 +23,10 @@
       privateRoom: "你和 {bot}", onlyYou: "仅你可见", waiting: "等待服务器", failed: "未发送：{why}",
       again: "重试", discard: "丢弃", offline: "连接已断开。你写的内容会保留，稍后自动发送。", joining: "正在连接…",
       newMessages: "{count} 条新消息", newMessage: "1 条新消息", today: "今天", yesterday: "昨天", you: "你", bot: "机器人",
-      owner: "主人", member: "成员", ask: "问 {bot}", earlier: "较早的消息", linkUsed: "这个主人链接已被使用或已过期。",
+      owner: "主人", admin: "管理员", moderator: "协管员", member: "成员", ask: "问 {bot}", earlier: "较早的消息", linkUsed: "这个主人链接已被使用或已过期。",
       nameTaken: "这是机器人的名字，或者和它太像，请换一个。", nameUnreadable: "请用 1 到 40 个看得见的字符作名字。", tooMany: "加入的人太多，正在重试…",
-      welcomeTitle: "和 {bot} 说句话", welcomeText: "提到 {bot}、回复它，或输入命令，它就会回答。试试：",
-      tryAsk: "@{bot} 奥斯陆今天天气怎么样？", tryHelp: "/help",
+      welcomeTitle: "和 {bot} 说句话", welcomeText: "提到 {bot}、回复它，或输入命令，它就会回答。用 /帮助 看看它能做什么。试试：",
+      tryRemind: "@{bot} 20分钟后提醒我关火", tryPick: "@{bot} 在茶、咖啡、水里选一个", tryHelp: "/帮助",
       privateTitle: "你和 {bot} 的私聊", privateText: "这里的消息只有你能看到，每条 {bot} 都会回答，不用提到它。可以让它设提醒、记待办、算数、查天气等等。试试：",
       tryDice: "掷两个骰子", tryReminder: "10分钟后提醒我把披萨拿出来",
     },
@@ -376,7 +376,7 @@
     name.onclick = () => mention(author.name);
     line.append(name);
     if (!author.id) line.append(make("span", "badge", say("bot")));
-    if (author.role && author.role !== "member") line.append(make("span", "badge", author.role === "owner" ? say("owner") : author.role));
+    if (author.role && author.role !== "member") line.append(make("span", "badge", say(author.role)));
     return line;
   }
 
@@ -731,7 +731,7 @@
   function welcome() {
     if (outbox.some((item) => item.room === room.id)) return;
     const box = make("li", load(localStorage, "rollcall.hinted", false) ? "welcome" : "welcome first");
-    const isPrivate = Boolean(room.mark), tries = isPrivate ? ["tryDice", "tryReminder", "tryHelp"] : ["tryAsk", "tryHelp"];
+    const isPrivate = Boolean(room.mark), tries = isPrivate ? ["tryDice", "tryReminder", "tryHelp"] : ["tryRemind", "tryPick", "tryHelp"];
     box.append(make("h2", "", say(isPrivate ? "privateTitle" : "welcomeTitle")), make("p", "", say(isPrivate ? "privateText" : "welcomeText")));
     for (const text of tries.map((key) => say(key))) {
       const button = make("button", "", text);

@@ -147,7 +147,9 @@ def _sample(slot: Slot) -> str:
 def _in_words(matches: Sequence[Match], phrases: Phrases) -> str:
     """Suggest functions by their commands; without suggestions explain how to connect a model."""
     guesses = [
-        match.function.commands for match in matches if match.score >= NAME_THRESHOLD and match.function.commands
+        match.function.commands
+        for match in matches
+        if match.score >= NAME_THRESHOLD and match.function.commands and match.function.is_set_up()
     ]
     if not guesses:
         return phrases.say("offline.no_model")

@@ -301,7 +301,7 @@ def test_a_conversation_in_a_terminal_is_not_disturbed_by_logs(settings: Path) -
         assert greeting.startswith("Chat page:")
         assert greeting.endswith(f"connect one\n{PROMPT}")
         terminal.says("/help")
-        assert "/calc" in terminal.shows(f"\n{PROMPT}")
+        assert "15% of 80" in terminal.shows(f"\n{PROMPT}")
         terminal.says("what's 15% of 80?")
         assert terminal.shows(f"\n{PROMPT}") == f"what's 15% of 80?\n15% of 80 = 12\n{PROMPT}"
         terminal.process.send_signal(signal.SIGTERM)
