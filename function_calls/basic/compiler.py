@@ -78,21 +78,21 @@ def tool_name(
     """The tool's name, and a problem with it or None. If the problem is an error, the name is empty."""
     if PROVIDER_NAME.fullmatch(written):
         return written, None
-    allowed = f"a tool's name has 1 to {LONGEST_NAME} of the letters A-Z and a-z, digits, `_` and `-`"
+    allowed = f"tool names consist of 1 to {LONGEST_NAME} letters A-Z and a-z, digits, `_` and `-`"
     name = _OTHER.sub("_", written.strip()).strip("_")
     if not name:
-        return "", ScriptProblem(at, Code.BAD_NAME, f"no tool can be named after {what} `{written}`: {allowed}")
+        return "", ScriptProblem(at, Code.BAD_NAME, f"{what} `{written}` gives no valid tool name: {allowed}")
     if len(name) > LONGEST_NAME:
-        return "", ScriptProblem(at, Code.BAD_NAME, f"{what} `{written}` is too long for the name of a tool: {allowed}")
+        return "", ScriptProblem(at, Code.BAD_NAME, f"{what} `{written}` is too long for a tool name: {allowed}")
     if profile is Profile.STRICT:
-        hint = f"; `{name}` could" if PROVIDER_NAME.fullmatch(name) else ""
-        return "", ScriptProblem(at, Code.BAD_NAME, f"`{written}` cannot be the name of a tool: {allowed}{hint}")
+        hint = f"; use `{name}`" if PROVIDER_NAME.fullmatch(name) else ""
+        return "", ScriptProblem(at, Code.BAD_NAME, f"`{written}` is not a valid tool name: {allowed}{hint}")
     if PROVIDER_NAME.fullmatch(name):
-        told = f"the tool of `{written}` is called `{name}`: {allowed}"
+        told = f"the tool of `{written}` is named `{name}`: {allowed}"
         return name, ScriptProblem(at, Code.BAD_NAME, told, "warning")
     told = (
-        f"the tool is called `{name}`, but models, which know only names of A-Z, a-z, 0-9, `_` and `-`, see it under a "
-        f"made-up one; say in its DESCRIPTION what it is for, or give {what} Latin letters"
+        f"models see the tool `{name}` under a generated name, because they accept only A-Z, a-z, 0-9, `_` and `-`; "
+        f"describe it in its DESCRIPTION, or use Latin letters in {what}"
     )
     return name, ScriptProblem(at, Code.BAD_NAME, told, "warning")
 
@@ -135,7 +135,7 @@ def definitions_of(
     file_name, named = tool_name(stem, profile)
     faults = [named] if named is not None else []
     if profile is Profile.STRICT and len(script.units) > 1:
-        told = "the strict profile has one tool in a file; put this one into a file of its own"
+        told = "the strict profile allows one tool per file; move this one to another file"
         faults.append(ScriptProblem(script.units[1].at, Code.NOT_IN_STRICT, told))
     names = _names(script.units, file_name, profile, faults)
     metadata: JsonObject = {BEGINS_CHATS: True} if stem.lower() == SESSION_SCRIPT else {}
@@ -170,7 +170,7 @@ def _names(units: Sequence[Unit], file_name: str, profile: Profile, faults: list
                 name = f"{file_name}_{number}"
         other = taken.setdefault(name.lower(), unit) if name else unit
         if other is not unit:
-            told = f"the tool `{name}` is there twice: in line {other.at.line} and here; give one another name"
+            told = f"the tool `{name}` is already defined on line {other.at.line}; rename one of them"
             faults.append(ScriptProblem(unit.at, Code.DUPLICATE_TOOL, told))
             name = ""
         names.append(name)
@@ -187,9 +187,9 @@ def _description(unit: Unit, name: str, profile: Profile, *, is_needed: bool) ->
     at = unit.description_at or unit.at
     is_strict = profile is Profile.STRICT
     told = "the DESCRIPTION is empty" if unit.description_at else "the DESCRIPTION is missing"
-    told += '; write DESCRIPTION "what the tool does", so that a model knows when to call it'
+    told += '; write DESCRIPTION "what the tool does", so that models know when to call it'
     if derived and not is_strict:
-        told += f". Until then it is told: {derived}"
+        told += f". Until then models see: {derived}"
     return derived, [ScriptProblem(at, Code.MISSING_DESCRIPTION, told, "error" if is_strict else "warning")]
 
 
@@ -251,10 +251,10 @@ def lints_of_a_half(script: Script) -> list[ScriptProblem]:
 
 def _of_param(param: Param) -> Iterator[ScriptProblem]:
     if _UNCLEAR.fullmatch(param.name):
-        told = f"PARAM {param.name}: the name says nothing to a model; call it by what it is, as in `city`"
+        told = f"PARAM {param.name}: models cannot infer the meaning of this name; use a descriptive one such as `city`"
         yield ScriptProblem(param.at, Code.UNCLEAR_NAME, told, "warning")
     if not param.has_like and not param.choices and param.type not in ("boolean", "bool"):
-        told = f'PARAM {param.name} has no example; LIKE "…" shows a model how it is filled'
+        told = f'PARAM {param.name} has no example; add LIKE "…" to show models a valid value'
         yield ScriptProblem(param.at, Code.MISSING_LIKE, told, "warning")
 
 
@@ -267,12 +267,12 @@ def _unknown(used: _Use, known: set[str], params: set[str], usages: Mapping[str,
             yield ScriptProblem(node.at, Code.UNKNOWN_VARIABLE, _no_kind(name, meant), "warning")
             continue
         if name in usages:
-            told = f"{name.upper()} needs more than its name here, and no variable is called so; write {usages[name]}"
+            told = f"{name.upper()} needs arguments, and there is no variable of this name; write {usages[name]}"
             yield ScriptProblem(node.at, Code.SYNTAX, told)
             continue
         near = difflib.get_close_matches(name, meant, n=1, cutoff=_NEAR)
-        hint = f"; did you mean `{near[0]}`?" if near else "; set it first, or take it with PARAM"
-        told = f"nothing gives `{name}` a value, so it is NULL here{hint}"
+        hint = f"; did you mean `{near[0]}`?" if near else "; assign it first, or declare it with PARAM"
+        told = f"`{name}` is never assigned, so it is NULL here{hint}"
         yield ScriptProblem(node.at, Code.UNKNOWN_VARIABLE, told, "warning")
 
 
@@ -282,7 +282,7 @@ def _slips(used: _Use, known: set[str], params: set[str]) -> Iterator[ScriptProb
     for name, node in used.copied.items():
         near = difflib.get_close_matches(name, sorted(there), n=1, cutoff=_NEAR) if name not in there | known else ()
         if near:
-            told = f"no variable is called `{name}`, so it is the column of the row here; did you mean `{near[0]}`?"
+            told = f"there is no variable `{name}`, so the column of that name is used; did you mean `{near[0]}`?"
             yield ScriptProblem(node.at, Code.UNKNOWN_VARIABLE, told, "warning")
 
 
@@ -292,9 +292,9 @@ def _no_kind(name: str, variables: Collection[str]) -> str:
     hint = (
         f"; did you mean {near[0].upper()}?"
         if near
-        else ', such as EMAIL, and no variable; choices are texts: AS "Yes", "No"'
+        else '; use a kind such as EMAIL, a variable, or texts as choices: AS "Yes", "No"'
     )
-    return f"HEAR knows no kind of answer `{name.upper()}`{hint}"
+    return f"unknown kind of answer `{name.upper()}` for HEAR{hint}"
 
 
 class _Use:
@@ -423,7 +423,7 @@ class BasicCompiler:
             content = path.read_bytes()
         except OSError as error:
             fault = ScriptProblem(
-                _FIRST, Code.UNREADABLE, f"the file cannot be read: {error.strerror or type(error).__name__}"
+                _FIRST, Code.UNREADABLE, f"cannot read the file: {error.strerror or type(error).__name__}"
             )
             return CompilationResult(diagnostics=(fault.diagnostic(str(path)),))
         return self.compile_text(
@@ -467,9 +467,7 @@ class BasicCompiler:
     def _text(self, content: bytes) -> str:
         """The decoded source. Raises ScriptError."""
         if len(content) > self.source_bytes:
-            told = (
-                f"the script has {len(content):,} bytes, but {self.source_bytes:,} are allowed: divide it into several"
-            )
+            told = f"the script has {len(content):,} bytes, more than the limit of {self.source_bytes:,}; split it"
             raise ScriptError(_FIRST, Code.TOO_LONG, told)
         content = content.removeprefix(_BOM)
         try:
@@ -478,7 +476,7 @@ class BasicCompiler:
             before = content[: error.start]
             line_start = before.rfind(b"\n") + 1
             at = At(before.count(b"\n") + 1, len(before[line_start:].decode("utf-8", "replace")) + 1)
-            told = "the file is not in UTF-8 from here on: save it in the encoding UTF-8"
+            told = "the file is not valid UTF-8 from here on; save it as UTF-8"
             raise ScriptError(at, Code.UNREADABLE, told) from None
 
     def _tools(

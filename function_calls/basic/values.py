@@ -93,7 +93,7 @@ def number_of(value: JsonValue) -> int | float:
     """Like `as_number`, but NULL is 0, so that counters need no initial value. Raises RunError (WRONG_TYPE)."""
     number = 0 if value is None else as_number(value)
     if number is None:
-        raise RunError(RunCode.WRONG_TYPE, f"a number is needed here, not {kind_of(value)}")
+        raise RunError(RunCode.WRONG_TYPE, f"expected a number, found {kind_of(value)}")
     return number
 
 
@@ -107,7 +107,7 @@ def settled(number: int | float) -> int | float:
             raise RunError(RunCode.BAD_VALUE, "the number is too large")
         return float(number)
     if math.isnan(number):
-        raise RunError(RunCode.BAD_VALUE, "this has no result among the numbers")
+        raise RunError(RunCode.BAD_VALUE, "the result is not a number")
     if math.isinf(number):
         raise RunError(RunCode.BAD_VALUE, "the number is too large")
     return number
@@ -117,7 +117,7 @@ def whole_of(value: JsonValue, what: str) -> int:
     """The value as an integer, with fractions truncated. Raises RunError with `what` in the message."""
     number = as_number(value)
     if number is None:
-        raise RunError(RunCode.WRONG_TYPE, f"{what} is a number, not {kind_of(value)}")
+        raise RunError(RunCode.WRONG_TYPE, f"{what} must be a number, not {kind_of(value)}")
     return int(number)
 
 
@@ -223,7 +223,7 @@ def order(left: JsonValue, right: JsonValue) -> int:
         return 0 if same_number(first, second) else (-1 if first < second else 1)
     if type(left) is str and type(right) is str:
         return 0 if left == right else (-1 if left < right else 1)
-    raise RunError(RunCode.WRONG_TYPE, f"{kind_of(left)} and {kind_of(right)} cannot be put in order")
+    raise RunError(RunCode.WRONG_TYPE, f"cannot compare {kind_of(left)} with {kind_of(right)}")
 
 
 def is_in(value: JsonValue, group: JsonValue) -> bool:
@@ -234,7 +234,7 @@ def is_in(value: JsonValue, group: JsonValue) -> bool:
     if group is None:
         return False
     if type(value) in (list, dict) or type(group) not in (dict, str):
-        raise RunError(RunCode.WRONG_TYPE, f"IN asks for {kind_of(value)} in {kind_of(group)}; it needs a list")
+        raise RunError(RunCode.WRONG_TYPE, f"IN needs a list to search for {kind_of(value)}, not {kind_of(group)}")
     return text_of(value) in group
 
 
@@ -242,7 +242,7 @@ def finder(value: JsonValue, group: list[Any]) -> Callable[[JsonValue], bool]:
     """Predicate for items equal to `value`. Raises RunError (MEMORY) if comparing all items could take too long: a list
     may contain the same large list many times."""
     if type(value) in (list, dict):
-        check_size(group, "the list that is looked through")
+        check_size(group, "the searched list")
     return partial(same, value)
 
 
@@ -250,9 +250,9 @@ def is_like(value: JsonValue, pattern: JsonValue) -> bool:
     """`value LIKE pattern`: `*` and `%` match any characters, `?` and `_` match one; case-insensitive. NULL matches
     only `*`. Time is bounded by the product of both lengths for every pattern. Raises RunError."""
     if type(pattern) is not str or type(value) in (list, dict):
-        raise RunError(RunCode.WRONG_TYPE, f"LIKE compares a text with a pattern, not {kind_of(value)}")
+        raise RunError(RunCode.WRONG_TYPE, f"LIKE needs a text and a pattern, not {kind_of(value)}")
     if len(pattern) > _LONGEST_PATTERN:
-        raise RunError(RunCode.BAD_VALUE, f"a pattern for LIKE has {_LONGEST_PATTERN:,} characters at the most")
+        raise RunError(RunCode.BAD_VALUE, f"a pattern for LIKE may have at most {_LONGEST_PATTERN:,} characters")
     return _fits(text_of(value).lower(), pattern.lower())
 
 
@@ -267,7 +267,7 @@ def _same_inside(left: JsonValue, right: JsonValue) -> bool:
                 return False
             looked_at += len(one) + 1
             if looked_at > _MOST_COMPARED:
-                raise RunError(RunCode.MEMORY, "what is compared is too large")
+                raise RunError(RunCode.MEMORY, "the compared values are too large")
             if type(one) is list:
                 pairs.extend(zip(one, other, strict=True))
             elif one.keys() == other.keys():
@@ -361,7 +361,7 @@ def _lists(left: JsonValue, right: JsonValue) -> JsonValue:
     if type(first) is not list or type(second) is not list:
         raise RunError(
             RunCode.WRONG_TYPE,
-            f"`+` joins two lists, not {kind_of(left)} and {kind_of(right)}; PUSH puts one value into a list",
+            f"`+` cannot join {kind_of(left)} and {kind_of(right)}; use PUSH to add one value to a list",
         )
     check_count(len(first) + len(second), "the list")
     return first + second
@@ -370,7 +370,7 @@ def _lists(left: JsonValue, right: JsonValue) -> JsonValue:
 def _operand(value: JsonValue, operator: str) -> int | float:
     number = 0 if value is None else as_number(value)
     if number is None:
-        hint = "; DATEADD and DATEDIFF reckon with dates" if type(value) is str and value[:4].isdecimal() else ""
+        hint = "; use DATEADD and DATEDIFF for dates" if type(value) is str and value[:4].isdecimal() else ""
         raise RunError(RunCode.WRONG_TYPE, f"`{operator}` needs numbers, not {kind_of(value)}{hint}")
     return number
 
@@ -417,7 +417,7 @@ def _power(base: int | float, exponent: int | float) -> int | float:
             return int(base**exponent) if abs(base) > 1 else _power_of_one(base, exponent)
         raise RunError(RunCode.BAD_VALUE, "the number is too large")
     if base < 0 and exponent != int(exponent):
-        raise RunError(RunCode.BAD_VALUE, "a negative number has no such root")
+        raise RunError(RunCode.BAD_VALUE, "a negative number has no real root")
     return math.pow(base, exponent)
 
 
@@ -435,7 +435,7 @@ def _cut(left: int, right: int) -> int:
 
 def _refuse_zero(number: int | float) -> None:
     if not number:
-        raise RunError(RunCode.DIVISION, "nothing can be divided by 0")
+        raise RunError(RunCode.DIVISION, "division by 0")
 
 
 def _compared(holds: Callable[[int | float, int | float], bool]) -> Callable[..., JsonValue]:
@@ -508,7 +508,7 @@ def item(of: JsonValue, index: JsonValue) -> JsonValue:
         if type(of) is list and type(index) is str and as_number(index) is None:
             return member(of, index)
         return of[_place(index, len(of), "text" if type(of) is str else "list")]
-    raise RunError(RunCode.WRONG_TYPE, f"only lists, maps and texts have items; this is {kind_of(of)}")
+    raise RunError(RunCode.WRONG_TYPE, f"only lists, maps and texts have items, not {kind_of(of)}")
 
 
 def set_member(of: JsonValue, name: str, value: JsonValue) -> JsonValue:
@@ -521,7 +521,7 @@ def set_member(of: JsonValue, name: str, value: JsonValue) -> JsonValue:
         return {name: value}
     if type(of) is list and (of[0] is None or type(of[0]) is dict):
         return [set_member(of[0], name, value), *of[1:]]
-    raise RunError(RunCode.WRONG_TYPE, f"only a map takes `.{name} =`; this is {kind_of(of)}")
+    raise RunError(RunCode.WRONG_TYPE, f"`.{name} =` needs a map, not {kind_of(of)}")
 
 
 def set_item(of: JsonValue, index: JsonValue, value: JsonValue) -> JsonValue:
@@ -534,7 +534,7 @@ def set_item(of: JsonValue, index: JsonValue, value: JsonValue) -> JsonValue:
         if named:
             return set_member(of, str(index), value)
         return _with_item(of or [], index, value)
-    raise RunError(RunCode.WRONG_TYPE, f"only lists and maps take `[…] =`; this is {kind_of(of)}")
+    raise RunError(RunCode.WRONG_TYPE, f"`[…] =` needs a list or a map, not {kind_of(of)}")
 
 
 def items_of(value: JsonValue) -> list[Any]:
@@ -545,9 +545,9 @@ def items_of(value: JsonValue) -> list[Any]:
     if value is None:
         return []
     if type(value) is dict or type(value) is str:
-        check_count(len(value), "what FOR EACH goes over")
+        check_count(len(value), "the sequence of FOR EACH")
         return list(value)
-    raise RunError(RunCode.WRONG_TYPE, f"FOR EACH goes over a list, a map or a text, not {kind_of(value)}")
+    raise RunError(RunCode.WRONG_TYPE, f"FOR EACH needs a list, a map or a text, not {kind_of(value)}")
 
 
 def _key_like(of: JsonObject, name: str) -> str | None:
@@ -559,7 +559,7 @@ def _key_like(of: JsonObject, name: str) -> str | None:
 
 
 def _no_member(of: JsonValue, name: str) -> JsonValue:
-    raise RunError(RunCode.WRONG_TYPE, f"only a map has members such as `.{name}`; this is {kind_of(of)}")
+    raise RunError(RunCode.WRONG_TYPE, f"`.{name}` needs a map, not {kind_of(of)}")
 
 
 def _place(index: JsonValue, count: int, what: str) -> int:
@@ -567,15 +567,15 @@ def _place(index: JsonValue, count: int, what: str) -> int:
     if 0 <= place < count:
         return place
     if place < 0:
-        raise RunError(RunCode.NO_SUCH_INDEX, f"there is no item {place}: they are counted from 0")
-    last = f"the last one of this {what} is {count - 1}" if count else f"this {what} is empty"
-    raise RunError(RunCode.NO_SUCH_INDEX, f"there is no item {place}: {last}")
+        raise RunError(RunCode.NO_SUCH_INDEX, f"no item {place}: the first item is 0")
+    last = f"the last item of this {what} is {count - 1}" if count else f"this {what} is empty"
+    raise RunError(RunCode.NO_SUCH_INDEX, f"no item {place}: {last}")
 
 
 def _with_item(items: list[Any], index: JsonValue, value: JsonValue) -> list[Any]:
     place = _whole(index)
     if place < 0:
-        raise RunError(RunCode.NO_SUCH_INDEX, f"there is no item {place}: they are counted from 0")
+        raise RunError(RunCode.NO_SUCH_INDEX, f"no item {place}: the first item is 0")
     if place < len(items):
         changed = items.copy()
         changed[place] = value
@@ -587,9 +587,9 @@ def _with_item(items: list[Any], index: JsonValue, value: JsonValue) -> list[Any
 def _whole(index: JsonValue) -> int:
     number = as_number(index)
     if number is None:
-        raise RunError(RunCode.WRONG_TYPE, f"an index is a number, not {kind_of(index)}")
+        raise RunError(RunCode.WRONG_TYPE, f"an index must be a number, not {kind_of(index)}")
     if number != int(number):
-        raise RunError(RunCode.NO_SUCH_INDEX, f"there is no item {text_of(number)}: an index is a whole number")
+        raise RunError(RunCode.NO_SUCH_INDEX, f"no item {text_of(number)}: an index must be a whole number")
     return int(number)
 
 

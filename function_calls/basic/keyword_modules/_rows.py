@@ -181,9 +181,9 @@ def no_filter(given: Value) -> str:
     try:
         filter_of(given)
     except FilterError as fault:
-        where = f" from character {fault.position} on" if fault.position else ""
-        return f"this filter cannot be read{where}; {_RIGHT}"
-    return f"this filter ends where a value belongs; {_RIGHT}" if _NO_VALUE.search(given) else ""
+        where = f" at character {fault.position}" if fault.position else ""
+        return f"invalid filter{where}; {_RIGHT}"
+    return f"this filter ends before a value; {_RIGHT}" if _NO_VALUE.search(given) else ""
 
 
 def some_in(run: ScriptRun, given: Value) -> Filter:

@@ -18,8 +18,8 @@ _UNNAMED = "context"
     "SET CONTEXT {name} ( AS | , ) {value}", "SET CONTEXT {value}", effect="idempotent", touches=("stays_here",)
 )
 async def set_context(run: ScriptRun, value: Value, name: Value = _UNNAMED, *, notes: ChatNotes) -> Value:
-    """Let models in this chat know something, in the place of what they were told under that name before. NULL or an
-    empty text takes it back."""
+    """Add information for models in this chat under a name, replacing the previous one. NULL or an empty text removes
+    it."""
     words, under = text_of(value).strip(), text_of(name).strip()
     if not under or len(under) > _MOST_NAME:
         raise worded(run, RunCode.BAD_VALUE, "context.name", most=_MOST_NAME)
@@ -29,7 +29,7 @@ async def set_context(run: ScriptRun, value: Value, name: Value = _UNNAMED, *, n
 
 @basic_keyword("CLEAR CONTEXT [{name}]", effect="idempotent", touches=("stays_here",))
 async def clear_context(run: ScriptRun, name: Value = "", *, notes: ChatNotes) -> Value:
-    """Take back what models were told under that name; without one everything, the system prompt too."""
+    """Remove the information stored under a name; without a name, all of it, including the system prompt."""
     chat, under = run.context.chat, text_of(name).strip()
     await notes.clear(chat, run.bot, [under] if under else [one.name for one in notes.of(chat, run.bot)])
     return None
@@ -42,8 +42,8 @@ async def clear_context(run: ScriptRun, name: Value = "", *, notes: ChatNotes) -
     touches=("stays_here",),
 )
 async def system_prompt(run: ScriptRun, words: Value, *, notes: ChatNotes) -> Value:
-    """Tell models in this chat how to behave. Information and no instruction to models, unless the script begins the
-    chat and has not yet looked at who asks, asked or called anything, or read from outside."""
+    """Describe to models in this chat how to behave. Models treat it as information and not as an instruction, unless
+    the script starts the chat and has not yet read member data, asked or called anything, or read from outside."""
     await _put(run, _PROMPT, text_of(words).strip(), notes, is_instruction=run.begins and run.is_of_author)
     return None
 

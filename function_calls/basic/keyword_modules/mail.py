@@ -44,7 +44,7 @@ async def send_mail(
     workspaces: Workspaces,
     clock: Clock,
 ) -> None:
-    """Send mail to one or several addresses, perhaps with files of this chat."""
+    """Send mail to one or several addresses, optionally with files of this chat."""
     letter = Letter(
         _addresses(run, to), text_of(subject), _body(run, text_of(body)), await _files(run, workspaces, files)
     )
@@ -53,7 +53,7 @@ async def send_mail(
 
 @basic_keyword("BEGIN MAIL {to} {letter:block}", effect="once", touches=_TOUCHES)
 async def mail_block(run: ScriptRun, to: Value, letter: Value, *, mailer: Mailer, clock: Clock) -> None:
-    """Send mail that is written out: a line `Subject: …`, then the text, up to END MAIL."""
+    """Send mail written in the block: a line `Subject: …`, then the text, up to END MAIL."""
     subject, body = _subject_and_body(run, text_of(letter))
     await _send(run, Letter(_addresses(run, to), subject, _body(run, body)), mailer, clock)
 

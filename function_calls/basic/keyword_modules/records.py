@@ -38,7 +38,7 @@ async def filter_rows(
     files: ScriptFiles,
     clock: Clock,
 ) -> Value:
-    """Those of some rows that fit: `FILTER orders, "total > 100"`, `FILTER orders WHERE total > 100`."""
+    """The matching rows of a list: `FILTER orders, "total > 100"`, `FILTER orders WHERE total > 100`."""
     return await Rows(run, tables, files, clock).narrowed(data, filter_in(run, filter))
 
 
@@ -58,7 +58,7 @@ async def aggregate(
     files: ScriptFiles,
     clock: Clock,
 ) -> Value:
-    """The SUM, AVG, COUNT, MIN or MAX of a field: `AGGREGATE "SUM", orders, "total"`, `AGGREGATE "orders", "COUNT",
+    """The SUM, AVG, COUNT, MIN or MAX of a column: `AGGREGATE "SUM", orders, "total"`, `AGGREGATE "orders", "COUNT",
     "id", "status = 'open'"`."""
     total = total_named(how)
     if total is None:
@@ -81,7 +81,7 @@ async def sort(
     files: ScriptFiles,
     clock: Clock,
 ) -> Value:
-    """Rows in the order of a field, numbers by value; with DESC the greatest first: `SORT tips BY "priority" DESC`."""
+    """Rows sorted by a column, numbers by value; in descending order with DESC: `SORT tips BY "priority" DESC`."""
     word = text_of(field if direction is None else direction).strip().upper()
     is_word = word in ("ASC", "ASCENDING", "DESC", "DESCENDING")
     name = "item" if field is None or (is_word and direction is None) else text_in(run, field, "field")
@@ -95,8 +95,8 @@ async def sort(
 async def map_rows(
     run: ScriptRun, data: Value, fields: Value, *, tables: ScriptTables, files: ScriptFiles, clock: Clock
 ) -> Value:
-    """Rows with other names for their fields, `MAP orders, "customerName->customer, total->amount"`, or with some
-    fields alone, `MAP files, "name, size"`."""
+    """Rows with renamed columns, `MAP orders, "customerName->customer, total->amount"`, or with some columns only, `MAP
+    files, "name, size"`."""
     rows = await Rows(run, tables, files, clock).of(data)
     with told(run):
         return await beside(run, len(rows), renamed, rows, fields)
@@ -104,8 +104,8 @@ async def map_rows(
 
 @basic_keyword("FILL {data}, {template}")
 async def fill(run: ScriptRun, data: Value, template: Value) -> Value:
-    """A text or map with the fields of a row in place of `{{field}}`, once for each row of a list; the template may
-    also stand first."""
+    """A text or map with the values of a row in place of `{{field}}`, once for each row of a list. The template may
+    also be the first argument."""
     if isinstance(data, str):
         data, template = template, data
     if not isinstance(data, dict | list) or not isinstance(template, str | dict | list):
@@ -126,8 +126,8 @@ async def join(
     files: ScriptFiles,
     clock: Clock,
 ) -> Value:
-    """Each row of one list with those of another that have the same in a field: `JOIN orders, customers, "customer_id",
-    "left"`. Without a field, the items of a list as one text: `JOIN(names, ", ")`."""
+    """Each row of a list combined with the rows of another list that have the same value in a column: `JOIN orders,
+    customers, "customer_id", "left"`. Without a column, the items of a list joined to a text: `JOIN(names, ", ")`."""
     if key is None:
         return _one_text(run, left, right)
     rows = Rows(run, tables, files, clock)
@@ -148,8 +148,8 @@ async def group_by(
     files: ScriptFiles,
     clock: Clock,
 ) -> Value:
-    """A map for each value of a field, with `key`, `count` and `items`, and totals where they are asked for: `GROUP BY
-    orders, "city", #{ total: "SUM(amount)" }`."""
+    """A map for each value of a column, with `key`, `count`, `items` and optional totals: `GROUP BY orders, "city", #{
+    total: "SUM(amount)" }`."""
     fields = [part.strip() for part in text_in(run, field, "field").split(",") if part.strip()]
     rows = await Rows(run, tables, files, clock).of(data)
     with told(run):
@@ -170,8 +170,8 @@ async def pivot(
     files: ScriptFiles,
     clock: Clock,
 ) -> Value:
-    """A map for each value of one field, with a column for each value of another: `PIVOT sales, "region", "quarter",
-    "amount"`; the sum unless another total is asked for. `PIVOT sales, "region", "amount"` has the sums alone."""
+    """A map for each value of one column, with a column for each value of another: `PIVOT sales, "region", "quarter",
+    "amount"`. The total is the sum unless another one is named. `PIVOT sales, "region", "amount"` has only the sums."""
     total = total_named(how)
     names = [text_in(run, name, "field").strip() for name in (down, across, field) if name is not None]
     rows = await Rows(run, tables, files, clock).of(data)
@@ -185,13 +185,13 @@ async def pivot(
 
 @basic_keyword("FIRST {data} [, {count}]")
 async def first(run: ScriptRun, data: Value, count: Value = None) -> Value:
-    """The first item of a list, or a list of the first so many; of a text its first word."""
+    """The first item of a list, or with a count a list of the first items; for a text, its first word."""
     return _end(run, data, count, is_last=False)
 
 
 @basic_keyword("LAST {data} [, {count}]")
 async def last(run: ScriptRun, data: Value, count: Value = None) -> Value:
-    """The last item of a list, or a list of the last so many; of a text its last word."""
+    """The last item of a list, or with a count a list of the last items; for a text, its last word."""
     return _end(run, data, count, is_last=True)
 
 
@@ -214,5 +214,5 @@ def _one_text(run: ScriptRun, items: Value, mark: Value) -> str:
     for item in items:
         texts.append(text_of(item))
         length += len(texts[-1]) + len(between)
-        check_length(length, "the text that JOIN makes")
+        check_length(length, "the result of JOIN")
     return between.join(texts)

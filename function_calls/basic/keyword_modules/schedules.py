@@ -64,9 +64,9 @@ async def set_schedule(
     rehearsal: Rehearsal,
     clock: Clock,
 ) -> Value:
-    """Let this script, or another tool that it may call, run in this chat by the clock, in the place of what was set
-    for it before; with values for its parameters, in order or by their names. TRUE when it is set; FALSE for whoever
-    is no admin, for whom it changes nothing, and who is told."""
+    """Run this script, or another tool that it may call, in this chat on a schedule, replacing its previous schedule;
+    with values for its parameters, in order or by name. Returns TRUE if the schedule was set, and FALSE if the caller
+    is not an admin, who is notified."""
     name = text_of(tool).strip().rpartition("/")[2].removesuffix(".bas") or run.tool
     if not await _is_admin(run):
         _log.info("schedule_not_set", script=run.tool, chat=run.context.chat.key, why="only admins set schedules")
@@ -105,7 +105,7 @@ async def set_schedule(
 
 @basic_keyword("CLEAR SCHEDULE [{tool}]", effect="idempotent", touches=("stays_here",))
 async def clear_schedule(run: ScriptRun, tool: Value = None, *, schedules: Schedules) -> Value:
-    """Let it run by the clock in this chat no more. FALSE for whoever is no admin."""
+    """Stop running it on a schedule in this chat. Returns FALSE if the caller is not an admin."""
     if not await _is_admin(run):
         return False
     name = text_of(tool).strip().rpartition("/")[2].removesuffix(".bas") or run.tool
@@ -169,4 +169,4 @@ def _read(text: str, reader: WhenReader, now: datetime, zone: str) -> When:
 
 def _unclear(text: str) -> str:
     right = "write it like “every day at 7:30”, “every 5 minutes” or “0 7 * * 1-5”"
-    return f"“{text}” is no time of a schedule; {right}"
+    return f"“{text}” is not a schedule; {right}"

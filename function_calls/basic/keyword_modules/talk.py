@@ -29,19 +29,19 @@ _log = structlog.get_logger("scripts")
 
 @basic_keyword("TALK {text}", "SAY {text}", effect="idempotent")
 async def talk(run: ScriptRun, text: Value) -> None:
-    """Say something in the chat."""
+    """Send a message to the chat."""
     _say(run, text_of(text))
 
 
 @basic_keyword("BEGIN TALK {text:block}", effect="idempotent")
 async def talk_block(run: ScriptRun, text: Value) -> None:
-    """Say several lines as one message."""
+    """Send several lines as one message."""
     _say(run, text_of(text))
 
 
 @basic_keyword("TALK TO {to}, {text}", effect="idempotent", touches=["reaches_out"])
 async def talk_to(run: ScriptRun, to: Value, text: Value, *, members: KnownMembers) -> None:
-    """Say something to one member of this chat alone, by their name."""
+    """Send a message to one member of this chat, by name."""
     member = await _member(run, text_of(to).strip(), members)
     said = text_of(text)
     if said.strip():
@@ -59,8 +59,8 @@ async def print_line(
     fourth: Value = None,
     more: Value = None,
 ) -> None:
-    """Say values in a line: with spaces between them at commas, with none at semicolons. Behind a semicolon at its end
-    the next PRINT goes on in the same line."""
+    """Print values in a line: separated by spaces at commas, by nothing at semicolons. After a semicolon at the end,
+    the next PRINT continues the line."""
     before, text = run.kept.pop(_LINE, ""), "".join(map(_line, (values, second, third, fourth)))
     if not (before and run.say_on(before, text)):
         before = ""
@@ -71,13 +71,13 @@ async def print_line(
 
 @basic_keyword("LOG {values...}", "DEBUG {values...}")
 async def log_line(run: ScriptRun, values: Value) -> None:
-    """Write a line into the log of the daemon, for the author; people see nothing of it."""
+    """Write a line to the log of the daemon, for the author. Members do not see it."""
     _log.info("script_says", tool=run.tool, bot=run.bot, line=run.at.line, text=_line(values)[:_LOGGED_CHARS])
 
 
 @basic_keyword("CANCEL [{text}]", effect="idempotent")
 async def cancel(run: ScriptRun, text: Value = None) -> None:
-    """End the run, perhaps with a last word."""
+    """End the run, optionally with a last message."""
     _say(run, text_of(text))
     raise EndOfRun
 
@@ -146,9 +146,9 @@ async def hear(
     clock: Clock,
     times: Times,
 ) -> Value | Asks:
-    """Wait for what the member answers: in words, as a kind such as EMAIL, or as one of some texts. What does not fit
-    is asked for again, three times. The question may be said before, or with it: `HEAR name WITH "Your name?"`,
-    `name = HEAR "Your name?"`."""
+    """Wait for the member's answer: any text, a kind such as EMAIL, or one of several texts. An answer that does not
+    match is asked for again, up to three times. The question can be asked before or in the statement: `HEAR name WITH
+    "Your name?"`, `name = HEAR "Your name?"`."""
     if run.answer is None:
         offered = _buttons(run, text_of(kind), _texts(run, choices))
         return Asks(text_of(prompt), offered, takes_files=choices is None and text_of(kind).casefold() in _OF_FILES)
@@ -157,7 +157,7 @@ async def hear(
 
 @basic_keyword("INPUT {prompt} (, | ;) {into:variable}", "INPUT {into:variable}", effect="idempotent")
 async def input_line(run: ScriptRun, prompt: Value = None) -> Value | Asks:
-    """Ask and wait for the answer, as HEAR does; an answer that is a number becomes one."""
+    """Ask and wait for the answer like HEAR; a numeric answer becomes a number."""
     if run.answer is None:
         return Asks(text_of(prompt))
     number = as_number(run.answer)
@@ -208,7 +208,7 @@ _MOST_CHARS = 200
 
 @basic_keyword("ADD SUGGESTION {kind=TOOL|TEXT} {value:word} [AS {label}]", "ADD SUGGESTION {value} [AS {label}]")
 async def add_suggestion(run: ScriptRun, value: Value, label: Value = None, kind: Value = "TEXT") -> Value:
-    """Put something to say under the last message of this run: a text, or the command of a tool."""
+    """Add a suggested reply under the last message of this run: a text, or the command of a tool."""
     words = text_of(value).strip()
     said = f"/{words.removesuffix('.bas')}" if kind == "TOOL" else words
     shown = text_of(label).strip() or words
@@ -227,7 +227,7 @@ async def add_suggestion(run: ScriptRun, value: Value, label: Value = None, kind
 
 @basic_keyword("CLEAR SUGGESTIONS")
 async def clear_suggestions(run: ScriptRun) -> Value:
-    """Put nothing under the last message."""
+    """Remove the suggestions under the last message."""
     run.kept.pop(SUGGESTIONS, None)
     return None
 
@@ -243,8 +243,8 @@ _JSON = "JSON"
 
 @basic_keyword("FORMAT {value} [AS {pattern:word}]")
 async def format_as(run: ScriptRun, value: Value, pattern: Value = None, *, clock: Clock, chance: Random) -> Value:
-    """A number, date or text as the pattern wants it: `FORMAT NOW() AS "yyyy-MM-dd"`, `FORMAT total AS "0.00"`; and
-    anything as JSON: `FORMAT order AS JSON`. Without a pattern it is the text that TALK would say."""
+    """A number, date or text formatted by a pattern: `FORMAT NOW() AS "yyyy-MM-dd"`, `FORMAT total AS "0.00"`; any
+    value as JSON: `FORMAT order AS JSON`. Without a pattern, the text that TALK would send."""
     world = ChatWorld(clock, run.call, chance)
     if pattern is None:
         return FUNCTIONS["format"].run(world, [value])

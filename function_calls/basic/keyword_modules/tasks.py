@@ -27,7 +27,7 @@ async def create_task(
     *,
     todos: TodoLists,
 ) -> Value:
-    """Put an entry on the chat's to-do list. Its value is the entry's number."""
+    """Add a task to the chat's to-do list. Returns the number of the task."""
     words = text_of(title).strip()
     if not words:
         raise worded(run, RunCode.BAD_VALUE, "task.no_title")

@@ -58,7 +58,7 @@ def form_of(text: str) -> Form:
     node = linked(parts)
     slots = tuple(slots_of(parts))
     if twice := _filled_twice(parts):
-        raise BadForm(f"form `{text}`: {{{twice}}} would be filled twice")
+        raise BadForm(f"form `{text}`: {{{twice}}} could be filled twice")
     _check(text, slots, node)
     return Form(
         text,
@@ -82,14 +82,14 @@ class _Reader:
     def whole(self) -> tuple[tuple[str, ...], tuple[Part, ...]]:
         parts = self._parts()
         if self._at < len(self._found):
-            self._bad(f"`{self._sign()}` closes nothing")
+            self._bad(f"unexpected `{self._sign()}`")
         lead: list[str] = []
         for part in parts:
             if not (isinstance(part, Exactly) and part.is_word):
                 break
             lead.append(part.text)
         if not lead:
-            self._bad("it has to begin with a word in upper case, the keyword's name")
+            self._bad("it must begin with the name of the keyword in upper case")
         return tuple(lead), parts[len(lead) :]
 
     def _sign(self) -> str:
@@ -109,7 +109,7 @@ class _Reader:
             return self._slot(inside.strip())
         if word := found.group("word"):
             if not _WORD.fullmatch(word):
-                self._bad(f"`{word}`: words of the statement stand in upper case, what it is given in {{braces}}")
+                self._bad(f"`{word}`: write words of the statement in upper case, and slots in {{braces}}")
             return Exactly(word, True)
         if bracket := found.group("bracket"):
             return Exactly(bracket, False)
@@ -119,7 +119,7 @@ class _Reader:
         if sign == "(":
             return Either(self._branches("(", ")"))
         if sign is None:
-            self._bad(f"`{found.group('other')}` is nothing that a form can hold")
+            self._bad(f"unexpected `{found.group('other')}`")
         return Exactly(sign, False)
 
     def _group(self, opened: str, closed: str) -> tuple[Part, ...]:
@@ -134,7 +134,7 @@ class _Reader:
             if ends not in (closed, "|"):
                 self._bad(f"`{opened}` is not closed")
             if not branches[-1]:
-                self._bad(f"there is nothing before `{ends}`")
+                self._bad(f"expected a word or a slot before `{ends}`")
             self._at += 1
             if ends == closed:
                 return tuple(branches)
@@ -143,8 +143,8 @@ class _Reader:
         match = _SLOT.fullmatch(inside)
         if match is None:
             self._bad(
-                f"`{{{inside}}}` is no slot: write {{name}}, {{name...}}, {{name:kind}} or {{name=A|B}}, with the name "
-                f"in lower case and the words in upper case"
+                f"`{{{inside}}}` is not a valid slot: write {{name}}, {{name...}}, {{name:kind}} or {{name=A|B}}, with "
+                f"the name in lower case and the words in upper case"
             )
         name = match["name"]
         if match["list"]:
@@ -155,7 +155,7 @@ class _Reader:
         if kind is None:
             return Slot(name, SlotKind.VALUE)
         if kind not in _WRITTEN:
-            self._bad(f"`{kind}` is no kind of a slot; there are {', '.join(sorted(_WRITTEN))}")
+            self._bad(f"unknown slot kind `{kind}`; known kinds: {', '.join(sorted(_WRITTEN))}")
         return Slot(name, SlotKind(kind))
 
     def _bad(self, why: str) -> NoReturn:
@@ -199,13 +199,10 @@ def _check(text: str, slots: Sequence[Slot], node: Node) -> None:
 
 def _check_what_follows(text: str, slot: Slot, signs: set[str]) -> None:
     if slot.kind in (SlotKind.LIST, SlotKind.NAMED, SlotKind.ASSIGNMENTS, SlotKind.CHANGES) and _COMMA in signs:
-        raise BadForm(
-            f"form `{text}`: behind {{{slot.name}}}, which takes all that commas separate, no comma can stand"
-        )
+        raise BadForm(f"form `{text}`: no comma may follow {{{slot.name}}}, which takes all values separated by commas")
     if slot.kind in _TAKES_COMPARISONS and _EQUALS in signs:
         raise BadForm(
-            f"form `{text}`: {{{slot.name}}} would take the `=` behind it for a comparison, which "
-            f"{{{slot.name}:word}} does not"
+            f"form `{text}`: {{{slot.name}}} would parse the `=` after it as a comparison; use {{{slot.name}:word}}"
         )
 
 
@@ -424,9 +421,9 @@ class _Matching:
         cursor, name = self._cursor, self._furthest_form
         missing = [one for one in self._expected if one]
         if "" in self._expected or not missing:
-            told = f"{name} is over before this, {cursor.found()}{_quotes(cursor)}; write "
+            told = f"{name}: expected the end of the statement, {cursor.found()}{_quotes(cursor)}; write "
         else:
-            told = f"{name}: {' or '.join(missing[:_MOST_MISSING])} is missing, {cursor.found()}; write "
+            told = f"{name}: expected {' or '.join(missing[:_MOST_MISSING])}, {cursor.found()}; write "
         cursor.fail(told + usages_of([way.form for way in ways if way.form.name == name], _LONGEST - len(told)))
 
 
@@ -436,7 +433,7 @@ def _quotes(cursor: Cursor) -> str:
     cursor.index -= 1
     is_behind_text = cursor.now.kind is Kind.TEXT
     cursor.index += 1
-    return "; texts stand in quotes, and `+` joins them" if is_word or (is_text and is_behind_text) else ""
+    return "; put texts in quotes and join them with `+`" if is_word or (is_text and is_behind_text) else ""
 
 
 def _is_before(after: Node, kind: SlotKind) -> bool:
@@ -466,7 +463,7 @@ def _called(slot: Slot) -> str:
         case SlotKind.BLOCK:
             return "the text of the block"
         case _:
-            return slot.name.rstrip("_") or slot.name
+            return f"a value for `{slot.name.rstrip('_') or slot.name}`"
 
 
 def _is_over(token: Token) -> bool:

@@ -382,7 +382,7 @@ class _Lexer:
         found = block_end(self._text, first, word)
         if found is None:
             self._made.fault(
-                begin, Code.NOT_CLOSED, f"the block that begins here has no END {word} on a line of its own"
+                begin, Code.NOT_CLOSED, f"the block that begins here is not closed; expected END {word} on its own line"
             )
         raw = self._text[first : found.start() if found else len(self._text)].removesuffix("\n")
         parts = parts_of(raw, lambda offset: self._made.at(first + offset))

@@ -44,7 +44,7 @@ class Labels:
         """Register a label."""
         first = self._places.setdefault(name, _Place(at, path))
         if first.at != at:
-            message = f"the label {name} stands in line {first.at.line} already; give one of them another name"
+            message = f"the label {name} is already defined on line {first.at.line}; rename one of them"
             self._reading.fault(at, Code.DUPLICATE_NAME, message)
 
     def wanted(self, at: At, name: str, what: str, path: Path) -> None:
@@ -70,8 +70,8 @@ class Labels:
                 self._unknown(going)
             elif place.path != going.path[: len(place.path)]:
                 message = (
-                    f"{going.what} {going.label} goes into a block from outside: the label in line {place.at.line} "
-                    "stands within an IF, a loop or a SELECT; put it behind or before that"
+                    f"{going.what} {going.label} would jump into a block: the label on line {place.at.line} is inside "
+                    "an IF, a loop or a SELECT; move it before or after that"
                 )
                 self._reading.fault(going.at, Code.MISPLACED, message)
         self._places.clear()
@@ -79,9 +79,7 @@ class Labels:
 
     def _unknown(self, going: _Going) -> None:
         hint = self._reading.nearest.hint((going.label,), self._places)
-        message = (
-            f"there is no label {going.label} here{hint}; a label is a line's number, or `{going.label}:` on a line"
-        )
+        message = f"unknown label {going.label}{hint}; a label is a line number, or `{going.label}:` on a line"
         self._reading.fault(going.at, Code.UNKNOWN_LABEL, message)
 
 
@@ -252,8 +250,8 @@ class OpenBlocks:
         if self._is_wrong(cursor, ending, kinds):
             innermost = self.stack[-1]
             message = (
-                f"{ending.written} ends {_a(ending.kind)}, but here the {innermost.written} of line "
-                f"{innermost.at.line} is open: write {WRITTEN[innermost.kind]}"
+                f"unexpected {ending.written}: the {innermost.written} on line {innermost.at.line} is still open; "
+                f"write {WRITTEN[innermost.kind]}"
             )
             self._reading.fault(ending.token.at, Code.SYNTAX, message)
             self._wrong = ending.token.at
@@ -307,20 +305,19 @@ class OpenBlocks:
         """Report an unclosed block, at the block that most likely lacks its end."""
         at = self._suspects.get((opened.kind, opened.at.column), opened.at)
         at = at if at > opened.at else opened.at
-        message = f"the {opened.written} in line {at.line} has no {WRITTEN[opened.kind]}"
+        message = f"the {opened.written} on line {at.line} has no {WRITTEN[opened.kind]}"
         self._reading.fault(at, Code.NOT_CLOSED, message)
 
     def _stray(self, ending: Ending) -> None:
         written = ending.written
         if ending.is_end:
             message = (
-                f"{written} ends {_a(ending.kind)}, but none is open here; delete it, or look where "
-                f"its {ending.kind} is"
+                f"unexpected {written}: no {ending.kind} is open; delete it, or check where its {ending.kind} begins"
             )
             self._reading.fault(ending.token.at, Code.STRAY_END, message)
             return
-        hint = "; behind an IF that has its statement on the same line, ELSE stands on that line too"
-        message = f"{written} stands in no {ending.kind}{hint if ending.kind == 'IF' else ''}"
+        hint = "; the ELSE of a one-line IF must be on the same line"
+        message = f"unexpected {written}: no {ending.kind} is open{hint if ending.kind == 'IF' else ''}"
         self._reading.fault(ending.token.at, Code.MISPLACED, message)
 
 
@@ -365,10 +362,6 @@ def _has_lines(cursor: Cursor, count: int) -> bool:
             return behind.kind is Kind.LINE and behind.text != ":"
         count += 1
     return True
-
-
-def _a(kind: str) -> str:
-    return f"{'an' if kind == 'IF' else 'a'} {kind}"
 
 
 _MISSPELT_ENDS = (
@@ -470,9 +463,9 @@ class _Mending:
         token = self.tokens[index]
         first = self.tokens[at if at >= 0 else index]
         written = f"{first.value} {token.value}" if first is not token else str(token.value)
-        message = f"there is no statement {written}; did you mean {shown}?"
+        message = f"unknown statement {written}; did you mean {shown}?"
         if word == "THEN":
-            message = f"THEN is missing, where `{token.text}` stands; did you mean THEN?"
+            message = f"expected THEN, found `{token.text}`; did you mean THEN?"
         self.faults.append(ScriptProblem(first.at, Code.UNKNOWN_STATEMENT, message))
         self.tokens[index] = token._replace(text=word, value=word)
 

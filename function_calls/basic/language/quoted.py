@@ -33,8 +33,8 @@ _ALONE = lazy_pattern(
 )
 _GOES_ON = lazy_pattern(
     r"""[ \t]*(?:
-        [)\]},.:+\-*/\\^&=<>;] | != | (?:AND|OR|MOD|IN|LIKE|IS|NOT|TO|AS)\b     # what nothing begins with
-      | $ | ' | \#(?!\{) | REM\b                                                # a comment: the line behind it decides
+        [)\]},.:+\-*/\\^&=<>;] | != | (?:AND|OR|MOD|IN|LIKE|IS|NOT|TO|AS)\b     # cannot begin a statement
+      | $ | ' | \#(?!\{) | REM\b                                                # a comment: the line after it decides
     )""",
     re.IGNORECASE | re.VERBOSE | re.MULTILINE,
 )
@@ -198,7 +198,7 @@ def parts_of(raw: str, at: Callable[[int], At]) -> Quoted:
     return Quoted(_joined(parts), len(raw), wrong_at, _NO_BRACE if wrong_at >= 0 else "")
 
 
-_NO_BRACE = "`${` has no `}`; write ${name}, or \\${ where the characters themselves are meant"
+_NO_BRACE = "`${` is not closed; write ${name}, or \\${ for a literal `${`"
 
 
 class _Reader:
@@ -283,10 +283,10 @@ class _Reader:
 
     def _open(self) -> str:
         if self._quote == "`":
-            return "the text that begins here has no end; its last character is a backtick"
-        message = f"the text that begins here has no end; {self._quote} has to stand behind it on the same line"
+            return "the text that begins here is not closed; expected a backtick at its end"
+        message = f"the text that begins here is not closed; expected {self._quote} on the same line"
         if f"\\{self._quote}" in self._text[self._start : self._position]:
-            return f"{message}. \\{self._quote} is a part of the text; a backslash at its end is written \\\\"
+            return f"{message}. \\{self._quote} does not close it; write a backslash at the end of a text as \\\\"
         return message
 
 

@@ -100,7 +100,7 @@ class Cursor:
     def expect(self, symbol: str, after: str) -> Token:
         """Consume this symbol. Raises ScriptError with `after` in its message if another token is next."""
         if not self.is_symbol(symbol):
-            self.fail(f"`{symbol}` is missing behind {after}, {self.found()}")
+            self.fail(f"expected `{symbol}` after {after}, {self.found()}")
         return self.take()
 
     @property
@@ -112,10 +112,10 @@ class Cursor:
         """Description of the current token for messages."""
         token = self.now
         if token.kind is Kind.END:
-            return "where the script ends"
+            return "found the end of the script"
         if token.kind in (Kind.LINE, Kind.BLOCK):
-            return "where the line ends"
-        return f"where `{_short(token.text)}` stands"
+            return "found the end of the line"
+        return f"found `{_short(token.text)}`"
 
     def fail(self, message: str, code: Code = Code.SYNTAX, at: At | None = None) -> NoReturn:
         """Raise ScriptError at `at`, or here. At the end of the script, or before a block's text, the position is that

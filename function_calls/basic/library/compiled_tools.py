@@ -148,9 +148,9 @@ def bot_of(source: BasicSource) -> str:
 
 def no_such_bot(bot: str, files: Sequence[str], bots: Iterable[str]) -> Diagnostic:
     """Warning about scripts of a bot that is not configured."""
-    count = f"its {len(files)} scripts serve" if len(files) > 1 else "its script serves"
+    count = f"its {len(files)} scripts are" if len(files) > 1 else "its script is"
     hint = did_you_mean(bot, bots) or f"; there are: {', '.join(bots)}"
-    message = f"the settings have no bot {bot!r}, so {count} nobody: name it under `bots`, or rename the folder{hint}"
+    message = f"the settings have no bot {bot!r}, so {count} not used: add it under `bots`, or rename the folder{hint}"
     return Diagnostic(files[0], 1, 1, Code.UNKNOWN_BOT.value, message, "warning")
 
 

@@ -102,7 +102,7 @@ def text_of(content: bytes) -> str:
 
 
 _log = structlog.get_logger("basic")
-_SERVES = "scripts serve all the same, but have to be compiled anew at the next start"
+_SERVES = "the scripts work, but must be compiled again at the next start"
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,12 +136,12 @@ class Writing:
                 await self._crew.begin(partial(self._put, files))
         except OSError as error:
             folder = str(self._work.of(files[0].bot))
-            problems.append(problem_at(folder, f"cannot be written: {error.strerror}; {_SERVES}"))
+            problems.append(problem_at(folder, f"cannot write to this folder: {error.strerror}; {_SERVES}"))
         try:
             await self._kept.commit(rows)
         except StoreError as error:
             _log.error("tools_not_stored", problem=str(error))
-            problems.append(problem_at("basic_tools", f"the tools could not be stored; {_SERVES}"))
+            problems.append(problem_at("basic_tools", f"cannot store the compiled tools; {_SERVES}"))
         return tuple(problems)
 
     def _put(self, files: Sequence[Files]) -> None:
@@ -190,7 +190,7 @@ class Programs:
 
     async def _anew(self, tool: LibraryTool, profile: Profile, read: ReadScript) -> Program:
         bot, name = tool.key
-        _log.info("program_compiled_anew", bot=bot, tool=name, because="the work folder does not have it")
+        _log.info("program_compiled_anew", bot=bot, tool=name, because="it is missing from the work folder")
         try:
             text: str | None = await self._kept.script_of(bot, name, tool.content_hash)
         except StoreError:

@@ -72,7 +72,7 @@ class Names:
 def taken_twice(key: ToolKey, first: str, second: str, line: int) -> Diagnostic:
     """Diagnostic for a second file that defines an existing tool."""
     bot, name = key
-    message = f"tool {name!r} of bot {bot!r} is there twice, in {first} and in {second}; call one of them otherwise"
+    message = f"tool {name!r} of bot {bot!r} is defined in both {first} and {second}; rename one of them"
     return Diagnostic(second, line, 1, Code.DUPLICATE_TOOL.value, message)
 
 
@@ -321,13 +321,17 @@ class ScriptLibrary:
         for path in self._order:
             script = self._scripts.get(path, KnownScript())
             serving = ", ".join(tool.definition.name for tool in script.tools)
-            suffix = f" (until it is mended, as before: {serving})" if serving and not script.wanted else ""
+            suffix = (
+                f" (until it is fixed, the previous version stays active: {serving})"
+                if serving and not script.wanted
+                else ""
+            )
             for one in script.findings:
                 if one.severity == "error":
                     yield replace(one, message=one.message + suffix)
         for path in self._running:
             yield problem_at(
-                self._storage().place(path), "it is still being read after some seconds, and serves when it is"
+                self._storage().place(path), "still being compiled; its tools become available when this is done"
             )
 
     async def program(self, tool: LibraryTool) -> Program:
@@ -413,7 +417,7 @@ class ScriptLibrary:
         task = asyncio.create_task(self._shop.listing.run(storage.list))
         if not await self._is_done_soon([task], _PATIENT_SECONDS):
             task.cancel()
-            self._problems = (problem_at(self._where, "it does not say within seconds which scripts there are"),)
+            self._problems = (problem_at(self._where, "listing the scripts timed out"),)
             return None
         try:
             listed = task.result()
@@ -526,7 +530,7 @@ class ScriptLibrary:
             return await self._shop.compiling.compiled(storage, place, etag, self._profile, known)
         except Exception as error:  # noqa: BLE001 - a bug of the compiler or of custom storage must not stop the others
             _log.error("script_not_compiled", path=place.path, exc_info=error)
-            found = problem_at(place.path, f"it cannot be compiled, which is no fault of the script: {told(error)}")
+            found = problem_at(place.path, f"internal error of the compiler, not of the script: {told(error)}")
             return Compiled(place, etag, place.path, findings=(found,), is_unread=True)
 
     async def _is_done_soon(self, tasks: Collection[asyncio.Task[Any]], seconds: float) -> bool:

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, NamedTuple, TypeGuard
 from function_calls.basic.codes import Code, RunError, ScriptProblem
 from function_calls.basic.functions import FUNCTIONS
 from function_calls.basic.language.filter_texts import is_id, is_of_author, nodes_in, parts_beside
+from function_calls.basic.language.reading import arguments_text
 from function_calls.basic.language.scopes import SESSION_VARIABLES, Scope
 from function_calls.basic.machine.program import Instruction, Procedure
 from function_calls.basic.machine.values_code import is_for_rows
@@ -261,8 +262,8 @@ class ExpressionCode:
         code = inner.procedure("", ()).code
         if not all(is_for_rows(operation) for operation, _ in code):
             told = (
-                f"`{columns[0]}` is a column here, and what is reckoned for each row has operators and functions of "
-                "the language only; put the rest into a variable before, or go through the rows with FOR EACH"
+                f"`{columns[0]}` is a column here, and an expression on columns may use only operators and built-in "
+                "functions; compute the rest in a variable first, or loop over the rows with FOR EACH"
             )
             self.fault(names[columns[0]].at, Code.SYNTAX, told)
         variables = [name for name in names if name not in columns]
@@ -277,14 +278,13 @@ class ExpressionCode:
     def _check_count(self, node: Apply, fewest: int, most: int | None) -> None:
         given = len(node.arguments)
         if given < fewest or (most is not None and given > most):
-            wanted = str(fewest) if fewest == most else f"{fewest} or more" if most is None else f"{fewest} to {most}"
-            values = "value" if wanted == "1" else "values"
-            self.fault(node.at, Code.WRONG_COUNT, f"{node.name.upper()} takes {wanted} {values}, not {given}")
+            message = f"{node.name.upper()} takes {arguments_text(fewest, most)}, got {given}"
+            self.fault(node.at, Code.WRONG_COUNT, message)
 
     def _unknown(self, name: str) -> str:
         near = get_close_matches(name, [*self._scope.definitions, *self._scope.top, *FUNCTIONS], 1)
-        hint = f"; is {near[0].upper()} meant?" if near else ""
-        return f"there is no function {name.upper()}, and no variable of this name is given a value{hint}"
+        hint = f"; did you mean {near[0].upper()}?" if near else ""
+        return f"unknown function {name.upper()}, and no variable of this name is assigned{hint}"
 
     # On the class: instances that hold their own methods would be reference cycles.
     _tasks: ClassVar[Mapping[type, Callable[[Any, Any], Iterable[Task]]]] = {

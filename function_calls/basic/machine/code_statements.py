@@ -120,7 +120,7 @@ class Jumps:
         if first.spot is not spot:
             self._faults.append(
                 ScriptProblem(
-                    label.at, Code.DUPLICATE_NAME, f"the label {label.name} stands in line {first.at.line} already"
+                    label.at, Code.DUPLICATE_NAME, f"the label {label.name} is already defined on line {first.at.line}"
                 )
             )
 
@@ -163,13 +163,13 @@ class Jumps:
             place = self._labels.get(going.label)
             if place is None:
                 near = get_close_matches(going.label, list(self._labels), 1)
-                hint = f"; is {near[0]} meant?" if near else ""
-                message = f"there is no label {going.label} for {going.what} in this SUB, FUNCTION or script{hint}"
+                hint = f"; did you mean {near[0]}?" if near else ""
+                message = f"unknown label {going.label} for {going.what} in this SUB, FUNCTION or script{hint}"
                 self._faults.append(ScriptProblem(going.at, Code.UNKNOWN_LABEL, message))
             elif place.path != going.path[: len(place.path)]:
                 message = (
-                    f"{going.what} {going.label} goes into a block from outside: the label in line {place.at.line} "
-                    "stands within an IF, a loop or a SELECT; put it behind or before that"
+                    f"{going.what} {going.label} would jump into a block: the label on line {place.at.line} is inside "
+                    "an IF, a loop or a SELECT; move it before or after that"
                 )
                 self._faults.append(ScriptProblem(going.at, Code.MISPLACED, message))
             else:
@@ -190,7 +190,7 @@ class Jumps:
 
     def _misplaced(self, at: At, statement: str, what: str) -> None:
         of = "loop" if what == "loop" else what.upper()
-        self._faults.append(ScriptProblem(at, Code.MISPLACED, f"{statement} stands in no {of}"))
+        self._faults.append(ScriptProblem(at, Code.MISPLACED, f"{statement} is not inside a {of}"))
 
 
 Body = Callable[[tuple[Statement, ...]], None]
@@ -339,7 +339,7 @@ class StatementCode:
     def _body(self, body: tuple[Statement, ...]) -> None:
         if self._depth >= _DEEPEST:
             at = body[0].at if body else At(1, 1)
-            self._values.fault(at, Code.TOO_DEEP, f"blocks stand more than {_DEEPEST} deep within one another")
+            self._values.fault(at, Code.TOO_DEEP, f"more than {_DEEPEST} nested blocks")
             return
         self._depth += 1
         for statement in body:
@@ -350,7 +350,9 @@ class StatementCode:
                 self._make[type(statement)](self, statement)
                 self._assembly.statement(start, self._jumps.loops)
             else:
-                self._values.fault(statement.at, Code.MISPLACED, "SUBs and FUNCTIONs stand at the top of a script")
+                self._values.fault(
+                    statement.at, Code.MISPLACED, "SUB and FUNCTION are only allowed at the top level of a script"
+                )
         self._depth -= 1
 
     def _assign(self, node: Assign) -> None:
@@ -402,7 +404,7 @@ class StatementCode:
                 inner = Name(inner.at, inner.name)
             else:
                 self._values.fault(
-                    inner.at, Code.SYNTAX, "only a variable, or what stands in one, can be given a value"
+                    inner.at, Code.SYNTAX, "only a variable, or a member or item of one, can be assigned"
                 )
                 return
         if keys:
@@ -450,7 +452,7 @@ class StatementCode:
         if node.what not in ("sub", "function"):
             self._jumps.leave(node.at, node.what)
         elif self._scope.own is None:
-            self._values.fault(node.at, Code.MISPLACED, f"EXIT {node.what.upper()} stands in no {node.what.upper()}")
+            self._values.fault(node.at, Code.MISPLACED, f"EXIT {node.what.upper()} is not inside a {node.what.upper()}")
         else:
             self._assembly.emit(node.at, "jump", self._end)
 
@@ -487,7 +489,7 @@ class StatementCode:
     def _entries(self, node: With, depth: int) -> None:
         """Set members of the map on the stack."""
         if depth >= _DEEPEST:
-            self._values.fault(node.at, Code.TOO_DEEP, f"WITHs stand more than {_DEEPEST} deep within one another")
+            self._values.fault(node.at, Code.TOO_DEEP, f"more than {_DEEPEST} nested WITH blocks")
             return
         self._assembly.emit(node.at, "as_map")
         for name, value in node.entries:
@@ -587,12 +589,12 @@ def _faults(parts: dict[str, _Made], definitions: Sequence[Define]) -> list[Scri
     for definition in definitions:
         first = lines.setdefault(definition.name, definition.at.line)
         if first != definition.at.line:
-            message = f"there is a SUB or FUNCTION {definition.name.upper()} in line {first} already"
+            message = f"the SUB or FUNCTION {definition.name.upper()} is already defined on line {first}"
             faults.append(ScriptProblem(definition.at, Code.DUPLICATE_NAME, message))
         doubles = {name for name in definition.parameters if definition.parameters.count(name) > 1}
         faults += [
             ScriptProblem(
-                definition.at, Code.DUPLICATE_NAME, f"{definition.name.upper()} has two parameters {name.upper()}"
+                definition.at, Code.DUPLICATE_NAME, f"duplicate parameter {name.upper()} of {definition.name.upper()}"
             )
             for name in sorted(doubles)
         ]

@@ -26,7 +26,7 @@ def counting(first: JsonValue, last: JsonValue, step: JsonValue) -> Loop:
     """Initial state of a FOR … TO loop. Raises RunError if a value is not a number, and for STEP 0."""
     by = number_of(step)
     if not by:
-        raise RunError(RunCode.BAD_VALUE, "FOR with STEP 0 would never end")
+        raise RunError(RunCode.BAD_VALUE, "FOR with STEP 0 never ends")
     return [number_of(first), _NOT_BEGUN, number_of(last), by]
 
 
@@ -116,12 +116,12 @@ def taken(value: object, deep: int = 0) -> JsonValue:
     if isinstance(value, int | float):
         return _number(value)
     if deep > DEEPEST:
-        raise RunError(RunCode.MEMORY, f"lists and maps stand more than {DEEPEST} deep within one another")
+        raise RunError(RunCode.MEMORY, f"lists and maps are nested more than {DEEPEST} deep")
     if isinstance(value, list | tuple):
         return [taken(item, deep + 1) for item in value]
     if isinstance(value, Mapping):
         return {_text(str(key)): taken(item, deep + 1) for key, item in value.items()}
-    raise Unfit(f"a value of a script cannot be a {type(value).__name__}")
+    raise Unfit(f"a script value cannot be a {type(value).__name__}")
 
 
 def _text(text: str) -> str:
@@ -208,7 +208,7 @@ def _cut(run: Running, frame: Frame, depth: JsonValue) -> None:
 def _call(run: Running, frame: Frame, operand: JsonValue) -> None:
     name, count = operand
     if len(run.frames) > run.limits.depth:
-        raise RunError(RunCode.DEPTH, f"{name} calls itself, or others, more than {run.limits.depth} deep")
+        raise RunError(RunCode.DEPTH, f"{name} exceeds the limit of {run.limits.depth} nested calls")
     procedure = run.procedures[name]
     stack = frame.stack
     variables = dict(zip(procedure.parameters, stack[len(stack) - count :], strict=True))
@@ -232,7 +232,7 @@ def _stop(run: Running, frame: Frame, _: JsonValue) -> Event:
 def _gosub(run: Running, frame: Frame, operand: JsonValue) -> None:
     target, depth = operand
     if len(frame.ways_back) >= run.limits.depth:
-        raise RunError(RunCode.DEPTH, f"GOSUB without RETURN, more than {run.limits.depth} deep")
+        raise RunError(RunCode.DEPTH, f"more than {run.limits.depth} GOSUB without RETURN")
     frame.ways_back.append(WayBack(frame.position, [list(loop) for loop in frame.loops]))
     del frame.loops[depth:]
     frame.position = target
@@ -332,12 +332,12 @@ class Machine:
     def resumed(cls, program: Program, state: JsonObject, world: World, limits: Limits) -> Machine:
         """The run with this saved state. A suspended run repeats its Wants event. Raises StaleState."""
         if state.get("program") != program.digest:
-            raise StaleState("the state is of another program")
+            raise StaleState("the state belongs to another program")
         machine = cls(program, {}, world, limits)
         try:
             machine._restore(state, world, limits)
         except (AttributeError, IndexError, KeyError, TypeError, ValueError) as fault:
-            raise StaleState("the state is none of a run") from fault
+            raise StaleState("the data is not the state of a run") from fault
         return machine
 
     @property
@@ -406,7 +406,10 @@ class Machine:
                 self._waits = True
             if isinstance(event, Paused) and self._steps >= run.limits.steps:
                 return self._failed(
-                    RunError(RunCode.STEPS, f"it took more than {run.limits.steps:,} steps; does a loop never end?")
+                    RunError(
+                        RunCode.STEPS,
+                        f"exceeded the limit of {run.limits.steps:,} steps; check for a loop that never ends",
+                    )
                 )
             return event
 

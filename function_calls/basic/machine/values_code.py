@@ -148,7 +148,7 @@ class Memory:
         elif type(value) is str:
             self.held += len(value)
         if deep > DEEPEST:
-            raise RunError(RunCode.MEMORY, f"lists and maps stand more than {DEEPEST} deep within one another")
+            raise RunError(RunCode.MEMORY, f"lists and maps are nested more than {DEEPEST} deep")
 
     def looked_at(self, values: Sequence[JsonValue]) -> None:
         """Charge for a scan of `values`; with items and a long text, for a scan of the text per item. Raises RunError
@@ -164,7 +164,7 @@ class Memory:
         if items and characters > _LONG_TEXT:
             self.work += items * characters >> _PAIRS_TRIED
             if self.work > self._most_steps:
-                raise RunError(RunCode.STEPS, "so long a text and so many items are too much for one step")
+                raise RunError(RunCode.STEPS, "the text is too long to search in this many items")
 
     def ordered(self, values: Sequence[JsonValue]) -> None:
         """Charge for sorting all items of the lists in `values`, at any depth: n·log n steps for n items."""
@@ -207,9 +207,7 @@ class Memory:
         self._above = max(self._limit, total + (self._limit >> 3))
 
     def _full(self) -> RunError:
-        return RunError(
-            RunCode.MEMORY, f"what the script keeps in its variables is larger than {_amount(self._limit)} in all"
-        )
+        return RunError(RunCode.MEMORY, f"the variables of the script are larger than {_amount(self._limit)} in total")
 
 
 def _amount(count: int) -> str:
@@ -552,10 +550,10 @@ def _of_row(run: Running, stack: Stack, operand: JsonValue) -> None:
 
 def _dim(run: Running, stack: Stack, _: JsonValue) -> None:
     """Create a list of NULLs."""
-    size = whole_of(stack[-1], "the size behind DIM")
+    size = whole_of(stack[-1], "the size after DIM")
     if size < 0:
-        raise RunError(RunCode.BAD_VALUE, f"DIM makes a list of {size} items; the fewest are 0")
-    check_count(size, "the list of DIM")
+        raise RunError(RunCode.BAD_VALUE, f"DIM cannot create a list of {size} items")
+    check_count(size, "the list made by DIM")
     stack[-1] = [None] * size
     run.memory.made_inside(stack[-1])
 
@@ -655,5 +653,5 @@ def _reckoned(
         steps += 1 + run.memory.work
         run.memory.work = 0
         if steps > most_steps:
-            raise RunError(RunCode.STEPS, "UPDATE reckons too much; take a part of the rows, with WHERE")
+            raise RunError(RunCode.STEPS, "UPDATE computes too much; restrict the rows with WHERE")
     return stack[-1], steps

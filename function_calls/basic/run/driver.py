@@ -197,7 +197,9 @@ class Driver:
         """Continue until the run ends or asks. Unexpected exceptions of keywords propagate."""
         while True:
             if self.spent.cpu_seconds > self._most_cpu_seconds:
-                self._machine.fail(RunError(RunCode.TIME, f"it reckoned for more than {self._most_cpu_seconds:g} s"))
+                self._machine.fail(
+                    RunError(RunCode.TIME, f"used more than {self._most_cpu_seconds:g} s of processor time")
+                )
             if self._unpaused_seconds >= _STRETCH_SECONDS:
                 self._unpaused_seconds = 0.0
                 await self._line.turn(self.spent.cpu_seconds, self._pause)

@@ -110,7 +110,7 @@ class KeywordTable:
         problems += missing
         names = dict.fromkeys(form.name for form in forms)
         problems += [
-            f"{name} is a keyword of {self._keywords[name].source} already" for name in names if name in self._keywords
+            f"{name} is already a keyword of {self._keywords[name].source}" for name in names if name in self._keywords
         ]
         if problems:
             raise DefinitionError(where, problems)
@@ -142,12 +142,12 @@ def _marked(modules: Iterable[ModuleType]) -> list[tuple[Callable[..., Any], Key
 
 def _forms(declaration: KeywordDeclaration) -> tuple[list[Form], list[str]]:
     forms: list[Form] = []
-    problems: list[str] = [] if declaration.forms else ['it has no form; write @basic_keyword("MY WORD {value}")']
+    problems: list[str] = [] if declaration.forms else ['no form is given; write @basic_keyword("MY WORD {value}")']
     for text in declaration.forms:
         try:
             forms.append(replace(form_of(text), checks=declaration.checks))
         except BadForm as error:
-            problems.append(f"the form `{text}` cannot be read: {error}")
+            problems.append(f"invalid form `{text}`: {error}")
     slots = {name for form in forms for name in form.slots}
     problems += [f"check: no form has the slot {{{name}}}" for name in declaration.checks if name not in slots]
     return forms, problems
@@ -165,10 +165,10 @@ def _touches(declaration: KeywordDeclaration, problems: list[str]) -> frozenset[
     try:
         touches = frozenset(map(Touch, declaration.touches))
     except ValueError:
-        problems.append(f"touches must be of {', '.join(Touch)}, not {', '.join(declaration.touches)}")
+        problems.append(f"touches must be among {', '.join(Touch)}, not {', '.join(declaration.touches)}")
         return frozenset()
     if {Touch.REACHES_OUT, Touch.STAYS_HERE} <= touches:
-        problems.append("touches: an effect that reaches out does not stay here")
+        problems.append("touches: an effect cannot both reach out and stay here")
     return touches
 
 
@@ -176,7 +176,7 @@ def _signature(function: Callable[..., Any], problems: list[str]) -> _Signature:
     try:
         hints = get_type_hints(function)
     except NameError as error:
-        problems.append(f"a type in the signature is unknown: {error}")
+        problems.append(f"unknown type in the signature: {error}")
         return _Signature({}, {})
     if not inspect.iscoroutinefunction(function):
         problems.append("it must be an `async def`")

@@ -179,10 +179,10 @@ class SaidSoFar:
         """Add a message. Raises RunError over a limit."""
         chars = self.chars + len(message.text)
         if chars > self._most_chars:
-            raise RunError(RunCode.OUTPUT, f"it says more than {self._most_chars} characters")
+            raise RunError(RunCode.OUTPUT, f"more than {self._most_chars} characters of messages")
         if message != Message(message.text):
             if self.count >= MOST_MESSAGES:
-                raise RunError(RunCode.OUTPUT, f"it says more than {MOST_MESSAGES} messages one by one")
+                raise RunError(RunCode.OUTPUT, f"more than {MOST_MESSAGES} separate messages")
             self.count += 1
         self.chars = chars
         self.messages.append(message)

@@ -44,7 +44,7 @@ def body_value(answer: WebAnswer) -> JsonValue:
         except orjson.JSONDecodeError:
             return _text(body, content_type.get_content_charset())
         if is_deeper(value, MOST_DEPTH):
-            problem = f"the answer is JSON that is nested deeper than {MOST_DEPTH} levels"
+            problem = f"the JSON response is nested more than {MOST_DEPTH} levels deep"
             raise WebError(ErrorCode.FAILED, problem, is_unknown=True)
         return value
     return _text(body, content_type.get_content_charset())
@@ -340,7 +340,7 @@ async def loaded(run: ScriptRun, workspaces: Workspaces, file: Value) -> Loaded:
     if isinstance(file, dict):
         name, file = str(file.get("name") or ""), file.get("url") or file.get("name")
     if not isinstance(file, str) or not file.strip():
-        raise RunError(RunCode.WRONG_TYPE, 'a file is named by a text, such as "report.csv"')
+        raise RunError(RunCode.WRONG_TYPE, 'a file name must be a text, such as "report.csv"')
     if file.startswith("data:"):
         content, media_type = data_in(file), media_type_in(file)
         if content is None:
