@@ -218,7 +218,7 @@ class _Reading:
         if kind is None or (param.type and param.type not in allowed):
             near = nearest_type(param.type, allowed)
             hint = f"; did you mean `{near}`?" if near else "."
-            told = f"PARAM {param.name}: `{param.type}` is not an allowed type{hint} Allowed are"
+            told = f"PARAM {param.name}: `{param.type}` is not an allowed type{hint} Allowed types:"
             self._fault(Code.BAD_TYPE, f"{told} {', '.join(allowed)}", param.type_at)
         return kind
 

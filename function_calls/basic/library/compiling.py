@@ -136,7 +136,7 @@ class Writing:
                 await self._crew.begin(partial(self._put, files))
         except OSError as error:
             folder = str(self._work.of(files[0].bot))
-            problems.append(problem_at(folder, f"cannot write to this folder: {error.strerror}; {_SERVES}"))
+            problems.append(problem_at(folder, f"cannot be written: {error.strerror}; {_SERVES}"))
         try:
             await self._kept.commit(rows)
         except StoreError as error:

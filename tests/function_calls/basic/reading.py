@@ -69,13 +69,13 @@ class SomeForms:
         if name == "FORMAT":
             first = read.expression(cursor)
             if not cursor.words("AS"):
-                cursor.fail(f"FORMAT: AS is missing, {cursor.found()}")
+                cursor.fail(f"FORMAT: expected AS, {cursor.found()}")
             return Given(Want(at, name, (("value", first), ("pattern", read.expression(cursor)))))
         if cursor.is_symbol("+", "-", "*", ".", "=", "<"):
-            cursor.fail(f"{name}: a value is missing, {cursor.found()}")
+            cursor.fail(f"{name}: expected a value, {cursor.found()}")
         values = self._values(cursor, read)
         if not values and name not in ("LIST TOOLS", "WAIT"):
-            cursor.fail(f"{name}: a value is missing, {cursor.found()}")
+            cursor.fail(f"{name}: expected a value, {cursor.found()}")
         return Given(Want(at, name, tuple((str(number), value) for number, value in enumerate(values))))
 
     def _values(self, cursor: Cursor, read: Reads) -> list[Expression]:
@@ -96,7 +96,7 @@ def read_param(cursor: Cursor, read: Reads) -> Param:
     """PARAM name AS type, and whatever follows."""
     at = cursor.take().at
     if cursor.now.kind is not Kind.WORD:
-        raise ScriptError(cursor.now.at, Code.BAD_PARAM, "PARAM has no name")
+        raise ScriptError(cursor.now.at, Code.BAD_PARAM, "expected a name after PARAM")
     name = cursor.take().text
     kind = str(cursor.take().text) if cursor.words("AS") else ""
     rest: dict[str, object] = {}

@@ -148,7 +148,7 @@ class SmallExpressions:
         if cursor.symbol("{", "#{"):
             return self._map(cursor, token.at)
         if token.kind is not Kind.WORD or token.value in ("THEN", "ELSE", "AND", "OR"):
-            cursor.fail("a value is missing")
+            cursor.fail("expected a value")
         return self._word(cursor)
 
     def _word(self, cursor: Cursor) -> Expression:
@@ -174,7 +174,7 @@ class SmallExpressions:
         entries: list[tuple[str, Expression]] = []
         while not cursor.symbol("}"):
             if entries and not cursor.symbol(","):
-                cursor.fail("`}` is missing")
+                cursor.fail("expected `}`")
             key = cursor.take().text.strip('"')
             cursor.expect(":", "a key")
             entries.append((key, self.expression(cursor)))

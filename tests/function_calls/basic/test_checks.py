@@ -97,7 +97,7 @@ def test_a_variable_that_nothing_sets_is_told_once_where_it_is_read_first_with_w
     assert (found.code, found.at, found.severity) == (Code.UNKNOWN_VARIABLE, At(3, 6), "warning")
     assert "`citty`" in found.message
     assert "did you mean `city`?" in found.message
-    assert "take it with PARAM" in lint("TALK amount").message
+    assert "declare it with PARAM" in lint("TALK amount").message
 
 
 @pytest.mark.requirement("A37")
