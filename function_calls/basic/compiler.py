@@ -33,16 +33,16 @@ from function_calls.basic.nodes import (
     ForEach,
     ForTo,
     Index,
+    KeywordCall,
     ListOf,
     Member,
     Name,
-    OfRow,
     Param,
+    RowExpression,
     Script,
     Statement,
     Target,
     Unit,
-    Want,
     With,
 )
 from function_calls.basic.tool_definition import ParamDecl as ParamDecl
@@ -181,7 +181,7 @@ def _description(unit: Unit, name: str, profile: Profile, *, is_needed: bool) ->
     """The tool's description: DESCRIPTION, else the comment above it, else its name in words."""
     if unit.description.strip():
         return unit.description.strip(), []
-    derived = _told_by(unit.comment) or in_words(name)
+    derived = _comment_text(unit.comment) or in_words(name)
     if not is_needed:
         return derived, []
     at = unit.description_at or unit.at
@@ -196,10 +196,10 @@ def _description(unit: Unit, name: str, profile: Profile, *, is_needed: bool) ->
 def _is_for_the_clock(unit: Unit) -> bool:
     """Whether the unit sets its own schedule and takes no parameters, so that no model has to choose it."""
     wants = (one.expression for one in unit.body if isinstance(one, Evaluate))
-    return not unit.params and any(isinstance(one, Want) and one.keyword == _CLOCK for one in wants)
+    return not unit.params and any(isinstance(one, KeywordCall) and one.keyword == _CLOCK for one in wants)
 
 
-def _told_by(comment: str) -> str:
+def _comment_text(comment: str) -> str:
     """Text of comment lines without decoration, cut between words after 300 characters."""
     lines = (_DECORATION.sub("", line).strip() for line in comment.splitlines())
     text = " ".join(line for line in lines if line)
@@ -243,7 +243,7 @@ def lints_of(
     return sorted(faults, key=lambda fault: fault.at)
 
 
-def lints_of_a_half(script: Script) -> list[ScriptProblem]:
+def lints_of_invalid_script(script: Script) -> list[ScriptProblem]:
     """Lints that are reliable for a script with errors: those of its parameters."""
     faults = [fault for unit in script.units for param in unit.params for fault in _of_param(param)]
     return sorted(faults, key=lambda fault: fault.at)
@@ -325,14 +325,14 @@ class _Use:
 
     def _below(self, node: object) -> list[object]:
         """Descendants of `node` that are read; variables that it writes are recorded."""
-        if isinstance(node, Want) and node.keyword == "HEAR":
+        if isinstance(node, KeywordCall) and node.keyword == "HEAR":
             lists = [value.items for _, value in node.arguments if isinstance(value, ListOf)]
             self.heard_as |= {one.name for items in lists if len(items) == 1 for one in items if isinstance(one, Name)}
-        elif isinstance(node, OfRow):
+        elif isinstance(node, RowExpression):
             # An unset name in it is a column; a name by itself may also be a typo.
             if isinstance(node.value, Name):
                 self.copied.setdefault(node.value.name, node.value)
-            return [one for one in nodes_in((node.value,)) if isinstance(one, Want)]
+            return [one for one in nodes_in((node.value,)) if isinstance(one, KeywordCall)]
         elif isinstance(node, ForEach | ForTo):
             self.written.add(node.variable)
         elif isinstance(node, Dim):
@@ -455,7 +455,7 @@ class BasicCompiler:
             found += faults
             if _has_errors(found):
                 # Unset variables cannot be determined in a script with errors.
-                found += lints_of_a_half(parsed.script)
+                found += lints_of_invalid_script(parsed.script)
             else:
                 alone = [name for name, (fewest, _) in self.functions.items() if not fewest]
                 found += lints_of(parsed.script, variables=variables, functions=alone, usages=self.forms.usages)

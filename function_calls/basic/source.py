@@ -14,13 +14,13 @@ from function_calls.basic.codes import Profile
 from function_calls.basic.compiler import BasicCompiler
 from function_calls.basic.library.compiled_tools import LibraryTool, WorkFolder, bot_of, storage_of
 from function_calls.basic.library.compiling import Compiling, Programs, Writing
-from function_calls.basic.library.library import Names, ScriptLibrary, Workshop
+from function_calls.basic.library.library import LibraryServices, Names, ScriptLibrary
 from function_calls.basic.library.specs import Runs, spec_of
 from function_calls.loading.source import Changes, Publish, Snapshot
 from function_calls.schema.definition import DefinitionError, problems_of
 from function_calls.spec import FunctionSpec
 from services.clock import Clock
-from services.scripts.basic_tools import BasicTools, KeptTool
+from services.scripts.basic_tools import BasicTools, StoredTool
 from services.storage import Storage
 from services.store.port import StoreError, Write
 from services.threads import Threads
@@ -90,7 +90,7 @@ class BasicScripts:
         compiling = Compiling(self._compiler, digest)
         programs = Programs(self._work, self._kept, self._compiler, self._threads)
         writing = Writing(self._work, self._kept, compiling.crew)
-        shop = Workshop(self._threads, compiling, programs, writing, self._kept, Names(), self._clock)
+        shop = LibraryServices(self._threads, compiling, programs, writing, self._kept, Names(), self._clock)
         self._libraries = tuple(
             (one, self._library(one, shop, lambda: self._publish(publish))) for one in self._sources
         )
@@ -102,7 +102,7 @@ class BasicScripts:
             # Stored tools only save time.
             _log.error("tools_not_known", problem=str(error))
 
-    def _library(self, source: BasicSource, shop: Workshop, tell: Callable[[], None]) -> ScriptLibrary:
+    def _library(self, source: BasicSource, shop: LibraryServices, tell: Callable[[], None]) -> ScriptLibrary:
         return ScriptLibrary(
             key=key_of(source),
             where=str(source.path),
@@ -114,9 +114,9 @@ class BasicScripts:
             tell=tell,
         )
 
-    def _restore(self, rows: Sequence[KeptTool]) -> list[Write]:
+    def _restore(self, rows: Sequence[StoredTool]) -> list[Write]:
         """Restore each library from its rows; returns the writes. Tools of removed entries are deactivated."""
-        by_key: dict[str, list[KeptTool]] = {}
+        by_key: dict[str, list[StoredTool]] = {}
         for row in rows:
             by_key.setdefault(row.source, []).append(row)
         writes = [write for _, library in self._libraries for write in library.restore(by_key.pop(library.key, ()))]

@@ -13,7 +13,8 @@ from types import MappingProxyType
 from typing import Any
 
 from function_calls.basic.codes import RunCode, RunError
-from function_calls.basic.measuring import (
+from function_calls.basic.date_texts import days_later, read_plain
+from function_calls.basic.value_sizes import (
     LARGEST,
     check_count,
     check_length,
@@ -22,7 +23,6 @@ from function_calls.basic.measuring import (
     size_of,
     too_large,
 )
-from function_calls.basic.moments import days_later, read_plain
 from services.refs import JsonObject, JsonValue
 
 _SHOWN_WORDS = 8
@@ -72,7 +72,7 @@ def text_of(value: JsonValue) -> str:
     if value is True or value is False:
         return "true" if value else "false"
     if type(value) is int or type(value) is float:
-        number = settled(value)
+        number = normalized_number(value)
         return str(number) if type(number) is int else _float_text(number)
     if size_of(value, LARGEST) > LARGEST:
         raise too_large("the text")
@@ -83,7 +83,7 @@ def as_number(value: JsonValue) -> int | float | None:
     """The number, or the number a text spells (`12`, ` -3.5 `, `1,234.56`, `1e3`); TRUE is 1. None for other values."""
     kind = type(value)
     if kind is int or kind is float:
-        return settled(value)
+        return normalized_number(value)
     if kind is bool:
         return int(value)
     return _number_text(value) if kind is str else None
@@ -97,7 +97,7 @@ def number_of(value: JsonValue) -> int | float:
     return number
 
 
-def settled(number: int | float) -> int | float:
+def normalized_number(number: int | float) -> int | float:
     """The number in its range for scripts: integers beyond 64 bits become floats. Raises RunError (BAD_VALUE) for NaN
     and for numbers that are too large."""
     if type(number) is int:
@@ -121,12 +121,12 @@ def whole_of(value: JsonValue, what: str) -> int:
     return int(number)
 
 
-def taken_in(value: JsonValue) -> JsonValue:
+def normalized_value(value: JsonValue) -> JsonValue:
     """A JSON value from outside with numbers converted by `settled`; the same object if nothing changes. Raises
     RunError (MEMORY, BAD_VALUE) if it is too large, too deep, or contains an invalid number."""
     if size_of(value, LARGEST) > LARGEST:
         raise too_large("the value")
-    return _settled_inside(value)
+    return _normalized_inside(value)
 
 
 def same_number(left: int | float, right: int | float) -> bool:
@@ -136,14 +136,14 @@ def same_number(left: int | float, right: int | float) -> bool:
     return left == right or math.isclose(left, right, rel_tol=1e-15, abs_tol=0.0)
 
 
-def _settled_inside(value: JsonValue) -> JsonValue:
+def _normalized_inside(value: JsonValue) -> JsonValue:
     if type(value) is list:
-        items = [_settled_inside(item) for item in value]
+        items = [_normalized_inside(item) for item in value]
         return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
     if type(value) is dict:
-        entries = {key: _settled_inside(item) for key, item in value.items()}
+        entries = {key: _normalized_inside(item) for key, item in value.items()}
         return entries if any(entries[key] is not item for key, item in value.items()) else value
-    return settled(value) if type(value) is int or type(value) is float else value
+    return normalized_number(value) if type(value) is int or type(value) is float else value
 
 
 def _number_text(text: str) -> int | float | None:
@@ -159,7 +159,7 @@ def _number_text(text: str) -> int | float | None:
         return None
     plain = written.replace(",", "")
     if mantissa == written and "." not in plain:
-        return settled(int(plain))
+        return normalized_number(int(plain))
     number = float(plain)
     return number if math.isfinite(number) else None
 
@@ -305,14 +305,14 @@ _MOST_BITS = 1023
 
 def negated(value: JsonValue) -> JsonValue:
     """`-value`. Raises RunError (WRONG_TYPE)."""
-    return settled(-_operand(value, "-"))
+    return normalized_number(-_operand(value, "-"))
 
 
 def added(left: JsonValue, right: JsonValue) -> JsonValue:
     """`left + right`: adds numbers, concatenates if one side is a text, joins two lists. A date in the format of NOW or
     TODAY plus a number is that many days later. NULL is 0, the empty text or the empty list. Raises RunError."""
     if type(left) is int and type(right) is int:
-        return settled(left + right)
+        return normalized_number(left + right)
     if type(left) is str and type(right) is str:
         check_length(len(left) + len(right), "the text")
         return left + right
@@ -321,14 +321,14 @@ def added(left: JsonValue, right: JsonValue) -> JsonValue:
         return joined(left, right) if later is None else later
     if type(left) is list or type(right) is list:
         return _lists(left, right)
-    return settled(_operand(left, "+") + _operand(right, "+"))
+    return normalized_number(_operand(left, "+") + _operand(right, "+"))
 
 
 def subtracted(left: JsonValue, right: JsonValue) -> JsonValue:
     """`left - right` of numbers. A date minus a number is that many days earlier; two dates give the days between them.
     Raises RunError."""
     if type(left) is int and type(right) is int:
-        return settled(left - right)
+        return normalized_number(left - right)
     if type(left) is str:
         earlier = _moved(left, right, -1)
         if earlier is not None:
@@ -337,7 +337,7 @@ def subtracted(left: JsonValue, right: JsonValue) -> JsonValue:
         if last is not None and first is not None:
             days = (last.at - first.at).total_seconds() / 86_400
             return int(days) if days.is_integer() else days
-    return settled(_operand(left, "-") - _operand(right, "-"))
+    return normalized_number(_operand(left, "-") - _operand(right, "-"))
 
 
 def joined(left: JsonValue, right: JsonValue) -> JsonValue:
@@ -380,7 +380,7 @@ def _reckoned(operator: str, reckon: Callable[[int | float, int | float], int | 
         if type(left) is not int or type(right) is not int:
             left, right = _operand(left, operator), _operand(right, operator)
         try:
-            return settled(reckon(left, right))
+            return normalized_number(reckon(left, right))
         except OverflowError:
             raise RunError(RunCode.BAD_VALUE, "the number is too large") from None
 
@@ -398,7 +398,7 @@ def _whole_quotient(left: int | float, right: int | float) -> int | float:
     _refuse_zero(right)
     if type(left) is int and type(right) is int:
         return _cut(left, right)
-    return math.trunc(settled(left / right))
+    return math.trunc(normalized_number(left / right))
 
 
 def _remainder(left: int | float, right: int | float) -> int | float:
@@ -605,6 +605,7 @@ __all__ = [
     "kind_of",
     "member",
     "negated",
+    "normalized_value",
     "number_of",
     "order",
     "same",
@@ -612,12 +613,11 @@ __all__ = [
     "set_member",
     "shallow_size",
     "size_of",
-    "taken_in",
     "text_of",
     "truth",
 ]
 
 
-def some_of(words: Sequence[str]) -> tuple[str, ...]:
+def abbreviated(words: Sequence[str]) -> tuple[str, ...]:
     """The first eight words, followed by `…` if there are more."""
     return tuple(words) if len(words) <= _SHOWN_WORDS else (*words[:_SHOWN_WORDS], "…")

@@ -9,8 +9,8 @@ import pytest
 
 from bot.testing import call
 from config.texts import Texts
-from function_calls.basic.run.calling import MOST_CALLS
 from function_calls.basic.run.driver import MOST_CHANGES
+from function_calls.basic.run.script_calls import MOST_CALLS
 from function_calls.basic.run.session import MOST_MESSAGES
 from function_calls.spec import FunctionResult, Message
 from services.refs import MemberRef, Role

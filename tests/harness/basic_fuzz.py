@@ -21,13 +21,13 @@ from typing import Any
 from structlog.testing import capture_logs
 
 from function_calls.basic.codes import RunCode, RunError, ScriptProblem
+from function_calls.basic.environment import Limits
 from function_calls.basic.functions import ARITIES
 from function_calls.basic.language.forms import Forms, form_of
 from function_calls.basic.language.parser import parse
 from function_calls.basic.machine.code_statements import faults_of, program_of
-from function_calls.basic.machine.machine import Ended, Event, Failed, Machine, Paused, Wants
+from function_calls.basic.machine.machine import Ended, Event, Failed, KeywordRequest, Machine, Paused
 from function_calls.basic.nodes import Define, Unit
-from function_calls.basic.world import Limits
 from tests.fakes.basic_world import FixedWorld
 from tests.function_calls.basic.trees import Trees
 from tests.harness.basic_texts import a_text
@@ -136,7 +136,7 @@ def _ran(unit: Unit, definitions: list[Define], found: Found, random: Random) ->
     return "" if machine.steps <= LIMITS.steps else f"{machine.steps} steps"
 
 
-def _answer(machine: Machine, wants: Wants, random: Random) -> None:
+def _answer(machine: Machine, wants: KeywordRequest, random: Random) -> None:
     if random.random() < 0.1:
         machine.fail(RunError(RunCode.UNAVAILABLE, f"{wants.keyword} has nothing"))
     else:

@@ -168,7 +168,7 @@ GUARDING: Mapping[str, Guarding] = {
         },
     ),
     "bot/mcp/questions.py": Guarding(_bot("mcp_forms", "mcp_questions", "mcp_server")),
-    "function_calls/basic/run/calling.py": Guarding(
+    "function_calls/basic/run/script_calls.py": Guarding(
         (
             *(*_bot("basic_calls"), *_calls("script_keywords/mcp")),
             *(

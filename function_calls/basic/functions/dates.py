@@ -8,11 +8,20 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from function_calls.basic.codes import RunCode, RunError
-from function_calls.basic.functions.declaring import ANY, DATE, NUMBER, WHOLE, Kind, LanguageFunction, also, function
+from function_calls.basic.date_texts import HINT, Form, Moment, days_later, read, within_calendar
+from function_calls.basic.environment import World
+from function_calls.basic.functions.declaration import (
+    ANY,
+    DATE,
+    NUMBER,
+    WHOLE,
+    Kind,
+    LanguageFunction,
+    function,
+    with_aliases,
+)
 from function_calls.basic.functions.formatting import Unit, day_name, month_name, unit_of
-from function_calls.basic.moments import HINT, Form, Moment, days_later, read, within_calendar
-from function_calls.basic.values import as_number, kind_of, number_of, settled
-from function_calls.basic.world import World
+from function_calls.basic.values import as_number, kind_of, normalized_number, number_of
 from services.refs import JsonValue
 
 UNITS = "year, quarter, month, week, day, hour, minute and second"
@@ -249,7 +258,7 @@ DATES = (
         fewest=0,
         world=True,
     ),
-    *also(
+    *with_aliases(
         function(
             "DATEVALUE(text)",
             (DATE,),
@@ -333,7 +342,7 @@ DATES = (
     function(
         "WEEKS(number)",
         (NUMBER,),
-        lambda number: settled(number * 7),
+        lambda number: normalized_number(number * 7),
         "A duration in weeks to add to a date: `NOW() + WEEKS(2)`.",
         "TODAY() + WEEKS(2)",
         "2026-12-04",
@@ -355,7 +364,7 @@ DATES = (
         "2026-11-20 22:45:00",
     ),
     function("TIMER()", (), _timer, "The number of seconds since midnight.", "TIMER()", 80100, world=True),
-    *also(
+    *with_aliases(
         function(
             "UNIXTIME([date])",
             (ANY,),

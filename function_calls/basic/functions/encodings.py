@@ -14,9 +14,9 @@ from typing import NoReturn
 from urllib.parse import quote, unquote
 
 from function_calls.basic.codes import RunCode, RunError
-from function_calls.basic.functions.declaring import ANY, TEXT, also, function
-from function_calls.basic.measuring import DEEPEST, LARGEST, check_length, size_of, too_large
-from function_calls.basic.values import as_number, settled, taken_in, text_of
+from function_calls.basic.functions.declaration import ANY, TEXT, function, with_aliases
+from function_calls.basic.value_sizes import DEEPEST, LARGEST, check_length, size_of, too_large
+from function_calls.basic.values import as_number, normalized_number, normalized_value, text_of
 from services.refs import JsonValue
 
 _PLAIN = re.compile(r"[^\W\d_][\w ()/+.%°€$-]*(?<! )")
@@ -85,7 +85,7 @@ def _parse_json(text: str) -> JsonValue:
         ) from None
     if _DANGEROUS.search(text):
         value = _cleaned(value)
-    return taken_in(value)
+    return normalized_value(value)
 
 
 def _refuse_heavy(text: str) -> None:
@@ -108,11 +108,11 @@ def _refuse_heavy(text: str) -> None:
 def _whole(digits: str) -> int | float:
     if len(digits) > _LONGEST_INT:
         raise RunError(RunCode.BAD_VALUE, "PARSEJSON: a number is too large")
-    return settled(int(digits))
+    return normalized_number(int(digits))
 
 
 def _fraction(digits: str) -> int | float:
-    return settled(float(digits))
+    return normalized_number(float(digits))
 
 
 def _constant(name: str) -> NoReturn:
@@ -171,11 +171,11 @@ def _slug(text: str) -> JsonValue:
 
 
 ENCODINGS = (
-    *also(
+    *with_aliases(
         function("TOJSON(value)", (ANY,), _to_json, "The value as JSON.", "TOJSON([1, NULL])", "[1, null]"),
         "jsonstringify",
     ),
-    *also(
+    *with_aliases(
         function(
             "PARSEJSON(text)",
             (TEXT,),
@@ -195,11 +195,11 @@ ENCODINGS = (
         'TOYAML({"a": [1, "b"]})',
         "a:\n  - 1\n  - b\n",
     ),
-    *also(
+    *with_aliases(
         function("BASE64(text)", (TEXT,), _base64, "The text encoded as Base64.", 'BASE64("hi")', "aGk="), "tobase64"
     ),
     function("FROMBASE64(text)", (TEXT,), _from_base64, "The text decoded from Base64.", 'FROMBASE64("aGk=")', "hi"),
-    *also(
+    *with_aliases(
         function(
             "URLENCODE(text)",
             (TEXT,),
@@ -213,7 +213,7 @@ ENCODINGS = (
     function(
         "URLDECODE(text)", (TEXT,), _url_decode, "The text decoded from percent-encoding.", 'URLDECODE("a%20b")', "a b"
     ),
-    *also(
+    *with_aliases(
         function(
             "SHA256(text)",
             (TEXT,),

@@ -10,11 +10,11 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from function_calls.basic.codes import RunCode, RunError
-from function_calls.basic.functions.declaring import ANY, DATE, TEXT, also, function
-from function_calls.basic.measuring import check_length
-from function_calls.basic.moments import Moment, read
+from function_calls.basic.date_texts import Moment, read
+from function_calls.basic.environment import World
+from function_calls.basic.functions.declaration import ANY, DATE, TEXT, function, with_aliases
+from function_calls.basic.value_sizes import check_length
 from function_calls.basic.values import as_number, kind_of, text_of
-from function_calls.basic.world import World
 from services.refs import JsonValue
 
 Unit = str
@@ -473,7 +473,7 @@ FORMATTING = (
         fewest=1,
         world=True,
     ),
-    *also(
+    *with_aliases(
         function(
             "FORMAT_DATE(date, [pattern])",
             (DATE, TEXT),
@@ -487,7 +487,7 @@ FORMATTING = (
         "formatdate",
         "date_format",
     ),
-    *also(
+    *with_aliases(
         function(
             "FORMAT_TIME(date, [pattern])",
             (DATE, TEXT),

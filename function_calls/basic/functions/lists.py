@@ -7,19 +7,30 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from function_calls.basic.codes import RunCode, RunError
-from function_calls.basic.functions.declaring import ANY, GROUP, LIST, MAP, NUMBER, SERIES, TEXT, WHOLE, also, function
-from function_calls.basic.measuring import check_count, check_size
+from function_calls.basic.functions.declaration import (
+    ANY,
+    GROUP,
+    LIST,
+    MAP,
+    NUMBER,
+    SERIES,
+    TEXT,
+    WHOLE,
+    function,
+    with_aliases,
+)
+from function_calls.basic.value_sizes import check_count, check_size
 from function_calls.basic.values import (
+    abbreviated,
     as_number,
     finder,
     is_in,
     is_null,
     kind_of,
     member,
+    normalized_number,
     order,
     set_item,
-    settled,
-    some_of,
     text_of,
 )
 from services.refs import JsonValue
@@ -106,13 +117,13 @@ def _check_column(items: list[Any], values: list[Any], name: str) -> None:
     rows = [item for item in items if type(item) is dict]
     if not rows or not all(map(is_null, values)) or any(_has_key(row, name) for row in rows):
         return
-    known = ", ".join(some_of(tuple(dict.fromkeys(key for row in rows for key in row))))
+    known = ", ".join(abbreviated(tuple(dict.fromkeys(key for row in rows for key in row))))
     raise RunError(RunCode.BAD_VALUE, f"no row has a column {name!r}; the columns are: {known}")
 
 
 def _total(numbers: list[int | float]) -> int | float:
     try:
-        return settled(sum(numbers))
+        return normalized_number(sum(numbers))
     except OverflowError:
         raise RunError(RunCode.BAD_VALUE, "the number is too large") from None
 
@@ -235,7 +246,7 @@ LISTS = (
         5,
         fewest=1,
     ),
-    *also(
+    *with_aliases(
         function(
             "AVG(list, [member])",
             (LIST, TEXT),
@@ -269,7 +280,7 @@ LISTS = (
         3,
         more=True,
     ),
-    *also(
+    *with_aliases(
         function(
             "COLUMN(rows, member)",
             (LIST, TEXT),
@@ -407,11 +418,11 @@ def _range(one: int | float, *others: int | float) -> JsonValue:
         return []
     steps = (last - first) / step
     check_count(int(min(steps, 1e9)) + 1, "the result of RANGE")
-    return [settled(first + place * step) for place in range(int(steps + 1e-9) + 1)]
+    return [normalized_number(first + place * step) for place in range(int(steps + 1e-9) + 1)]
 
 
 LIST_CHANGES = (
-    *also(
+    *with_aliases(
         function(
             "PUSH(list, value, …)",
             (ANY, ANY),
@@ -423,7 +434,7 @@ LIST_CHANGES = (
         ),
         "append",
     ),
-    *also(
+    *with_aliases(
         function(
             "UNSHIFT(list, value, …)",
             (ANY, ANY),
@@ -501,7 +512,7 @@ LIST_CHANGES = (
         [10, 9, 8.5],
         fewest=1,
     ),
-    *also(
+    *with_aliases(
         function(
             "UNIQUE(list, [member])",
             (LIST, TEXT),

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from function_calls.basic.codes import RunCode, RunError
-from function_calls.basic.functions.declaring import ANY, TEXT, WHOLE, also, function
+from function_calls.basic.date_texts import HINT, read
+from function_calls.basic.environment import World
+from function_calls.basic.functions.declaration import ANY, TEXT, WHOLE, function, with_aliases
 from function_calls.basic.functions.numbers import rounded
-from function_calls.basic.moments import HINT, read
 from function_calls.basic.values import as_number, is_null, kind_of, text_of, truth
-from function_calls.basic.world import World
 from services.refs import JsonValue
 
 _YES = frozenset({"true", "yes", "y", "on", "1", "ok", "sim", "si", "sí", "oui", "ja", "是", "是的", "对", "好", "真"})
@@ -127,7 +127,7 @@ LOGIC = (
         "b",
         more=True,
     ),
-    *also(
+    *with_aliases(
         function(
             "ISNULL(value, [default])",
             (ANY, ANY),
@@ -147,7 +147,7 @@ LOGIC = (
         'ISEMPTY("")',
         True,
     ),
-    *also(
+    *with_aliases(
         function(
             "ISNUMERIC(value)",
             (ANY,),
@@ -167,7 +167,7 @@ LOGIC = (
         False,
         world=True,
     ),
-    *also(
+    *with_aliases(
         function(
             "ISARRAY(value)",
             (ANY,),
@@ -178,7 +178,7 @@ LOGIC = (
         ),
         "islist",
     ),
-    *also(
+    *with_aliases(
         function(
             "ISOBJECT(value)",
             (ANY,),
@@ -189,7 +189,7 @@ LOGIC = (
         ),
         "ismap",
     ),
-    *also(
+    *with_aliases(
         function(
             "ISSTRING(value)",
             (ANY,),
@@ -200,7 +200,7 @@ LOGIC = (
         ),
         "istext",
     ),
-    *also(
+    *with_aliases(
         function(
             "ISBOOLEAN(value)",
             (ANY,),
@@ -211,7 +211,7 @@ LOGIC = (
         ),
         "isbool",
     ),
-    *also(
+    *with_aliases(
         function(
             "TYPEOF(value)",
             (ANY,),
@@ -223,8 +223,8 @@ LOGIC = (
         "typename",
         "vartype",
     ),
-    *also(function("STR(value)", (ANY,), text_of, "The value as a text.", "STR(3.0)", "3"), "cstr", "tostring"),
-    *also(
+    *with_aliases(function("STR(value)", (ANY,), text_of, "The value as a text.", "STR(3.0)", "3"), "cstr", "tostring"),
+    *with_aliases(
         function(
             "CINT(value)",
             (ANY,),
@@ -236,14 +236,14 @@ LOGIC = (
         "clng",
         "toint",
     ),
-    *also(
+    *with_aliases(
         function("CDBL(value)", (ANY,), _to_number, "The value as a number.", 'CDBL("1,234.5")', 1234.5),
         "csng",
         "ccur",
         "tonumber",
         "todouble",
     ),
-    *also(
+    *with_aliases(
         function(
             "CBOOL(value)",
             (ANY,),
@@ -254,7 +254,7 @@ LOGIC = (
         ),
         "tobool",
     ),
-    *also(
+    *with_aliases(
         function(
             "CDATE(value)",
             (ANY,),
@@ -266,7 +266,7 @@ LOGIC = (
         ),
         "todate",
     ),
-    *also(
+    *with_aliases(
         function(
             "NOTEMPTY(value)",
             (ANY,),

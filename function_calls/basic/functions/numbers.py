@@ -9,9 +9,18 @@ from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Any
 
 from function_calls.basic.codes import RunCode, RunError
-from function_calls.basic.functions.declaring import ANY, LIST, NUMBER, TEXT, WHOLE, LanguageFunction, also, function
-from function_calls.basic.values import OPERATORS, as_number, kind_of, settled
-from function_calls.basic.world import World
+from function_calls.basic.environment import World
+from function_calls.basic.functions.declaration import (
+    ANY,
+    LIST,
+    NUMBER,
+    TEXT,
+    WHOLE,
+    LanguageFunction,
+    function,
+    with_aliases,
+)
+from function_calls.basic.values import OPERATORS, as_number, kind_of, normalized_number
 from services.refs import JsonValue
 
 _EXACT = Context(prec=700, rounding=ROUND_HALF_UP)
@@ -25,7 +34,7 @@ def rounded(number: int | float, digits: int) -> int | float:
     if type(number) is int and digits >= 0:
         return number
     exact = Decimal(repr(number)).quantize(Decimal(1).scaleb(-digits), context=_EXACT)
-    return settled(int(exact)) if digits <= 0 else float(exact)
+    return normalized_number(int(exact)) if digits <= 0 else float(exact)
 
 
 def _val(text: str) -> JsonValue:
@@ -42,7 +51,7 @@ def _of_reals(name: str, reckon: Callable[..., float]) -> Callable[..., JsonValu
 
     def run(*numbers: int | float) -> JsonValue:
         try:
-            return settled(reckon(*numbers))
+            return normalized_number(reckon(*numbers))
         except OverflowError:
             raise RunError(RunCode.BAD_VALUE, f"{name}: the number is too large") from None
         except (ValueError, ZeroDivisionError):
@@ -56,7 +65,7 @@ def _log(number: int | float, base: int | float | None = None) -> float:
 
 
 def _whole(cut: Callable[[float], int]) -> Callable[[int | float], JsonValue]:
-    return lambda number: settled(cut(number))
+    return lambda number: normalized_number(cut(number))
 
 
 def _power(base: int | float, exponent: int | float) -> JsonValue:
@@ -82,14 +91,14 @@ NUMBERS = (
     function(
         "INT(number)", (NUMBER,), _whole(math.floor), "The number rounded down to a whole number.", "INT(-2.5)", -3
     ),
-    *also(
+    *with_aliases(
         function("FIX(number)", (NUMBER,), _whole(math.trunc), "The number without its decimals.", "FIX(-2.5)", -2),
         "trunc",
     ),
     function(
         "FLOOR(number)", (NUMBER,), _whole(math.floor), "The number rounded down to a whole number.", "FLOOR(2.7)", 2
     ),
-    *also(
+    *with_aliases(
         function(
             "CEIL(number)", (NUMBER,), _whole(math.ceil), "The number rounded up to a whole number.", "CEIL(2.1)", 3
         ),
@@ -104,8 +113,10 @@ NUMBERS = (
         2.35,
         fewest=1,
     ),
-    function("ABS(number)", (NUMBER,), lambda number: settled(abs(number)), "The absolute value.", "ABS(-3)", 3),
-    *also(
+    function(
+        "ABS(number)", (NUMBER,), lambda number: normalized_number(abs(number)), "The absolute value.", "ABS(-3)", 3
+    ),
+    *with_aliases(
         function(
             "SGN(number)",
             (NUMBER,),
@@ -116,7 +127,7 @@ NUMBERS = (
         ),
         "sign",
     ),
-    *also(_real("SQR", math.sqrt, "The square root.", "SQR(9)", 3), "sqrt"),
+    *with_aliases(_real("SQR", math.sqrt, "The square root.", "SQR(9)", 3), "sqrt"),
     function("POWER(base, exponent)", (NUMBER, NUMBER), _power, "The same as `^`.", "POWER(2, 10)", 1024),
     function("MODULO(number, by)", (NUMBER, NUMBER), _modulo, "The same as MOD.", "MODULO(7, 3)", 1),
     _real("SIN", math.sin, "The sine of an angle in radians.", "SIN(0)", 0),
@@ -124,9 +135,9 @@ NUMBERS = (
     _real("TAN", math.tan, "The tangent of an angle in radians.", "TAN(0)", 0),
     _real("ASIN", math.asin, "The angle in radians that has this sine.", "ASIN(0)", 0),
     _real("ACOS", math.acos, "The angle in radians that has this cosine.", "ACOS(1)", 0),
-    *also(_real("ATN", math.atan, "The angle in radians that has this tangent.", "ATN(0)", 0), "atan"),
+    *with_aliases(_real("ATN", math.atan, "The angle in radians that has this tangent.", "ATN(0)", 0), "atan"),
     _real("EXP", math.exp, "e to the power of the number.", "EXP(0)", 1),
-    *also(
+    *with_aliases(
         function(
             "LOG(number, [base])",
             (NUMBER, NUMBER),
@@ -165,7 +176,7 @@ def _random(world: World, low: JsonValue = None, high: JsonValue = None) -> Json
         wrong = first if ends[0] is None else last
         raise RunError(RunCode.WRONG_TYPE, f"RANDOM needs two numbers, not {kind_of(wrong)}")
     least, most = sorted((int(ends[0]), int(ends[1])))
-    return settled(world.random.randint(least, most))
+    return normalized_number(world.random.randint(least, most))
 
 
 def _rnd(world: World, number: int | float = 1) -> JsonValue:
@@ -217,7 +228,7 @@ CHANCE = (
         fewest=0,
         world=True,
     ),
-    *also(function("PICK(list)", (LIST,), _pick, "A random item.", 'PICK(["a"])', "a", world=True), "choice"),
+    *with_aliases(function("PICK(list)", (LIST,), _pick, "A random item.", 'PICK(["a"])', "a", world=True), "choice"),
     function("SHUFFLE(list)", (LIST,), _shuffle, "The items in random order.", "SHUFFLE([1])", [1], world=True),
     function(
         "SAMPLE(list, count)",
@@ -228,7 +239,7 @@ CHANCE = (
         2,
         world=True,
     ),
-    *also(
+    *with_aliases(
         function("GUID()", (), lambda world: world.unique(), "A new unique id.", "LEN(GUID())", 36, world=True),
         "uuid",
         "newid",

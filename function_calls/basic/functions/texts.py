@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from function_calls.basic.codes import RunCode, RunError
-from function_calls.basic.functions.declaring import ANY, GROUP, LIST, TEXT, WHOLE, also, function
-from function_calls.basic.measuring import MOST_ITEMS, check_count, check_length
+from function_calls.basic.functions.declaration import ANY, GROUP, LIST, TEXT, WHOLE, function, with_aliases
+from function_calls.basic.value_sizes import MOST_ITEMS, check_count, check_length
 from function_calls.basic.values import as_number, is_in, kind_of, order, text_of
 from services.refs import JsonValue
 
@@ -86,14 +86,14 @@ def _newline() -> JsonValue:
 
 
 TEXTS = (
-    *also(
+    *with_aliases(
         function(
             "LEN(value)", (ANY,), _len, "The number of characters of a text, or of items of a list.", 'LEN("hello")', 5
         ),
         "length",
         "size",
     ),
-    *also(
+    *with_aliases(
         function(
             "LOWER(text)",
             (TEXT,),
@@ -105,7 +105,7 @@ TEXTS = (
         "lcase",
         "tolower",
     ),
-    *also(
+    *with_aliases(
         function("UPPER(text)", (TEXT,), lambda text: _case(text, upper=True), "In capitals.", 'UPPER("Hi")', "HI"),
         "ucase",
         "toupper",
@@ -145,11 +145,11 @@ TEXTS = (
     ),
     function("SPACE(count)", (WHOLE,), _space, "A number of spaces.", "SPACE(3)", "   "),
     function("REVERSE(value)", (ANY,), _reverse, "The list or text in reverse order.", 'REVERSE("abc")', "cba"),
-    *also(
+    *with_aliases(
         function("CHR(number)", (WHOLE,), _chr, "The character with this Unicode code point.", "CHR(65)", "A"),
         "chrw",
     ),
-    *also(
+    *with_aliases(
         function("ASC(text)", (TEXT,), _asc, "The Unicode code point of the first character.", 'ASC("A")', 65),
         "ascw",
     ),
@@ -169,7 +169,7 @@ TEXTS = (
         'ENDSWITH("hello", "lo")',
         True,
     ),
-    *also(
+    *with_aliases(
         function(
             "CONTAINS(group, value)",
             (GROUP, ANY),
@@ -180,7 +180,7 @@ TEXTS = (
         ),
         "includes",
     ),
-    *also(
+    *with_aliases(
         function(
             "PROPER(text)",
             (TEXT,),
@@ -199,7 +199,7 @@ TEXTS = (
         'CAPITALIZE("hi Bob")',
         "Hi Bob",
     ),
-    *also(
+    *with_aliases(
         function(
             "LPAD(text, width, [fill])",
             (TEXT, WHOLE, TEXT),
@@ -211,7 +211,7 @@ TEXTS = (
         ),
         "padleft",
     ),
-    *also(
+    *with_aliases(
         function(
             "RPAD(text, width, [fill])",
             (TEXT, WHOLE, TEXT),
@@ -231,14 +231,14 @@ TEXTS = (
         'STRCOMP("a", "b")',
         -1,
     ),
-    *also(
+    *with_aliases(
         function("NEWLINE()", (), _newline, "A line break.", 'SPLIT("a\\nb", NEWLINE())', ["a", "b"]),
         "vbcrlf",
         "vbnewline",
         "vblf",
         "crlf",
     ),
-    *also(function("TAB()", (), lambda: "\t", "A tab.", "ASC(TAB())", 9), "vbtab"),
+    *with_aliases(function("TAB()", (), lambda: "\t", "A tab.", "ASC(TAB())", 9), "vbtab"),
 )
 
 
@@ -321,7 +321,7 @@ def _concat(*values: JsonValue) -> JsonValue:
 TEXT_PARTS = (
     function("LEFT(text, count)", (TEXT, WHOLE), _left, "The first characters.", 'LEFT("hello", 2)', "he"),
     function("RIGHT(text, count)", (TEXT, WHOLE), _right, "The last characters.", 'RIGHT("hello", 2)', "lo"),
-    *also(
+    *with_aliases(
         function(
             "MID(text, start, [count])",
             (TEXT, WHOLE, WHOLE),

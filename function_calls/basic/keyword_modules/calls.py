@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from function_calls.basic.codes import RunCode, RunError
 from function_calls.basic.keywords import Asks, ScriptRun, Value, basic_keyword
-from function_calls.basic.run.calling import call_function, tool_name
-from function_calls.basic.run.session import worded
+from function_calls.basic.run.script_calls import call_function, tool_name
+from function_calls.basic.run.session import translated_error
 from function_calls.basic.values import kind_of, number_of, text_of
 from function_calls.handlers.on_request import MOST_AT_HAND
 from function_calls.ports import AtHand
@@ -38,7 +38,7 @@ async def use_mcp(run: ScriptRun, server: Value, tool: Value, arguments: Value =
     script by the operator."""
     names = [text_of(one).strip() for one in (server, tool)]
     if not all(names):
-        raise worded(run, RunCode.BAD_VALUE, "mcp.names")
+        raise translated_error(run, RunCode.BAD_VALUE, "mcp.names")
     if arguments is not None and not isinstance(arguments, dict):
         raise RunError(RunCode.WRONG_TYPE, f"the arguments of USE MCP must be a map, not {kind_of(arguments)}")
     wanted = f"mcp__{names[0]}__{names[1]}"
@@ -97,7 +97,7 @@ def _name(run: ScriptRun, tool: Value) -> str:
     """`weather` for `"weather"`, `"weather.bas"` and `"club.gbdialog/weather.bas"`."""
     name = str(tool or "").strip().lstrip("@").replace("\\", "/").rpartition("/")[2].removesuffix(".bas")
     if not name:
-        raise worded(run, RunCode.BAD_VALUE, "tool.no_name")
+        raise translated_error(run, RunCode.BAD_VALUE, "tool.no_name")
     return name
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from function_calls.basic.codes import RunCode
 from function_calls.basic.keywords import ScriptRun, Value, basic_keyword
-from function_calls.basic.run.session import worded
+from function_calls.basic.run.session import translated_error
 from function_calls.basic.values import text_of
 from function_calls.ports import ChatNotes, NotesFull
 from function_calls.profile import ChatNote
@@ -22,7 +22,7 @@ async def set_context(run: ScriptRun, value: Value, name: Value = _UNNAMED, *, n
     it."""
     words, under = text_of(value).strip(), text_of(name).strip()
     if not under or len(under) > _MOST_NAME:
-        raise worded(run, RunCode.BAD_VALUE, "context.name", most=_MOST_NAME)
+        raise translated_error(run, RunCode.BAD_VALUE, "context.name", most=_MOST_NAME)
     await _put(run, under, words, notes)
     return None
 
@@ -59,4 +59,6 @@ async def _put(run: ScriptRun, name: str, words: str, notes: ChatNotes, *, is_in
     try:
         await notes.put(chat, note, by)
     except NotesFull as full:
-        raise worded(run, RunCode.NOT_ALLOWED, "context.full", notes=full.most_notes, chars=full.most_chars) from None
+        raise translated_error(
+            run, RunCode.NOT_ALLOWED, "context.full", notes=full.most_notes, chars=full.most_chars
+        ) from None

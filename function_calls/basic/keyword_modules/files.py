@@ -7,7 +7,7 @@ import re
 
 from function_calls.basic.codes import RunCode, RunError
 from function_calls.basic.keywords import ScriptRun, Value, basic_keyword
-from function_calls.basic.run.session import count_up, worded
+from function_calls.basic.run.session import count_up, translated_error
 from function_calls.basic.run.web import WebOfScripts, file_name, in_folder, loaded, media_type_of, name_in, text_in
 from function_calls.basic.values import text_of
 from function_calls.context import Attachment
@@ -100,7 +100,7 @@ async def _attachment(run: ScriptRun, workspaces: Workspaces, file: Value) -> At
         return Attachment(name, _media_type(run, given.get("type")) or media_type_of(name), _link(run, url))
     found = await loaded(run, workspaces, file)
     if len(found.content) > _MOST_SENT_BYTES:
-        raise worded(run, RunCode.NOT_ALLOWED, "files.too_big", most=_MOST_SENT_BYTES // 1024)
+        raise translated_error(run, RunCode.NOT_ALLOWED, "files.too_big", most=_MOST_SENT_BYTES // 1024)
     return Attachment(
         found.name, found.media_type, data_url(found.content, found.media_type), size_bytes=len(found.content)
     )
@@ -110,13 +110,13 @@ def _media_type(run: ScriptRun, given: Value) -> str:
     """The media type given by a script, or empty. Raises RunError if it is invalid."""
     said = text_of(given).partition(";")[0].strip()
     if said and not _MEDIA_TYPE.match(said):
-        raise worded(run, RunCode.BAD_VALUE, "files.no_media_type", found=visible_line(said)[:60])
+        raise translated_error(run, RunCode.BAD_VALUE, "files.no_media_type", found=visible_line(said)[:60])
     return said
 
 
 def _link(run: ScriptRun, url: str) -> str:
     if not url.isprintable() or " " in url or len(url) > 2000:
-        raise worded(run, RunCode.BAD_VALUE, "files.unreadable")
+        raise translated_error(run, RunCode.BAD_VALUE, "files.unreadable")
     return url
 
 
@@ -129,7 +129,7 @@ def _bytes_of(run: ScriptRun, content: Value) -> bytes:
     try:
         return text_of(content).encode()
     except UnicodeEncodeError:
-        raise worded(run, RunCode.BAD_VALUE, "no_text") from None
+        raise translated_error(run, RunCode.BAD_VALUE, "no_text") from None
 
 
 def _path(path: Value) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from function_calls.basic.keyword_modules._faults import text_in, told, wrong_type
+from function_calls.basic.keyword_modules._service_errors import as_run_errors, text_in, wrong_type
 from function_calls.basic.keywords import ScriptRun, Value, basic_keyword
 from services.scripts.memory import (
     Owner,
@@ -137,7 +137,7 @@ async def _put(
 ) -> None:
     if duration is not None and not isinstance(duration, str | int | float):
         raise wrong_type(run, "duration")
-    with told(run, name):
+    with as_run_errors(run, name):
         if value is None:
             await memory.forget(owner, name)
         else:
@@ -145,7 +145,7 @@ async def _put(
 
 
 async def _found(run: ScriptRun, memory: ScriptMemory, owners: Sequence[Owner], name: str) -> Remembered | None:
-    with told(run, name):
+    with as_run_errors(run, name):
         for owner in owners:
             found = await memory.get(owner, name)
             if found is not None:
@@ -168,5 +168,5 @@ async def _own_words(run: ScriptRun, memory: ScriptMemory, owners: Sequence[Owne
 
 
 async def _forgotten(run: ScriptRun, memory: ScriptMemory, owners: Sequence[Owner], name: str) -> bool:
-    with told(run, name):
+    with as_run_errors(run, name):
         return any([await memory.forget(owner, name) for owner in owners])

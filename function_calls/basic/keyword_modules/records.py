@@ -4,11 +4,19 @@ maps, or the name of a table or of a file next to the script, and returns a new 
 from __future__ import annotations
 
 from function_calls.basic.codes import RunCode
-from function_calls.basic.keyword_modules._faults import fault_of, text_in, told, wrong_type
-from function_calls.basic.keyword_modules._rows import ALL, MANY, Rows, beside, filter_in, limit_in, no_filter
+from function_calls.basic.keyword_modules._rows import (
+    ALL,
+    MANY,
+    Rows,
+    filter_in,
+    in_thread_if_large,
+    limit_in,
+    no_filter,
+)
+from function_calls.basic.keyword_modules._service_errors import as_run_errors, fault_of, text_in, wrong_type
 from function_calls.basic.keywords import ScriptRun, Value, basic_keyword
-from function_calls.basic.measuring import check_length
 from function_calls.basic.run.session import ScriptFiles
+from function_calls.basic.value_sizes import check_length
 from function_calls.basic.values import text_of
 from services.clock import Clock
 from services.scripts.filter_texts import read_operand
@@ -20,10 +28,10 @@ from services.scripts.records import (
     grouped,
     joined,
     named_totals,
+    pivoted,
     renamed,
     total_named,
     total_of,
-    turned,
 )
 from services.scripts.tables import ScriptTables
 
@@ -66,8 +74,8 @@ async def aggregate(
     if total is None:
         raise fault_of(run, RunCode.BAD_VALUE, "records.no_total", found=text_of(how))
     rows = await Rows(run, tables, files, clock).narrowed(data, filter_in(run, filter))
-    with told(run):
-        return await beside(run, len(rows), total_of, total, rows, text_of(field).strip())
+    with as_run_errors(run):
+        return await in_thread_if_large(run, len(rows), total_of, total, rows, text_of(field).strip())
 
 
 @basic_keyword("SORT {data} BY {field:word} [{direction=ASC|DESC}]", "SORT {data} [, {field} [, {direction}]]")
@@ -86,7 +94,7 @@ async def sort(
     is_word = word in ("ASC", "ASCENDING", "DESC", "DESCENDING")
     name = "item" if field is None or (is_word and direction is None) else text_in(run, field, "field")
     rows = Rows(run, tables, files, clock)
-    with told(run):
+    with as_run_errors(run):
         order = Order(read_operand(name), is_word and word.startswith("DESC"))
     return await rows.narrowed(data, Filter(None, (order,)))
 
@@ -98,8 +106,8 @@ async def map_rows(
     """Rows with renamed columns, `MAP orders, "customerName->customer, total->amount"`, or with some columns only, `MAP
     files, "name, size"`."""
     rows = await Rows(run, tables, files, clock).of(data)
-    with told(run):
-        return await beside(run, len(rows), renamed, rows, fields)
+    with as_run_errors(run):
+        return await in_thread_if_large(run, len(rows), renamed, rows, fields)
 
 
 @basic_keyword("FILL {data}, {template}")
@@ -110,8 +118,8 @@ async def fill(run: ScriptRun, data: Value, template: Value) -> Value:
         data, template = template, data
     if not isinstance(data, dict | list) or not isinstance(template, str | dict | list):
         raise wrong_type(run, "fill")
-    with told(run):
-        return await beside(run, MANY, filled, template, data)
+    with as_run_errors(run):
+        return await in_thread_if_large(run, MANY, filled, template, data)
 
 
 @basic_keyword("JOIN {left} [, {right} [, {key} [, {kind}]]]")
@@ -132,9 +140,9 @@ async def join(
         return _one_text(run, left, right)
     rows = Rows(run, tables, files, clock)
     first, second = await rows.of(left), await rows.of(right)
-    with told(run):
+    with as_run_errors(run):
         field, how = text_in(run, key, "field"), text_of(kind)
-        return await beside(run, len(first) * len(second), joined, first, second, field, how)
+        return await in_thread_if_large(run, len(first) * len(second), joined, first, second, field, how)
 
 
 @basic_keyword("GROUP BY {data}, {field} [, {totals}]")
@@ -152,9 +160,9 @@ async def group_by(
     total: "SUM(amount)" }`."""
     fields = [part.strip() for part in text_in(run, field, "field").split(",") if part.strip()]
     rows = await Rows(run, tables, files, clock).of(data)
-    with told(run):
+    with as_run_errors(run):
         wanted = named_totals(totals if isinstance(totals, dict) else {})
-        return await beside(run, len(rows) * (1 + len(wanted)), grouped, rows, fields, wanted)
+        return await in_thread_if_large(run, len(rows) * (1 + len(wanted)), grouped, rows, fields, wanted)
 
 
 @basic_keyword("PIVOT {data}, {down}, {across} [, {field} [, {how}]]")
@@ -175,12 +183,12 @@ async def pivot(
     total = total_named(how)
     names = [text_in(run, name, "field").strip() for name in (down, across, field) if name is not None]
     rows = await Rows(run, tables, files, clock).of(data)
-    with told(run):
+    with as_run_errors(run):
         if total is None:
             raise RecordError(RecordProblem.NO_TOTAL, text_of(how))
         if field is None:
-            return await beside(run, len(rows), turned, rows, names[0], "", names[1], total)
-        return await beside(run, MANY, turned, rows, names[0], names[1], names[2], total)
+            return await in_thread_if_large(run, len(rows), pivoted, rows, names[0], "", names[1], total)
+        return await in_thread_if_large(run, MANY, pivoted, rows, names[0], names[1], names[2], total)
 
 
 @basic_keyword("FIRST {data} [, {count}]")

@@ -11,8 +11,8 @@ import structlog
 
 from function_calls.basic.codes import RunCode, RunError
 from function_calls.basic.keywords import ScriptRun, Value, basic_keyword
-from function_calls.basic.run.calling import function_called, may_call, named_arguments
-from function_calls.basic.run.session import worded
+from function_calls.basic.run.script_calls import function_called, may_call, named_arguments
+from function_calls.basic.run.session import translated_error
 from function_calls.basic.values import text_of
 from function_calls.rehearsal import Rehearsal, Unfit
 from function_calls.spec import FunctionSpec, Message
@@ -97,9 +97,9 @@ async def set_schedule(
     except Unfit as error:
         raise RunError(RunCode.NOT_ALLOWED, error.text) from None
     except ChatFull as full:
-        raise worded(run, RunCode.NOT_ALLOWED, "schedule.full", most=full.most) from None
+        raise translated_error(run, RunCode.NOT_ALLOWED, "schedule.full", most=full.most) from None
     except BadRule:
-        raise worded(run, RunCode.BAD_VALUE, "schedule.never", text=text_of(when)) from None
+        raise translated_error(run, RunCode.BAD_VALUE, "schedule.never", text=text_of(when)) from None
     return True
 
 
@@ -145,7 +145,7 @@ def _check(run: ScriptRun, spec: FunctionSpec, given: Mapping[str, Value]) -> No
     if spec.name != run.tool and not may_call(spec, run.grants):
         raise RunError(RunCode.NOT_ALLOWED, run.call.say("basic.call.not_granted", name=spec.name))
     if run.call.would_ask(spec):
-        raise worded(run, RunCode.NOT_ALLOWED, "schedule.from_outside", name=spec.name)
+        raise translated_error(run, RunCode.NOT_ALLOWED, "schedule.from_outside", name=spec.name)
 
 
 def _when(run: ScriptRun, text: str, schedules: Schedules, clock: Clock) -> When:
@@ -153,7 +153,7 @@ def _when(run: ScriptRun, text: str, schedules: Schedules, clock: Clock) -> When
     try:
         return _read(text, schedules.reader, clock.now(), run.call.profile.timezone.key)
     except UnclearWhen:
-        raise worded(run, RunCode.BAD_VALUE, "schedule.no_time", text=text) from None
+        raise translated_error(run, RunCode.BAD_VALUE, "schedule.no_time", text=text) from None
 
 
 def _read(text: str, reader: WhenReader, now: datetime, zone: str) -> When:

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from random import SystemRandom
 
 from function_calls.basic.codes import RunCode
-from function_calls.basic.keyword_modules._faults import fault_of, text_in, told, wrong_type
 from function_calls.basic.keyword_modules._rows import (
     ALL,
     Rows,
@@ -20,8 +19,9 @@ from function_calls.basic.keyword_modules._rows import (
     no_filter,
     now_of,
     place_of,
-    some_in,
+    selective_filter_in,
 )
+from function_calls.basic.keyword_modules._service_errors import as_run_errors, fault_of, text_in, wrong_type
 from function_calls.basic.keywords import ScriptRun, Value, basic_keyword
 from function_calls.basic.machine.values_code import changes_of
 from function_calls.basic.run.session import ChatWorld, ScriptFiles, ScriptModel, ScriptWeb
@@ -63,7 +63,7 @@ async def find(
     next to the script."""
     field = None if limit is None else field_in(filter)
     wanted = filter_in(run, filter if field is None else {field: limit})
-    with told(run):
+    with as_run_errors(run):
         orders = [
             Order(read_operand(text_in(run, by, "field")), how == "DESC")
             for by, how in ((order, direction), (then, then_direction))
@@ -87,7 +87,7 @@ async def save(
     become columns: `SAVE "people", id, name, email`. An existing row with this id is updated. A list stores each of its
     rows."""
     rows, is_list = _given_rows(run, fields if assigned is None else {"row": assigned})
-    with told(run, _shown(table)):
+    with as_run_errors(run, _shown(table)):
         ids = await tables.save(place_of(run, table), rows)
     return ids if is_list else ids[0]
 
@@ -118,7 +118,7 @@ async def insert(
         row = dict(zip(map(str, columns), values, strict=True))
     given = {"row": row if assigned is None else assigned} if fields is None else fields
     rows, is_list = _given_rows(run, given)
-    with told(run, _shown(table)):
+    with as_run_errors(run, _shown(table)):
         ids = await tables.insert(place_of(run, table), rows)
     return ids if is_list else ids[0]
 
@@ -148,8 +148,8 @@ async def update(
         if isinstance(assigned, dict)
         else _given_changes(run, fields)
     )
-    wanted = some_in(run, filter)
-    with told(run, _shown(table)):
+    wanted = selective_filter_in(run, filter)
+    with as_run_errors(run, _shown(table)):
         place = place_of(run, table)
         return await tables.update(place, wanted.condition, changes, now_of(run, clock))
 
@@ -170,8 +170,8 @@ async def delete_from(
     clock: Clock,
 ) -> Value:
     """Delete the matching rows of a table, or all rows without a condition, and return their number."""
-    wanted = some_in(run, filter)
-    with told(run, _shown(table)):
+    wanted = selective_filter_in(run, filter)
+    with as_run_errors(run, _shown(table)):
         return await tables.delete(place_of(run, table), wanted.condition, now_of(run, clock))
 
 
@@ -224,7 +224,7 @@ async def merge(
         return _together(run, target, data)
     keys = [part.strip() for part in text_in(run, "id" if key is None else key, "field").split(",") if part.strip()]
     only = _names(columns)
-    with told(run, target):
+    with as_run_errors(run, target):
         done = await tables.merge(place_of(run, target), _maps(run, data), keys, only)
     return {"inserted": done.inserted, "updated": done.updated}
 

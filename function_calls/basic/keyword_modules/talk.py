@@ -11,8 +11,8 @@ import structlog
 from function_calls.basic.codes import RunCode, RunError
 from function_calls.basic.functions import FUNCTIONS
 from function_calls.basic.keywords import Asks, ScriptRun, Value, basic_keyword
-from function_calls.basic.run.heard import ALIASES, KINDS, Heard, NotHeard, chosen, read
-from function_calls.basic.run.session import SUGGESTIONS, ChatWorld, EndOfRun, worded
+from function_calls.basic.run.answer_parsers import ALIASES, KINDS, Answer, AnswerMismatch, chosen, read
+from function_calls.basic.run.session import SUGGESTIONS, ChatWorld, EndOfRun, translated_error
 from function_calls.basic.values import as_number, text_of
 from function_calls.context import MessageContext
 from function_calls.spec import Choice, Message
@@ -152,7 +152,7 @@ async def hear(
     if run.answer is None:
         offered = _buttons(run, text_of(kind), _texts(run, choices))
         return Asks(text_of(prompt), offered, takes_files=choices is None and text_of(kind).casefold() in _OF_FILES)
-    return _understood(run, text_of(kind).casefold(), _texts(run, choices), clock, times)
+    return _parsed_answer(run, text_of(kind).casefold(), _texts(run, choices), clock, times)
 
 
 @basic_keyword("INPUT {prompt} (, | ;) {into:variable}", "INPUT {into:variable}", effect="idempotent")
@@ -164,14 +164,14 @@ async def input_line(run: ScriptRun, prompt: Value = None) -> Value | Asks:
     return run.answer if number is None else number
 
 
-def _understood(run: ScriptRun, kind: str, choices: Sequence[str], clock: Clock, times: Times) -> Value | Asks:
+def _parsed_answer(run: ScriptRun, kind: str, choices: Sequence[str], clock: Clock, times: Times) -> Value | Asks:
     """The parsed answer, or the question again."""
     texts, said = run.call.profile.texts, run.answer or ""
     kind = ALIASES.get(kind, kind)
-    heard = Heard(said, run.context.attachments, clock.now().astimezone(run.call.profile.timezone), times, texts)
+    heard = Answer(said, run.context.attachments, clock.now().astimezone(run.call.profile.timezone), times, texts)
     try:
         return chosen(choices, said) if choices else read(kind, heard)
-    except NotHeard:
+    except AnswerMismatch:
         if run.asked > MOST_RETRIES:
             raise RunError(RunCode.BAD_VALUE, texts.say("basic.hear.gave_up")) from None
     key = "choice" if choices else kind
@@ -213,14 +213,14 @@ async def add_suggestion(run: ScriptRun, value: Value, label: Value = None, kind
     said = f"/{words.removesuffix('.bas')}" if kind == "TOOL" else words
     shown = text_of(label).strip() or words
     if not said or len(said) > _MOST_CHARS or len(shown) > _MOST_CHARS:
-        raise worded(run, RunCode.BAD_VALUE, "suggestion.length", most=_MOST_CHARS)
+        raise translated_error(run, RunCode.BAD_VALUE, "suggestion.length", most=_MOST_CHARS)
     if kind == "TOOL" and not _is_command(run, said[1:].casefold()):
         _log.warning("suggested_tool_unknown", tool=run.tool, bot=run.bot, line=run.at.line, suggested=words)
         return None
     kept: list[Any] = run.kept.setdefault(SUGGESTIONS, [])
     if [said, shown] not in kept:
         if len(kept) >= _MOST:
-            raise worded(run, RunCode.NOT_ALLOWED, "suggestion.too_many", most=_MOST)
+            raise translated_error(run, RunCode.NOT_ALLOWED, "suggestion.too_many", most=_MOST)
         kept.append([said, shown])
     return None
 

@@ -7,9 +7,9 @@ from typing import Literal as OneOf
 from typing import NoReturn, TypeVar, cast
 
 from function_calls.basic.codes import Code, ScriptError
-from function_calls.basic.language.expressions import Expressions, better_told, key
+from function_calls.basic.language.expressions import Expressions, key, more_specific_problem
 from function_calls.basic.language.open_blocks import ENDING_WORDS, Ending, OpenBlocks, Opened, is_over
-from function_calls.basic.language.reading import Reading
+from function_calls.basic.language.parser_state import ParserState
 from function_calls.basic.language.tokens import Cursor, Kind, Token
 from function_calls.basic.nodes import (
     At,
@@ -30,7 +30,7 @@ DIVIDED = ","
 """Text of a NEXT token that replaces the comma of `NEXT i, j`."""
 
 
-def with_nexts_of_their_own(tokens: Sequence[Token]) -> Sequence[Token]:
+def split_next_lists(tokens: Sequence[Token]) -> Sequence[Token]:
     """Split `NEXT i, j` into one NEXT for each loop."""
     if not any(_has_more(tokens, index) for index, token in enumerate(tokens) if token.value == "NEXT"):
         return tokens
@@ -70,7 +70,7 @@ class Blocks:
 
     __slots__ = ("_one", "_read", "_reading", "open")
 
-    def __init__(self, reading: Reading, read: Expressions, opened: OpenBlocks, one: One) -> None:
+    def __init__(self, reading: ParserState, read: Expressions, opened: OpenBlocks, one: One) -> None:
         self._reading = reading
         self._read = read
         self._one = one
@@ -119,7 +119,7 @@ class Blocks:
         try:
             return read()
         except ScriptError as error:
-            fault = better_told(cursor, error.fault, self._reading)
+            fault = more_specific_problem(cursor, error.fault, self._reading)
             self._reading.failed(fault, fault.at.line, fault.at.line)
             self.skip_line(cursor)
             return None
@@ -148,7 +148,7 @@ class Blocks:
         try:
             condition = self._condition(cursor)
         except ScriptError as error:
-            fault = better_told(cursor, error.fault, self._reading)
+            fault = more_specific_problem(cursor, error.fault, self._reading)
             self._reading.failed(fault, fault.at.line, fault.at.line)
             cursor.index = begin
             if not self._leads_to_lines(cursor):
@@ -392,7 +392,7 @@ class Selects:
 
     __slots__ = ("_blocks", "_read", "_reading")
 
-    def __init__(self, reading: Reading, read: Expressions, blocks: Blocks) -> None:
+    def __init__(self, reading: ParserState, read: Expressions, blocks: Blocks) -> None:
         self._reading = reading
         self._read = read
         self._blocks = blocks
@@ -493,7 +493,7 @@ class WithMaps:
 
     __slots__ = ("_blocks", "_read", "_reading")
 
-    def __init__(self, reading: Reading, read: Expressions, blocks: Blocks) -> None:
+    def __init__(self, reading: ParserState, read: Expressions, blocks: Blocks) -> None:
         self._reading = reading
         self._read = read
         self._blocks = blocks

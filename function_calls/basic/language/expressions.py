@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 from typing import NoReturn, Protocol, cast
 
 from function_calls.basic.codes import Code, ScriptError, ScriptProblem
-from function_calls.basic.language.foreign import foreign_phrase, told_of, words_at
-from function_calls.basic.language.form_parts import KeywordForms, Reads, keyword_words_of
+from function_calls.basic.language.form_parts import ExpressionParser, KeywordForms, keyword_words_of
 from function_calls.basic.language.lexer import tokens_inside
+from function_calls.basic.language.parser_state import HIGHEST, ParserState
 from function_calls.basic.language.quoted import Part
-from function_calls.basic.language.reading import HIGHEST, Reading
 from function_calls.basic.language.tokens import Cursor, Inner, Kind, Token
+from function_calls.basic.language.unsupported import foreign_phrase, unsupported_message, words_at
 from function_calls.basic.nodes import (
     Apply,
     At,
@@ -53,7 +53,7 @@ _EMPTY = {
 }  # fmt: skip
 
 
-class Operands(Reads, Protocol):
+class Operands(ExpressionParser, Protocol):
     """Interface of the expression parser for operands and bracketed items."""
 
     height: int
@@ -76,7 +76,7 @@ class WordValues:
 
     __slots__ = ("_forms", "_read", "_reading", "_special", "_words")
 
-    def __init__(self, forms: KeywordForms, reading: Reading, read: Operands) -> None:
+    def __init__(self, forms: KeywordForms, reading: ParserState, read: Operands) -> None:
         self._forms = forms
         self._reading = reading
         self._read = read
@@ -99,7 +99,7 @@ class WordValues:
         name = token.text.lower()
         following = cursor.ahead()
         calls = following.kind is Kind.SYMBOL and following.text == "("
-        if calls and reading.knows(name) and not (value in self._words.first and _goes_on_with_as(cursor)):
+        if calls and reading.knows(name) and not (value in self._words.first and _is_followed_by_as(cursor)):
             return self._call(cursor, token)
         if value in self._special and (special := self._special[value](cursor, following)) is not None:
             return special
@@ -199,7 +199,7 @@ class WordValues:
         return Name(at, "error_message")
 
 
-def _goes_on_with_as(cursor: Cursor) -> bool:
+def _is_followed_by_as(cursor: Cursor) -> bool:
     """Whether AS follows the parentheses, as in `FORMAT (a + b) AS "0.00"`: a keyword instead of a call."""
     depth, count = 0, 1
     while (token := cursor.ahead(count)).kind not in (Kind.LINE, Kind.END):
@@ -334,7 +334,7 @@ class Expressions:
 
     __slots__ = ("_brackets", "_reading", "_words", "height", "highest")
 
-    def __init__(self, forms: KeywordForms, reading: Reading) -> None:
+    def __init__(self, forms: KeywordForms, reading: ParserState) -> None:
         self._reading = reading
         self._words = WordValues(forms, reading, self)
         self.height = 0
@@ -586,14 +586,14 @@ _NO_VALUES = frozenset(
 _LONGEST_SHOWN = 30
 
 
-def better_told(cursor: Cursor, fault: ScriptProblem, reading: Reading) -> ScriptProblem:
+def more_specific_problem(cursor: Cursor, fault: ScriptProblem, reading: ParserState) -> ScriptProblem:
     """Replace a syntax problem at the cursor by a more specific one if the word before the cursor explains it."""
     if fault.code is not Code.SYNTAX or fault.at != cursor.now.at:
         return fault
     return mistaken_word(cursor, reading) or fault
 
 
-def mistaken_word(cursor: Cursor, reading: Reading) -> ScriptProblem | None:
+def mistaken_word(cursor: Cursor, reading: ParserState) -> ScriptProblem | None:
     """Problem with the word before the cursor, parsed as a variable although a value follows it; None if there is no
     better explanation."""
     if not cursor.index or cursor.now.kind not in _BEGINS_VALUE or cursor.now.value in _NO_VALUES:
@@ -620,5 +620,5 @@ def mistaken_word(cursor: Cursor, reading: Reading) -> ScriptProblem | None:
         cursor.index += back
         phrase = foreign_phrase(words, reading.keywords)
         if len(phrase.split()) >= back:
-            return ScriptProblem(first.at, Code.UNKNOWN_STATEMENT, told_of(phrase))
+            return ScriptProblem(first.at, Code.UNKNOWN_STATEMENT, unsupported_message(phrase))
     return None

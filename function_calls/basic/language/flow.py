@@ -8,7 +8,7 @@ from typing import cast
 from function_calls.basic.codes import Code
 from function_calls.basic.language.expressions import Expressions
 from function_calls.basic.language.open_blocks import LOOPS, PROCEDURES, Labels, OpenBlocks, is_over
-from function_calls.basic.language.reading import Reading
+from function_calls.basic.language.parser_state import ParserState
 from function_calls.basic.language.tokens import Cursor, Kind
 from function_calls.basic.nodes import Assert, Continue, Goto, Leave, OnError, Return, Statement, Stop, Throw
 
@@ -32,7 +32,7 @@ class Flow:
 
     __slots__ = ("_labels", "_open", "_read", "_reading")
 
-    def __init__(self, reading: Reading, read: Expressions, opened: OpenBlocks, labels: Labels) -> None:
+    def __init__(self, reading: ParserState, read: Expressions, opened: OpenBlocks, labels: Labels) -> None:
         self._reading = reading
         self._read = read
         self._open = opened

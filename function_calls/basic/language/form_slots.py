@@ -21,7 +21,7 @@ from function_calls.basic.nodes import (
     MapOf,
     Member,
     Name,
-    OfRow,
+    RowExpression,
     Target,
     Template,
 )
@@ -32,7 +32,7 @@ _JOINS = frozenset({"AND", "OR"})
 _STOPS = _WORDS | _JOINS | {"NOT"}
 _TURNED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _OPENS, _CLOSES = frozenset({"(", "[", "{", "#{"}), frozenset({")", "]", "}"})
-_GO_ON = _SIGNS | {"+", "-", "*", "/", "\\", "^", "&", ".", "["}
+_CONTINUE_OPERAND = _SIGNS | {"+", "-", "*", "/", "\\", "^", "&", ".", "["}
 _HIGHEST = 60
 """Maximum height of a condition tree with its values; recursive functions over the tree rely on it."""
 _MEANT = 'a condition compares columns with values, such as `status = "open" AND age > 18`'
@@ -137,7 +137,7 @@ class _Reader:
             return False
         count = self._operand_length(stops=False)
         behind = self._cursor.ahead(count) if count else self._cursor.now
-        return behind.kind is not Kind.SYMBOL or behind.text not in _GO_ON
+        return behind.kind is not Kind.SYMBOL or behind.text not in _CONTINUE_OPERAND
 
     def _comparison(self) -> Expression | _Bare:
         cursor, at = self._cursor, self._cursor.now.at
@@ -296,7 +296,7 @@ _DEFINES = frozenset({"SUB", "FUNCTION"})
 _BEFORE_ASSIGNMENT = frozenset({"LET", "SET", "CONST", "THEN", "ELSE"})
 
 
-class Reads(Protocol):
+class ExpressionParser(Protocol):
     """Parser of expressions in a statement. All methods raise ScriptError."""
 
     def expression(self, cursor: Cursor) -> Expression:
@@ -327,7 +327,7 @@ class Slots:
     cost does not grow with nesting."""
 
     cursor: Cursor
-    read: Reads
+    read: ExpressionParser
     starts: Container[str]
     """First words of all keywords."""
     known: dict[int, tuple[Expression, int]]
@@ -445,7 +445,7 @@ class Slots:
             key = self._key(cursor.take())
             cursor.take()
             value = self._assigned()
-            entries.append((key, OfRow(value.at, value) if of_rows else value))
+            entries.append((key, RowExpression(value.at, value) if of_rows else value))
             if not cursor.symbol(","):
                 return MapOf(at, tuple(entries))
 
@@ -511,11 +511,11 @@ def names_a_value(cursor: Cursor, word: str, starts: Container[str]) -> bool:
     """Whether the variable `word` (in upper case) was assigned before the cursor a value that can name a table. Rows
     cannot: after `customers = FIND customers` the word still names the table."""
     if cursor.given is None:
-        cursor.given = _given(cursor, starts)
+        cursor.given = _table_variables(cursor, starts)
     return cursor.given.get(word, cursor.index) < cursor.index
 
 
-def _given(cursor: Cursor, starts: Container[str]) -> dict[str, int]:
+def _table_variables(cursor: Cursor, starts: Container[str]) -> dict[str, int]:
     """Token index of the first such assignment, by variable. The cursor is restored."""
     here, cursor.index = cursor.index, 0
     found: dict[str, int] = {}

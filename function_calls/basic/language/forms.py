@@ -28,10 +28,10 @@ from function_calls.basic.language.form_parts import (
     usages_of,
     words_of,
 )
-from function_calls.basic.language.form_slots import Absent, Reads, Slots, columns_in
+from function_calls.basic.language.form_slots import Absent, ExpressionParser, Slots, columns_in
 from function_calls.basic.language.tokens import Cursor, Kind, Token
-from function_calls.basic.nodes import At, Expression, Literal, Target, Want
-from function_calls.basic.values import some_of
+from function_calls.basic.nodes import At, Expression, KeywordCall, Literal, Target
+from function_calls.basic.values import abbreviated
 
 _PART = re.compile(
     r"\s*(?:\{(?P<slot>[^{}]*)\}|(?P<word>\w+)|(?P<sign>[\[\]()|,=;])|\"(?P<bracket>[()])\"|(?P<other>\S))"
@@ -219,7 +219,7 @@ _LONGEST = 238
 class Matched(NamedTuple):
     """A statement that matches a form."""
 
-    want: Want
+    want: KeywordCall
     into: Target | None
     """Target that receives the result, if the form has one."""
 
@@ -254,7 +254,7 @@ class Forms:
                 ways.setdefault(joined, []).append(_Way((joined,), form))
         self._ways = {word: tuple(found) for word, found in ways.items()}
 
-    def match(self, cursor: Cursor, read: Reads, *, inside: bool) -> Matched | None:
+    def match(self, cursor: Cursor, read: ExpressionParser, *, inside: bool) -> Matched | None:
         """Match the keyword at the cursor and advance past it; None, with the cursor unchanged, if there is none.
 
         With `inside`, within an expression, the match ends before tokens that cannot belong to it. Leading words may be
@@ -288,7 +288,7 @@ def _touch(first: Token, second: Token) -> bool:
 class _Matching:
     """Matches one statement against the forms that share its first words."""
 
-    def __init__(self, cursor: Cursor, read: Reads, slots: Slots, inside: bool) -> None:
+    def __init__(self, cursor: Cursor, read: ExpressionParser, slots: Slots, inside: bool) -> None:
         self._cursor = cursor
         self._read = read
         self._slots = slots
@@ -316,7 +316,7 @@ class _Matching:
             if not self._fits(way):
                 continue
             if best is None or cursor.index > ends:
-                best = Matched(Want(at, way.form.name, tuple(self._filled)), self._into)
+                best = Matched(KeywordCall(at, way.form.name, tuple(self._filled)), self._into)
                 checks = way.form.checks
                 ends, lead = cursor.index, len(way.form.lead)
             if not self._inside:
@@ -444,7 +444,7 @@ def _called(slot: Slot) -> str:
     """Description of the missing slot for messages."""
     match slot.kind:
         case SlotKind.ONE_OF:
-            few = some_of(slot.words)
+            few = abbreviated(slot.words)
             return " or ".join(f"`{word}`" for word in few) if few == slot.words else f"a word such as `{few[0]}`"
         case SlotKind.VARIABLE:
             return "a variable"
@@ -485,7 +485,7 @@ def _has_parentheses(cursor: Cursor, form: Form, inside: bool) -> bool:
     if behind.kind is Kind.WORD and behind.value in form.words:
         return False
     word = cursor.index - 1
-    return _follows(cursor, word) or not _goes_on(behind)
+    return _follows(cursor, word) or not _continues(behind)
 
 
 def _behind_parenthesis(cursor: Cursor) -> tuple[Token | None, bool]:
@@ -515,7 +515,7 @@ def _follows(cursor: Cursor, index: int) -> bool:
     return _touch(word, now)
 
 
-def _goes_on(token: Token) -> bool:
+def _continues(token: Token) -> bool:
     if token.kind is Kind.WORD:
         return token.value in _OPERATORS
     return token.kind is Kind.SYMBOL and token.text not in (")", "]", "}")

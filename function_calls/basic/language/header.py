@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import NoReturn, cast
 
 from function_calls.basic.codes import Code, ScriptError
-from function_calls.basic.language.form_slots import Reads
+from function_calls.basic.language.form_slots import ExpressionParser
 from function_calls.basic.language.param_types import type_named
 from function_calls.basic.language.tokens import Cursor, Inner, Kind, Token
 from function_calls.basic.nodes import At, Expression, ListOf, Literal, MapOf, Param, Unary
@@ -17,12 +17,12 @@ _CLAUSES = frozenset({"AS", "LIKE", "DESCRIPTION", "OPTIONAL", "REQUIRED", "DEFA
 _CONSTANTS = {"TRUE": True, "FALSE": False, "NULL": None}
 
 
-def read_param(cursor: Cursor, read: Reads) -> Param:
+def read_param(cursor: Cursor, read: ExpressionParser) -> Param:
     """Parse the PARAM at the cursor, up to the end of its line. Raises ScriptError (BAD_PARAM)."""
     return _ParamReader(cursor, read).param()
 
 
-def read_description(cursor: Cursor, read: Reads) -> tuple[str, At]:
+def read_description(cursor: Cursor, read: ExpressionParser) -> tuple[str, At]:
     """Parse the DESCRIPTION at the cursor, up to the end of its line. Returns its text, possibly empty, and its
     position. Raises ScriptError (BAD_PARAM)."""
     at = cursor.take().at
@@ -54,7 +54,7 @@ class _ParamReader:
     """Parser of one PARAM, with clauses in any order."""
 
     cursor: Cursor
-    read: Reads
+    read: ExpressionParser
     name: str = ""
     seen: set[str] = field(default_factory=set)
     type: str = ""

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from function_calls.basic.codes import Code, ScriptError, ScriptProblem
-from function_calls.basic.language.reading import Reading
+from function_calls.basic.language.parser_state import ParserState
 from function_calls.basic.language.scopes import is_assignment
 from function_calls.basic.language.tokens import Cursor, Kind, Token
 from function_calls.basic.nodes import At
@@ -22,7 +22,7 @@ class _Place(NamedTuple):
     path: Path
 
 
-class _Going(NamedTuple):
+class _Jump(NamedTuple):
     at: At
     """Position of the label's name."""
     label: str
@@ -35,10 +35,10 @@ class Labels:
 
     __slots__ = ("_goings", "_places", "_reading")
 
-    def __init__(self, reading: Reading) -> None:
+    def __init__(self, reading: ParserState) -> None:
         self._reading = reading
         self._places: dict[str, _Place] = {}
-        self._goings: list[_Going] = []
+        self._goings: list[_Jump] = []
 
     def stands(self, at: At, name: str, path: Path) -> None:
         """Register a label."""
@@ -49,7 +49,7 @@ class Labels:
 
     def wanted(self, at: At, name: str, what: str, path: Path) -> None:
         """Register a jump of GOTO, GOSUB or ON ERROR GOTO."""
-        self._goings.append(_Going(at, name, what, path))
+        self._goings.append(_Jump(at, name, what, path))
 
     @contextmanager
     def of_their_own(self) -> Iterator[None]:
@@ -77,7 +77,7 @@ class Labels:
         self._places.clear()
         self._goings.clear()
 
-    def _unknown(self, going: _Going) -> None:
+    def _unknown(self, going: _Jump) -> None:
         hint = self._reading.nearest.hint((going.label,), self._places)
         message = f"unknown label {going.label}{hint}; a label is a line number, or `{going.label}:` on a line"
         self._reading.fault(going.at, Code.UNKNOWN_LABEL, message)
@@ -164,7 +164,7 @@ class OpenBlocks:
 
     __slots__ = ("_count", "_lookings", "_reading", "_suspects", "_wrong", "stack", "told")
 
-    def __init__(self, reading: Reading) -> None:
+    def __init__(self, reading: ParserState) -> None:
         self._reading = reading
         self._count = 0
         self._lookings = 0
@@ -391,14 +391,16 @@ _ENDS_OF: Mapping[str, tuple[str, ...]] = MappingProxyType(
 """Ends whose presence confirms a misspelt opener."""
 
 
-def mended(tokens: Sequence[Token], knows: Callable[[Token], bool]) -> tuple[list[Token], list[ScriptProblem]]:
+def correct_spelling(
+    tokens: Sequence[Token], knows: Callable[[Token], bool]
+) -> tuple[list[Token], list[ScriptProblem]]:
     """Correct misspelt block words; returns the tokens and a problem for each. `knows` tests for known words."""
-    found = _Mending(tokens, knows)
+    found = _SpellingCorrection(tokens, knows)
     found.run()
     return found.tokens, found.faults
 
 
-class _Mending:
+class _SpellingCorrection:
     __slots__ = ("_knows", "_words", "faults", "tokens")
 
     def __init__(self, tokens: Sequence[Token], knows: Callable[[Token], bool]) -> None:

@@ -8,13 +8,13 @@ from types import MappingProxyType
 from typing import NamedTuple, cast
 
 from function_calls.basic.codes import Code, ScriptError, ScriptProblem
-from function_calls.basic.language.blocks import Blocks, with_nexts_of_their_own
+from function_calls.basic.language.blocks import Blocks, split_next_lists
 from function_calls.basic.language.comments import comments_above, name_above
 from function_calls.basic.language.expressions import Expressions
 from function_calls.basic.language.form_parts import KeywordForms, keyword_words_of
 from function_calls.basic.language.lexer import as_lines, tokens_of
-from function_calls.basic.language.open_blocks import Labels, TooManyBlocks, mended
-from function_calls.basic.language.reading import Arity, Reading
+from function_calls.basic.language.open_blocks import Labels, TooManyBlocks, correct_spelling
+from function_calls.basic.language.parser_state import Arity, ParserState
 from function_calls.basic.language.scopes import Survey, survey
 from function_calls.basic.language.statements import LANGUAGE, Statements
 from function_calls.basic.language.tokens import Cursor, Kind, Token
@@ -26,7 +26,7 @@ class Procedures:
 
     __slots__ = ("_blocks", "_labels", "_lines", "_reading", "found")
 
-    def __init__(self, reading: Reading, blocks: Blocks, labels: Labels) -> None:
+    def __init__(self, reading: ParserState, blocks: Blocks, labels: Labels) -> None:
         self._reading = reading
         self._blocks = blocks
         self._labels = labels
@@ -224,9 +224,9 @@ def parse(text: str, forms: KeywordForms, functions: Mapping[str, Arity], header
     `functions` are the built-ins, by lower-case name. Parsing continues after a problem, so that several are reported
     at once."""
     read, found = tokens_of(text)
-    written = with_nexts_of_their_own(read)
-    tokens, names, slips = _mended(written, forms, functions)
-    reading = Reading(functions, forms.names, names, frozenset(fault.at.line for fault in found))
+    written = split_next_lists(read)
+    tokens, names, slips = _corrected(written, forms, functions)
+    reading = ParserState(functions, forms.names, names, frozenset(fault.at.line for fault in found))
     for slip in slips:
         reading.failed(slip, slip.at.line, slip.at.line)
     statements = Statements(forms, reading, names)
@@ -239,7 +239,7 @@ def parse(text: str, forms: KeywordForms, functions: Mapping[str, Arity], header
     return Parsed(script, _in_order((*found, *reading.faults)))
 
 
-def _mended(
+def _corrected(
     written: Sequence[Token], forms: KeywordForms, functions: Mapping[str, Arity]
 ) -> tuple[Sequence[Token], Survey, list[ScriptProblem]]:
     """Correct misspelt words and remove blocks in braces. Returns the tokens, their names and the problems."""
@@ -252,7 +252,7 @@ def _mended(
         callable_names = name in functions or name in names.definitions
         return callable_names or token.value in LANGUAGE or token.value in first or name in names.goals
 
-    tokens, slips = mended(tokens, knows)
+    tokens, slips = correct_spelling(tokens, knows)
     faults += slips
     if not faults:
         return written, names, faults
@@ -289,7 +289,7 @@ class _Units:
         "found", "procedures",
     )  # fmt: skip
 
-    def __init__(self, statements: Statements, header: Header, reading: Reading, lines: list[str]) -> None:
+    def __init__(self, statements: Statements, header: Header, reading: ParserState, lines: list[str]) -> None:
         self._statements = statements
         self._header = header
         self._reading = reading

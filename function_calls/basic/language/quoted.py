@@ -31,7 +31,7 @@ _ALONE = lazy_pattern(
     r"[ \t]*(?:NEXT(?:[ \t]+\w+)?|WEND|LOOP|ELSE|ENDIF|END|RETURN|EXIT|BREAK|CONTINUE|STOP)[ \t]*(?:$|'|//|#|:)",
     re.IGNORECASE | re.MULTILINE,
 )
-_GOES_ON = lazy_pattern(
+_CONTINUATION = lazy_pattern(
     r"""[ \t]*(?:
         [)\]},.:+\-*/\\^&=<>;] | != | (?:AND|OR|MOD|IN|LIKE|IS|NOT|TO|AS)\b     # cannot begin a statement
       | $ | ' | \#(?!\{) | REM\b                                                # a comment: the line after it decides
@@ -63,7 +63,7 @@ def reads_like_prose(text: str, position: int) -> bool:
     return position < len(text) and not _CODE.match(text, position)
 
 
-def goes_on(last: Token, text: str, position: int, brackets: Sequence[str], over_blank_line: bool) -> bool:
+def continues(last: Token, text: str, position: int, brackets: Sequence[str], over_blank_line: bool) -> bool:
     """Whether the statement whose line ends with `last` continues on the line at `position`.
 
     Within brackets a line may also end after a value, unless the next line is unmistakably a statement: then a bracket
@@ -76,7 +76,7 @@ def goes_on(last: Token, text: str, position: int, brackets: Sequence[str], over
         return False
     if last.kind is Kind.SYMBOL and last.text in _OPENING:
         return not _STATEMENT.match(text, position)
-    if _GOES_ON.match(text, position):
+    if _CONTINUATION.match(text, position):
         return True
     return (_VALUE if brackets[-1] == "(" else _ENTRY).match(text, position) is not None
 
@@ -107,7 +107,7 @@ _COLUMNS = lazy_pattern(r"""[ \t]+["']?\w+["']?[ \t]*(?:=|AS\b)|[ \t]*$""", re.I
 _PART_WORDS = frozenset(("WHERE", "SET", "VALUES", "WITH", "ORDER", "BY", "LIMIT"))
 
 
-def goes_on_with_rows(tokens: Sequence[Token], text: str, position: int) -> bool:
+def row_statement_continues(tokens: Sequence[Token], text: str, position: int) -> bool:
     """Whether `tokens` end in a row statement, such as `UPDATE stock`, that continues with a clause at `position` (`SET
     count = 1`), or with the operand of a clause word at the end of the line."""
     last = tokens[-1]

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from function_calls.basic.environment import ERROR_NAMES
 from function_calls.basic.functions import CHANGING
-from function_calls.basic.language.filter_texts import followed_in
+from function_calls.basic.language.filter_texts import tracked_variables
 from function_calls.basic.language.tokens import Kind, Token
 from function_calls.basic.nodes import (
     Apply,
@@ -28,7 +29,6 @@ from function_calls.basic.nodes import (
     Statement,
     With,
 )
-from function_calls.basic.world import ERROR_NAMES
 
 _DECLARES = frozenset(["EACH", "DIM", "REDIM", "PRESERVE", "PARAM"])
 _GIVES = frozenset(["FOR", "HEAR", "INPUT", "GOTO", "GOSUB"]) | _DECLARES
@@ -219,7 +219,7 @@ class Scope:
 
 def top_scope(body: Iterable[Statement], parameters: Iterable[str], definitions: Mapping[str, Define]) -> Scope:
     """Scope of the script itself, with its parameters."""
-    followed = followed_in((body, tuple(definitions.values())))
+    followed = tracked_variables((body, tuple(definitions.values())))
     return Scope(frozenset(parameters) | _assigned(body), None, frozenset(), definitions, followed)
 
 

@@ -8,14 +8,20 @@ from typing import NoReturn, cast
 from function_calls.basic.codes import Code, ScriptError
 from function_calls.basic.language.blocks import Blocks, Selects, WithMaps
 from function_calls.basic.language.comments import plain
-from function_calls.basic.language.expressions import Expressions, before, better_told, mistaken_word, unknown_phrase
+from function_calls.basic.language.expressions import (
+    Expressions,
+    before,
+    mistaken_word,
+    more_specific_problem,
+    unknown_phrase,
+)
 from function_calls.basic.language.flow import Flow, label_name
-from function_calls.basic.language.foreign import belongs_to, foreign_phrase, told_of, words_at
 from function_calls.basic.language.form_parts import KeywordForms, KeywordWords, MatchedForm, keyword_words_of
 from function_calls.basic.language.open_blocks import ENDING_WORDS, PROCEDURES, Labels, OpenBlocks, is_over
-from function_calls.basic.language.reading import Reading
+from function_calls.basic.language.parser_state import ParserState
 from function_calls.basic.language.scopes import Survey, is_assignment
 from function_calls.basic.language.tokens import Cursor, Kind, Token
+from function_calls.basic.language.unsupported import belongs_to, foreign_phrase, unsupported_message, words_at
 from function_calls.basic.nodes import (
     Apply,
     Assign,
@@ -52,7 +58,7 @@ class Assignments:
 
     __slots__ = ("_read", "_reading")
 
-    def __init__(self, reading: Reading, read: Expressions) -> None:
+    def __init__(self, reading: ParserState, read: Expressions) -> None:
         self._reading = reading
         self._read = read
 
@@ -174,7 +180,7 @@ class Calls:
 
     __slots__ = ("_read", "_reading", "_words")
 
-    def __init__(self, reading: Reading, read: Expressions, words: KeywordWords) -> None:
+    def __init__(self, reading: ParserState, read: Expressions, words: KeywordWords) -> None:
         self._reading = reading
         self._read = read
         self._words = words
@@ -236,12 +242,12 @@ _LONGEST_SHOWN = 60
 _MOST_BEGUN = 8
 
 
-class NoStatements:
+class StatementErrors:
     """Messages for lines that are no valid statement."""
 
     __slots__ = ("_forms", "_reading")
 
-    def __init__(self, forms: KeywordForms, reading: Reading) -> None:
+    def __init__(self, forms: KeywordForms, reading: ParserState) -> None:
         self._forms = forms
         self._reading = reading
 
@@ -249,7 +255,7 @@ class NoStatements:
         """Raise ScriptError if the statement at the cursor belongs to another language."""
         if phrase := foreign_phrase(words, self._forms.names):
             self._reading.foreign.add(phrase)
-            cursor.fail(told_of(phrase), Code.UNKNOWN_STATEMENT)
+            cursor.fail(unsupported_message(phrase), Code.UNKNOWN_STATEMENT)
 
     def belongs_to_told(self, cursor: Cursor) -> bool:
         """Whether this continues a foreign statement that was already reported, such as CATCH after TRY."""
@@ -378,7 +384,7 @@ class Statements:
         "assignments", "blocks", "labels", "open",
     )  # fmt: skip
 
-    def __init__(self, forms: KeywordForms, reading: Reading, names: Survey) -> None:
+    def __init__(self, forms: KeywordForms, reading: ParserState, names: Survey) -> None:
         read = Expressions(forms, reading)
         self._forms = forms
         self._words = keyword_words_of(forms.names)
@@ -390,7 +396,7 @@ class Statements:
         self.blocks = Blocks(reading, read, self.open, self.one)
         self.assignments = Assignments(reading, read)
         self._calls = Calls(reading, read, self._words)
-        self._told = NoStatements(forms, reading)
+        self._told = StatementErrors(forms, reading)
         flow = Flow(reading, read, self.open, self.labels)
         selects = Selects(reading, read, self.blocks)
         self._language: dict[str, Reader] = {
@@ -444,7 +450,7 @@ class Statements:
             if not cursor.is_line_end and not self._is_over(cursor, token, is_inline):
                 self._told.more(cursor, token)
         except ScriptError as error:
-            fault = better_told(cursor, error.fault, self._reading)
+            fault = more_specific_problem(cursor, error.fault, self._reading)
             self.blocks.skip_line(cursor)
             self._reading.failed(fault, token.at.line, cursor.now.at.line)
         except RecursionError:

@@ -13,21 +13,21 @@ import structlog
 from config.diagnostics import Diagnostic
 from function_calls.basic.codes import Code, Profile
 from function_calls.basic.library.compiled_tools import (
+    InvalidRow,
     LibraryTool,
-    NotKept,
     ScriptPlace,
+    findings_from_row,
     findings_text,
-    kept_findings,
-    kept_tool,
     no_such_bot,
     place_of,
+    tool_from_row,
 )
 from function_calls.basic.library.compiling import Compiled, Compiling, Files, Programs, Writing, text_of
 from function_calls.basic.machine.program import Program
 from function_calls.declaration import told
 from function_calls.schema.definition import problem_at
 from services.clock import Clock
-from services.scripts.basic_tools import BasicTools, KeptTool
+from services.scripts.basic_tools import BasicTools, StoredTool
 from services.storage import Storage, StorageError, plain_etag
 from services.store.chats import basic_tools
 from services.store.port import StoreError, Write
@@ -37,7 +37,7 @@ ToolKey = tuple[str, str]
 """Bot and tool name."""
 
 
-class Taker(NamedTuple):
+class NameOwner(NamedTuple):
     """File that owns a tool name."""
 
     source: str
@@ -50,9 +50,9 @@ class Names:
     """Owners of tool names, across all libraries of a source."""
 
     def __init__(self) -> None:
-        self._takers: dict[ToolKey, Taker] = {}
+        self._takers: dict[ToolKey, NameOwner] = {}
 
-    def take(self, key: ToolKey, taker: Taker) -> Taker | None:
+    def take(self, key: ToolKey, taker: NameOwner) -> NameOwner | None:
         """Claim a name. Returns the owner if it is another file, otherwise None."""
         first = self._takers.setdefault(key, taker)
         return None if first[:2] == taker[:2] else first
@@ -69,7 +69,7 @@ class Names:
         return key not in self._takers
 
 
-def taken_twice(key: ToolKey, first: str, second: str, line: int) -> Diagnostic:
+def duplicate_tool(key: ToolKey, first: str, second: str, line: int) -> Diagnostic:
     """Diagnostic for a second file that defines an existing tool."""
     bot, name = key
     message = f"tool {name!r} of bot {bot!r} is defined in both {first} and {second}; rename one of them"
@@ -79,18 +79,18 @@ def taken_twice(key: ToolKey, first: str, second: str, line: int) -> Diagnostic:
 _MOST_NAMED = 20
 _log = structlog.get_logger("basic")
 
-Happened = Literal["added", "changed", "compiled_anew", "broken", "deleted"]
+Change = Literal["added", "changed", "compiled_anew", "broken", "deleted"]
 
 
-class News:
+class ChangeLog:
     """Changes of one library since the last log entry."""
 
     def __init__(self, where: str) -> None:
         """`where` is the location of the scripts, for the log."""
         self._where = where
-        self._paths: dict[Happened, list[str]] = {}
+        self._paths: dict[Change, list[str]] = {}
 
-    def note(self, happened: Happened, path: str) -> None:
+    def note(self, happened: Change, path: str) -> None:
         """Record a change."""
         self._paths.setdefault(happened, []).append(path)
 
@@ -107,7 +107,7 @@ class News:
 
 
 @dataclass(frozen=True, slots=True)
-class Workshop:
+class LibraryServices:
     """Services shared by all libraries of a source. Belongs to one event loop."""
 
     listing: Threads
@@ -147,12 +147,12 @@ class Outcome:
 class Outcomes:
     """Computes the new state of files from the results of compilation."""
 
-    def __init__(self, key: str, profile: Profile, shop: Workshop) -> None:
+    def __init__(self, key: str, profile: Profile, shop: LibraryServices) -> None:
         self._key = key
         self._profile = profile
         self._shop = shop
 
-    async def of(self, one: Compiled, known: KnownScript, outdated: Sequence[KeptTool]) -> Outcome:
+    async def of(self, one: Compiled, known: KnownScript, outdated: Sequence[StoredTool]) -> Outcome:
         """Return the new state. `known` is the previous one; `outdated` are rows of another compiler version."""
         path = one.place.path
         if one.is_unread:
@@ -167,7 +167,7 @@ class Outcomes:
 
     def _whole(self, one: Compiled, known: KnownScript) -> Outcome:
         """State of a script without errors: tools whose names are available become active."""
-        place, taker = one.place, Taker(self._key, one.place.path, one.file)
+        place, taker = one.place, NameOwner(self._key, one.place.path, one.file)
         self._shop.names.free(self._key, place.path, but=[tool.key for tool, _ in one.tools])
         mine: list[tuple[LibraryTool, bytes]] = []
         wanted: list[ToolKey] = []
@@ -178,7 +178,7 @@ class Outcomes:
                 mine.append((tool, program))
             else:
                 wanted.append(tool.key)
-                findings.append(taken_twice(tool.key, first.file, one.file, tool.definition.line))
+                findings.append(duplicate_tool(tool.key, first.file, one.file, tool.definition.line))
         tools = tuple(tool for tool, _ in mine)
         names = {tool.definition.name for tool in tools}
         gone = tuple(tool.definition.name for tool in known.tools if tool.definition.name not in names)
@@ -205,7 +205,7 @@ class Outcomes:
             findings=said,
         )
 
-    async def _broken(self, one: Compiled, known: KnownScript, outdated: Sequence[KeptTool]) -> Outcome:
+    async def _broken(self, one: Compiled, known: KnownScript, outdated: Sequence[StoredTool]) -> Outcome:
         """State of a script with errors: its previous tools stay active."""
         place = one.place
         if not known.tools and outdated:
@@ -235,7 +235,7 @@ class Outcomes:
         )
         return Outcome(place.path, replace(script, content_hash=one.content_hash), files, (row,))
 
-    async def _recovered(self, one: Compiled, outdated: Sequence[KeptTool]) -> Outcome | None:
+    async def _recovered(self, one: Compiled, outdated: Sequence[StoredTool]) -> Outcome | None:
         """Compile the last valid version of the file from its stored source; None if there is none."""
         rows = [row for row in outdated if row.definition]
         try:
@@ -268,7 +268,7 @@ class ScriptLibrary:
         storage: Callable[[], Storage],
         profile: Profile,
         bots: Collection[str],
-        shop: Workshop,
+        shop: LibraryServices,
         tell: Callable[[], None],
     ) -> None:
         """`key` identifies the library's rows; `where` is the storage's name in diagnostics. `bot` owns the scripts
@@ -286,7 +286,7 @@ class ScriptLibrary:
         self._turn = asyncio.Lock()
         self._scripts: dict[str, KnownScript] = {}
         self._order: tuple[str, ...] = ()
-        self._outdated: dict[str, list[KeptTool]] = {}
+        self._outdated: dict[str, list[StoredTool]] = {}
         """Rows by path that were written by another compiler version or must be compiled again."""
         self._running: dict[str, tuple[str, asyncio.Task[Compiled]]] = {}
         """Etag and task of compilations in progress, by path."""
@@ -296,7 +296,7 @@ class ScriptLibrary:
         self._strangers: tuple[Diagnostic, ...] = ()
         """Warnings about scripts of unknown bots."""
         self._has_looked = False
-        self._news = News(where)
+        self._news = ChangeLog(where)
 
     # Current state
 
@@ -341,9 +341,9 @@ class ScriptLibrary:
 
     # Loading and refreshing
 
-    def restore(self, rows: Iterable[KeptTool]) -> list[Write]:
+    def restore(self, rows: Iterable[StoredTool]) -> list[Write]:
         """Restore tools from the rows of `key`, without reading the storage. Returns the rows to write."""
-        by_path: dict[str, list[KeptTool]] = {}
+        by_path: dict[str, list[StoredTool]] = {}
         writes: list[Write] = []
         for row in rows:
             place = place_of(row.path, self._bot)
@@ -362,18 +362,18 @@ class ScriptLibrary:
                 continue
             try:
                 self._scripts[path] = self._restored(place, kept)
-            except NotKept as error:
+            except InvalidRow as error:
                 _log.info("tool_compiled_anew", because=str(error))
         return writes
 
-    def _restored(self, place: ScriptPlace, rows: Sequence[KeptTool]) -> KnownScript:
-        """Restore one file. Raises NotKept."""
-        tools = tuple(kept_tool(row, place) for row in rows if row.definition)
+    def _restored(self, place: ScriptPlace, rows: Sequence[StoredTool]) -> KnownScript:
+        """Restore one file. Raises InvalidRow."""
+        tools = tuple(tool_from_row(row, place) for row in rows if row.definition)
         file = tools[0].file if tools else self._storage().place(place.path)
         for tool in tools:
-            self._shop.names.take(tool.key, Taker(self.key, place.path, file))
+            self._shop.names.take(tool.key, NameOwner(self.key, place.path, file))
         first = rows[0]
-        return KnownScript(first.etag, first.content_hash, tools, kept_findings(first.findings, file))
+        return KnownScript(first.etag, first.content_hash, tools, findings_from_row(first.findings, file))
 
     async def refresh(self, again: Collection[str] = ()) -> None:
         """List the storage, and compile changed files and the files in `again`. Slow files continue in the background
@@ -593,7 +593,7 @@ class ScriptLibrary:
             self._problems = tuple(dict.fromkeys([*self._problems, *problems]))
 
 
-def _happened(one: Compiled, known: KnownScript, *, is_outdated: bool) -> Happened:
+def _happened(one: Compiled, known: KnownScript, *, is_outdated: bool) -> Change:
     """Change to log for a compiled file; `known` is its previous state."""
     if not one.tools:
         return "broken"

@@ -87,7 +87,7 @@ class KeywordTable:
         """Effect of a script with these keywords: the strongest, and `once` if one changes stored data. An
         unknown keyword counts as `once`."""
         found = [self._keywords.get(name) for name in keywords]
-        effects = [Effect.ONCE if one is None or changes_what_is_kept(one) else one.effect for one in found]
+        effects = [Effect.ONCE if one is None or changes_stored_data(one) else one.effect for one in found]
         return max(effects, key=_STRENGTH.__getitem__, default=Effect.READ)
 
     def touches_of(self, keywords: Iterable[str]) -> frozenset[Touch]:
@@ -228,7 +228,7 @@ def _handler(function: Callable[..., Any], bound: Mapping[str, object], hide: Ca
     return handle
 
 
-def changes_what_is_kept(keyword: BoundKeyword) -> bool:
+def changes_stored_data(keyword: BoundKeyword) -> bool:
     """Whether it changes data for later runs. Repeating such a statement is safe, but repeating the script is not: the
     stored value may depend on an earlier read, as for a visit counter."""
     return keyword.effect is not Effect.READ and bool(keyword.touches & {Touch.REACHES_OUT, Touch.STAYS_HERE})

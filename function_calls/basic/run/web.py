@@ -17,7 +17,7 @@ import orjson
 from config.sections.basic import BasicWebSettings, host_fits
 from function_calls.basic.codes import RunCode, RunError
 from function_calls.basic.keywords import ScriptRun, Value
-from function_calls.basic.run.session import count_up, worded
+from function_calls.basic.run.session import count_up, translated_error
 from function_calls.basic.values import text_of
 from services.clock import Clock
 from services.patterns import visible
@@ -159,17 +159,17 @@ class WebOfScripts:
         """Set a header of the run's requests; an empty value removes it. Raises RunError."""
         name, value = name.strip(), value.strip()
         if not _NAME.match(name):
-            raise worded(run, RunCode.BAD_VALUE, "web.header_name")
+            raise translated_error(run, RunCode.BAD_VALUE, "web.header_name")
         if name.lower() in _OURS or name.lower().startswith("proxy-"):
-            raise worded(run, RunCode.NOT_ALLOWED, "web.header_own", name=name)
+            raise translated_error(run, RunCode.NOT_ALLOWED, "web.header_own", name=name)
         if not _VALUE.match(value):
             # The value may be a secret, so the error names only the header.
-            raise worded(run, RunCode.BAD_VALUE, "web.header_value", name=name)
+            raise translated_error(run, RunCode.BAD_VALUE, "web.header_value", name=name)
         headers = {one: what for one, what in _set_headers(run).items() if one != name.lower()}
         if value:
             headers[name.lower()] = value
         if len(headers) > _MOST_HEADERS:
-            raise worded(run, RunCode.BAD_VALUE, "web.headers", most=_MOST_HEADERS)
+            raise translated_error(run, RunCode.BAD_VALUE, "web.headers", most=_MOST_HEADERS)
         run.passing[_HEADERS] = headers
         known: list[str] = run.kept.get(_HEADER_NAMES, [])
         run.kept[_HEADER_NAMES] = [*(one for one in known if one != name.lower()), *([name.lower()] if value else [])]
@@ -198,13 +198,13 @@ class WebOfScripts:
         requests."""
         url = _with_spaces_encoded(url.strip())
         if not re.match(r"https?://", url, re.IGNORECASE):
-            raise worded(run, RunCode.BAD_VALUE, "web.address")
+            raise translated_error(run, RunCode.BAD_VALUE, "web.address")
         if re.search(r"\s", url):
-            raise worded(run, RunCode.BAD_VALUE, "web.space", host=_host(run, url))
+            raise translated_error(run, RunCode.BAD_VALUE, "web.space", host=_host(run, url))
         if "@" in re.split(r"[/?#]", url.partition("://")[2], maxsplit=1)[0]:
-            raise worded(run, RunCode.BAD_VALUE, "web.user", host=_host(run, url))
+            raise translated_error(run, RunCode.BAD_VALUE, "web.user", host=_host(run, url))
         if len(url) > _MOST_URL_CHARS:
-            raise worded(run, RunCode.BAD_VALUE, "web.long_address", most=_MOST_URL_CHARS)
+            raise translated_error(run, RunCode.BAD_VALUE, "web.long_address", most=_MOST_URL_CHARS)
         count_up(run, _REQUESTS, self._settings.requests, "web.too_many")
         return url
 
@@ -212,7 +212,7 @@ class WebOfScripts:
         """Timeout of a request, which leaves time for the rest of the run."""
         left = run.call.deadline - self._clock.monotonic() - _LEFT_SECONDS
         if left <= 0:
-            raise worded(run, RunCode.UNAVAILABLE, "no_time")
+            raise translated_error(run, RunCode.UNAVAILABLE, "no_time")
         return min(self._settings.timeout_seconds, left)
 
     def _body(self, run: ScriptRun, data: Value) -> _Body:
@@ -220,9 +220,9 @@ class WebOfScripts:
         try:
             body = _encoded(data, _headers(run).get("content-type", ""))
         except ValueError:
-            raise worded(run, RunCode.BAD_VALUE, "no_text") from None
+            raise translated_error(run, RunCode.BAD_VALUE, "no_text") from None
         if len(body.content) > _MOST_BODY_BYTES:
-            raise worded(run, RunCode.BAD_VALUE, "web.long_body", most=_MOST_BODY_BYTES // 1024)
+            raise translated_error(run, RunCode.BAD_VALUE, "web.long_body", most=_MOST_BODY_BYTES // 1024)
         return body
 
     def _value(self, run: ScriptRun, url: str, answer: WebAnswer, *, is_change: bool) -> Value:
@@ -243,7 +243,7 @@ def _headers(run: ScriptRun) -> Mapping[str, str]:
     names: list[str] = run.kept.get(_HEADER_NAMES, [])
     gone = next((name for name in names if name not in headers), None)
     if gone is not None:
-        raise worded(run, RunCode.BAD_VALUE, "web.header_gone", name=gone)
+        raise translated_error(run, RunCode.BAD_VALUE, "web.header_gone", name=gone)
     return headers
 
 
@@ -280,13 +280,13 @@ def _fault(run: ScriptRun, error: WebError, url: str, setting: str, *, is_change
         return RunError(RunCode.UNKNOWN_OUTCOME, str(error))
     host = error.barred or _host(run, url)
     if error.barred:
-        return worded(run, RunCode.NOT_ALLOWED, "web.barred", host=host, setting=setting)
+        return translated_error(run, RunCode.NOT_ALLOWED, "web.barred", host=host, setting=setting)
     if error.code is ErrorCode.REFUSED:
-        return worded(run, RunCode.NOT_ALLOWED, "web.refused", host=host)
+        return translated_error(run, RunCode.NOT_ALLOWED, "web.refused", host=host)
     if error.status:
-        return worded(run, RunCode.UNAVAILABLE, "web.status", host=host, status=error.status)
+        return translated_error(run, RunCode.UNAVAILABLE, "web.status", host=host, status=error.status)
     key = "web.unusable" if error.code is ErrorCode.FAILED else "web.unreachable"
-    return worded(run, RunCode.UNAVAILABLE, key, host=host)
+    return translated_error(run, RunCode.UNAVAILABLE, key, host=host)
 
 
 def _host(run: ScriptRun, url: str) -> str:
@@ -330,7 +330,7 @@ async def in_folder(run: ScriptRun, workspaces: Workspaces, path: str, work: Cal
     except WorkspaceError as fault:
         raise _files_fault(run, fault, path) from None
     except OSError:
-        raise worded(run, RunCode.UNAVAILABLE, "files.out_of_order") from None
+        raise translated_error(run, RunCode.UNAVAILABLE, "files.out_of_order") from None
 
 
 async def loaded(run: ScriptRun, workspaces: Workspaces, file: Value) -> Loaded:
@@ -344,12 +344,12 @@ async def loaded(run: ScriptRun, workspaces: Workspaces, file: Value) -> Loaded:
     if file.startswith("data:"):
         content, media_type = data_in(file), media_type_in(file)
         if content is None:
-            raise worded(run, RunCode.BAD_VALUE, "files.unreadable")
+            raise translated_error(run, RunCode.BAD_VALUE, "files.unreadable")
         return Loaded(file_name(name, media_type or "text/plain"), media_type or "text/plain", content)
     if "\n" in file:
         return Loaded(file_name(name or _TEXT, "text/plain"), "text/plain", file.encode("utf-8", "replace"))
     if re.match(r"[a-z]+://", file, re.IGNORECASE):
-        raise worded(run, RunCode.BAD_VALUE, "files.is_page")
+        raise translated_error(run, RunCode.BAD_VALUE, "files.is_page")
     run.outside = True
     path = file
     content = await in_folder(run, workspaces, path, lambda folder: folder.read(path))

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 
 from function_calls.basic.codes import Code, ScriptError
-from function_calls.basic.language.form_parts import Reads
+from function_calls.basic.language.form_parts import ExpressionParser
 from function_calls.basic.language.parser import Arity, Header, Parsed, parse
 from function_calls.basic.language.tokens import Cursor, Inner, Kind
-from function_calls.basic.nodes import At, Expression, Param, Statement, Target, Want
+from function_calls.basic.nodes import At, Expression, KeywordCall, Param, Statement, Target
 
 FUNCTIONS: Mapping[str, Arity] = {
     "now": (0, 0),
@@ -44,7 +44,7 @@ _ENDS = frozenset(("ELSE", "ELSEIF", "END", "ENDIF"))
 class Given:
     """A keyword that was read."""
 
-    want: Want
+    want: KeywordCall
     into: Target | None = None
 
 
@@ -54,7 +54,7 @@ class SomeForms:
     def __init__(self, names: tuple[str, ...] = KEYWORDS) -> None:
         self.names = names
 
-    def match(self, cursor: Cursor, read: Reads, *, inside: bool) -> Given | None:
+    def match(self, cursor: Cursor, read: ExpressionParser, *, inside: bool) -> Given | None:
         """The longest of the names that begins here."""
         fitting = [name for name in self.names if cursor.is_at(*name.split())]
         if not fitting:
@@ -64,21 +64,21 @@ class SomeForms:
         cursor.index += len(name.split())
         if name == "HEAR":
             if cursor.is_line_end:
-                return Given(Want(at, name, ()))
-            return Given(Want(at, name, ()), read.target(cursor))
+                return Given(KeywordCall(at, name, ()))
+            return Given(KeywordCall(at, name, ()), read.target(cursor))
         if name == "FORMAT":
             first = read.expression(cursor)
             if not cursor.words("AS"):
                 cursor.fail(f"FORMAT: expected AS, {cursor.found()}")
-            return Given(Want(at, name, (("value", first), ("pattern", read.expression(cursor)))))
+            return Given(KeywordCall(at, name, (("value", first), ("pattern", read.expression(cursor)))))
         if cursor.is_symbol("+", "-", "*", ".", "=", "<"):
             cursor.fail(f"{name}: expected a value, {cursor.found()}")
         values = self._values(cursor, read)
         if not values and name not in ("LIST TOOLS", "WAIT"):
             cursor.fail(f"{name}: expected a value, {cursor.found()}")
-        return Given(Want(at, name, tuple((str(number), value) for number, value in enumerate(values))))
+        return Given(KeywordCall(at, name, tuple((str(number), value) for number, value in enumerate(values))))
 
-    def _values(self, cursor: Cursor, read: Reads) -> list[Expression]:
+    def _values(self, cursor: Cursor, read: ExpressionParser) -> list[Expression]:
         found: list[Expression] = []
         while not cursor.is_line_end and not cursor.is_symbol(")", "]", "}", ","):
             if cursor.now.kind is Kind.BLOCK:
@@ -92,7 +92,7 @@ class SomeForms:
         return found
 
 
-def read_param(cursor: Cursor, read: Reads) -> Param:
+def read_param(cursor: Cursor, read: ExpressionParser) -> Param:
     """PARAM name AS type, and whatever follows."""
     at = cursor.take().at
     if cursor.now.kind is not Kind.WORD:
@@ -109,7 +109,7 @@ def read_param(cursor: Cursor, read: Reads) -> Param:
     return Param(at, name, kind.lower(), like=rest.get("LIKE"), has_like="LIKE" in rest, description=described)
 
 
-def read_description(cursor: Cursor, read: Reads) -> tuple[str, At]:
+def read_description(cursor: Cursor, read: ExpressionParser) -> tuple[str, At]:
     """DESCRIPTION and a text."""
     at = cursor.take().at
     return (text_of(cursor.take().value) if cursor.now.kind is Kind.TEXT else ""), at

@@ -19,6 +19,7 @@ from function_calls.basic.nodes import (
     ForEach,
     ForTo,
     Index,
+    KeywordCall,
     ListOf,
     Literal,
     Member,
@@ -28,7 +29,6 @@ from function_calls.basic.nodes import (
     Target,
     Template,
     Unit,
-    Want,
     With,
 )
 from tests.function_calls.basic.small_reader import small_script
@@ -65,7 +65,7 @@ def assign(target: Target, value: Expression) -> Statement:
 
 
 def says(value: Expression) -> Statement:
-    return Evaluate(HERE, Want(HERE, "TALK", (("text", value),)))
+    return Evaluate(HERE, KeywordCall(HERE, "TALK", (("text", value),)))
 
 
 @pytest.mark.requirement("A54", "B27")

@@ -18,6 +18,7 @@ from function_calls.basic.nodes import (
     ForEach,
     Goto,
     If,
+    KeywordCall,
     Label,
     Leave,
     ListOf,
@@ -27,7 +28,6 @@ from function_calls.basic.nodes import (
     Return,
     Statement,
     Unit,
-    Want,
 )
 from tests.function_calls.basic.runs import run_through
 
@@ -47,8 +47,8 @@ def named(name: str) -> Name:
     return Name(HERE, name)
 
 
-def want(keyword: str, *first: Expression) -> Want:
-    return Want(HERE, keyword, tuple((f"slot{number}", value) for number, value in enumerate(first)))
+def want(keyword: str, *first: Expression) -> KeywordCall:
+    return KeywordCall(HERE, keyword, tuple((f"slot{number}", value) for number, value in enumerate(first)))
 
 
 IN_A_LOOP = ForEach(HERE, "x", of("ab"), (Label(HERE, "inside"),))

@@ -8,8 +8,8 @@ import time
 import pytest
 
 from function_calls.basic.codes import RunCode
+from function_calls.basic.environment import Limits
 from function_calls.basic.machine.machine import Failed, Machine, Paused
-from function_calls.basic.world import Limits
 from tests.fakes.basic_world import FixedWorld
 from tests.function_calls.basic.scripts import Heard, program, run, value_of
 

@@ -11,10 +11,10 @@ import pytest
 from structlog.testing import capture_logs
 
 from function_calls.basic.codes import RunCode, RunError
-from function_calls.basic.machine.machine import Ended, Failed, Machine, Paused, StaleState, Wants
+from function_calls.basic.environment import Limits
+from function_calls.basic.machine.machine import Ended, Failed, KeywordRequest, Machine, Paused, StaleState
 from function_calls.basic.machine.program import BadProgram, Program
 from function_calls.basic.nodes import At
-from function_calls.basic.world import Limits
 from tests.fakes.basic_world import FixedWorld
 from tests.function_calls.basic.runs import stored
 from tests.function_calls.basic.scripts import program, run, value_of
@@ -45,7 +45,7 @@ def resumed(machine: Machine, of: Program = ASKING) -> Machine:
 def test_a_run_goes_on_where_it_was_in_another_process() -> None:
     machine = a_machine()
     asked = []
-    while isinstance(event := machine.go(1000), Wants):
+    while isinstance(event := machine.go(1000), KeywordRequest):
         machine = resumed(machine)
         assert machine.go(1000) == event
         asked.append(event.arguments["url"])
@@ -59,7 +59,7 @@ def test_a_run_goes_on_where_it_was_in_another_process() -> None:
 
 def test_a_keyword_is_wanted_with_its_place_and_arguments() -> None:
     machine = a_machine(program('x = 1\n  SAVE "orders", {"id": x}'))
-    assert machine.go(100) == Wants("SAVE", {"table": "orders", "row": {"id": 1}}, At(2, 3))
+    assert machine.go(100) == KeywordRequest("SAVE", {"table": "orders", "row": {"id": 1}}, At(2, 3))
 
 
 def test_steps_are_counted_over_stops() -> None:
@@ -116,7 +116,7 @@ def test_a_state_that_stands_nowhere_is_refused(change: dict[str, Any]) -> None:
 def test_what_a_keyword_does_with_its_arguments_reaches_no_variable() -> None:
     machine = a_machine(program('row = {"id": [1]}\nSAVE "t", row\nRETURN row'))
     event = machine.go(100)
-    assert isinstance(event, Wants)
+    assert isinstance(event, KeywordRequest)
     event.arguments["row"]["id"].append("changed")
     machine.give(None)
     assert machine.go(100) == Ended({"id": [1]})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from function_calls.basic.run.driver import Line
+from function_calls.basic.run.driver import RunScheduler
 
 
 async def nothing() -> None:
@@ -12,7 +12,7 @@ async def nothing() -> None:
 
 
 async def test_one_reckons_at_a_time_and_who_has_reckoned_least_comes_next() -> None:
-    line, order, pausing = Line(), list[str](), 0
+    line, order, pausing = RunScheduler(), list[str](), 0
 
     async def pause() -> None:
         nonlocal pausing
@@ -30,7 +30,7 @@ async def test_one_reckons_at_a_time_and_who_has_reckoned_least_comes_next() -> 
 
 
 async def test_who_goes_away_holds_up_nobody() -> None:
-    line, gate, order = Line(), asyncio.Event(), list[str]()
+    line, gate, order = RunScheduler(), asyncio.Event(), list[str]()
 
     async def held() -> None:
         await gate.wait()

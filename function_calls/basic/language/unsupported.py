@@ -86,7 +86,7 @@ def foreign_phrase(words: Sequence[str], keywords: Collection[str]) -> str:
     return ""
 
 
-def told_of(phrase: str) -> str:
+def unsupported_message(phrase: str) -> str:
     """Message for a phrase of FOREIGN."""
     instead = FOREIGN[phrase]
     return f"{phrase} is not supported{'; ' if instead else ''}{instead}"

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 
 from function_calls.basic.codes import Code, ScriptError, ScriptProblem
-from function_calls.basic.language.foreign import foreign_phrase, told_of
 from function_calls.basic.language.scopes import Survey
+from function_calls.basic.language.unsupported import foreign_phrase, unsupported_message
 from function_calls.basic.nodes import At, Expression, Literal
 from function_calls.basic.values import text_of
 
@@ -51,7 +51,7 @@ HIGHEST = 200
 _LONGEST_SHOWN = 60
 
 
-class Reading:
+class ParserState:
     """Names, problems and nesting depth of the script being parsed."""
 
     __slots__ = (
@@ -114,7 +114,7 @@ class Reading:
     def no_function(self, at: At, name: str, arguments: Sequence[Expression] | None = None) -> ScriptProblem:
         """Problem for a call of an unknown function. `arguments`, if parsed, are repeated in the hint."""
         if (phrase := foreign_phrase((name.upper(),), self.keywords)) and not self.knows(name):
-            return ScriptProblem(at, Code.UNKNOWN_FUNCTION, told_of(phrase))
+            return ScriptProblem(at, Code.UNKNOWN_FUNCTION, unsupported_message(phrase))
         known = (*(one.upper() for one in (*self.functions, *self.definitions)), *self.keywords)
         hint = self.nearest.hint((name.upper(),), known)
         if "CALL" in self.keywords:

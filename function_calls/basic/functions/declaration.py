@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from function_calls.basic.codes import RunCode, RunError
-from function_calls.basic.measuring import LARGEST, shallow_size, too_large
-from function_calls.basic.moments import HINT, read
+from function_calls.basic.date_texts import HINT, read
+from function_calls.basic.environment import World
+from function_calls.basic.value_sizes import LARGEST, shallow_size, too_large
 from function_calls.basic.values import as_number, kind_of, text_of
-from function_calls.basic.world import World
 from services.refs import JsonValue
 
 EXAMPLE_NOW = "2026-11-20 22:15:00"
@@ -135,7 +135,7 @@ def function(
     return LanguageFunction(name.lower(), least, most, run, usage, about, example, gives)
 
 
-def also(first: LanguageFunction, *names: str) -> tuple[LanguageFunction, ...]:
+def with_aliases(first: LanguageFunction, *names: str) -> tuple[LanguageFunction, ...]:
     """Return the function, and a copy of it for each alias."""
     shown = first.name.upper()
     return first, *(

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from function_calls.basic.codes import RunCode, RunError
 from function_calls.basic.keywords import Asks, Grants, ScriptRun, Value
-from function_calls.basic.run.session import HeldUpWithin, count_up
+from function_calls.basic.run.session import SuspendedByCall, count_up
 from function_calls.call import Call
 from function_calls.checks.permissions import reaches_out
 from function_calls.questions.open_questions import Answered, read_yes_or_no
@@ -160,12 +160,12 @@ def _by_name(properties: Mapping[str, JsonObject], given: Mapping[str, Value]) -
 
 async def call_function(run: ScriptRun, name: str, given: Sequence[Value] | Mapping[str, Value]) -> Value | Asks:
     """Call the function with positional or named values; returns its value or the question it asks first. Raises
-    RunError and HeldUpWithin."""
+    RunError and SuspendedByCall."""
     asked = _Asked.of(run)
     run.kept.pop(_ASKED, None)
     if asked.waits is not None:
         called = str(asked.waits["function"])
-        result = await _goes_on(run, asked.waits)
+        result = await _resumed_call(run, asked.waits)
     else:
         meant = function_called(run, name)
         spec, called = meant.spec, meant.spec.name
@@ -184,7 +184,7 @@ async def call_function(run: ScriptRun, name: str, given: Sequence[Value] | Mapp
         if asked.waits is not None and isinstance(result.question, ApprovalQuestion) and result.question.goes_on:
             # The nested run now needs an approval to continue; scripts do not wait for that.
             await _ended(run, asked.waits)
-        return _held_up(run, called, result, result.question, asked)
+        return _suspended(run, called, result, result.question, asked)
     return _value(run, result)
 
 
@@ -199,7 +199,7 @@ async def end_within(call: Call, resumed: Resumed) -> FunctionResult:
     return result if unknown_end(result) else FunctionResult()
 
 
-async def _goes_on(run: ScriptRun, waits: JsonObject) -> FunctionResult:
+async def _resumed_call(run: ScriptRun, waits: JsonObject) -> FunctionResult:
     """Resume the nested run with the answer and return its result; end it if the script may no longer call it. Raises
     RunError."""
     name = waits["function"]
@@ -257,7 +257,7 @@ class _Asked:
         run.kept[_ASKED] = [self.given, field, self.is_confirmed, waits]
 
 
-def _held_up(run: ScriptRun, called: str, result: FunctionResult, question: Question, asked: _Asked) -> Asks:
+def _suspended(run: ScriptRun, called: str, result: FunctionResult, question: Question, asked: _Asked) -> Asks:
     """Pass on a question of the function `called` as the script's own question."""
     match question:
         case ArgumentQuestion() if question.field not in asked.given:
@@ -268,14 +268,14 @@ def _held_up(run: ScriptRun, called: str, result: FunctionResult, question: Ques
             return Asks(question.text, question.choices, only_choices=True)
         case ApprovalQuestion(goes_on=None) if not asked.is_confirmed:
             asked.keep(run)
-            raise HeldUpWithin(question)
+            raise SuspendedByCall(question)
         case InputQuestion() if question.function == called:
             spec = next((one for one in run.call.functions() if one.name == called), None)
             if spec is not None:
                 for message in result.messages:
                     run.say(message)
                 asked.keep(run, waits=_waits(spec, question))
-                raise HeldUpWithin(question)
+                raise SuspendedByCall(question)
     # The answer to such a question would go to the function that asked it, not to this script.
     key = "asks_itself" if isinstance(question, InputQuestion) else "needs_yes"
     raise RunError(RunCode.NOT_ALLOWED, run.call.say(f"basic.call.{key}", name=called))
