@@ -88,13 +88,13 @@ def tool_name(
         hint = f"; use `{name}`" if PROVIDER_NAME.fullmatch(name) else ""
         return "", ScriptProblem(at, Code.BAD_NAME, f"`{written}` is not a valid tool name: {allowed}{hint}")
     if PROVIDER_NAME.fullmatch(name):
-        told = f"the tool of `{written}` is named `{name}`: {allowed}"
-        return name, ScriptProblem(at, Code.BAD_NAME, told, "warning")
-    told = (
+        message = f"the tool of `{written}` is named `{name}`: {allowed}"
+        return name, ScriptProblem(at, Code.BAD_NAME, message, "warning")
+    message = (
         f"models see the tool `{name}` under a generated name, because they accept only A-Z, a-z, 0-9, `_` and `-`; "
         f"describe it in its DESCRIPTION, or use Latin letters in {what}"
     )
-    return name, ScriptProblem(at, Code.BAD_NAME, told, "warning")
+    return name, ScriptProblem(at, Code.BAD_NAME, message, "warning")
 
 
 def name_among(file: str, number: int, description: str) -> str:
@@ -135,8 +135,8 @@ def definitions_of(
     file_name, named = tool_name(stem, profile)
     faults = [named] if named is not None else []
     if profile is Profile.STRICT and len(script.units) > 1:
-        told = "the strict profile allows one tool per file; move this one to another file"
-        faults.append(ScriptProblem(script.units[1].at, Code.NOT_IN_STRICT, told))
+        message = "the strict profile allows one tool per file; move this one to another file"
+        faults.append(ScriptProblem(script.units[1].at, Code.NOT_IN_STRICT, message))
     names = _names(script.units, file_name, profile, faults)
     metadata: JsonObject = {BEGINS_CHATS: True} if stem.lower() == SESSION_SCRIPT else {}
     definitions: list[ToolDefinition] = []
@@ -170,8 +170,8 @@ def _names(units: Sequence[Unit], file_name: str, profile: Profile, faults: list
                 name = f"{file_name}_{number}"
         other = taken.setdefault(name.lower(), unit) if name else unit
         if other is not unit:
-            told = f"the tool `{name}` is already defined on line {other.at.line}; rename one of them"
-            faults.append(ScriptProblem(unit.at, Code.DUPLICATE_TOOL, told))
+            message = f"the tool `{name}` is already defined on line {other.at.line}; rename one of them"
+            faults.append(ScriptProblem(unit.at, Code.DUPLICATE_TOOL, message))
             name = ""
         names.append(name)
     return names
@@ -186,11 +186,11 @@ def _description(unit: Unit, name: str, profile: Profile, *, is_needed: bool) ->
         return derived, []
     at = unit.description_at or unit.at
     is_strict = profile is Profile.STRICT
-    told = "the DESCRIPTION is empty" if unit.description_at else "the DESCRIPTION is missing"
-    told += '; write DESCRIPTION "what the tool does", so that models know when to call it'
+    message = "the DESCRIPTION is empty" if unit.description_at else "the DESCRIPTION is missing"
+    message += '; write DESCRIPTION "what the tool does", so that models know when to call it'
     if derived and not is_strict:
-        told += f". Until then models see: {derived}"
-    return derived, [ScriptProblem(at, Code.MISSING_DESCRIPTION, told, "error" if is_strict else "warning")]
+        message += f". Until then models see: {derived}"
+    return derived, [ScriptProblem(at, Code.MISSING_DESCRIPTION, message, "error" if is_strict else "warning")]
 
 
 def _is_for_the_clock(unit: Unit) -> bool:
@@ -251,11 +251,13 @@ def lints_of_invalid_script(script: Script) -> list[ScriptProblem]:
 
 def _of_param(param: Param) -> Iterator[ScriptProblem]:
     if _UNCLEAR.fullmatch(param.name):
-        told = f"PARAM {param.name}: models cannot infer the meaning of this name; use a descriptive one such as `city`"
-        yield ScriptProblem(param.at, Code.UNCLEAR_NAME, told, "warning")
+        message = (
+            f"PARAM {param.name}: models cannot infer the meaning of this name; use a descriptive one such as `city`"
+        )
+        yield ScriptProblem(param.at, Code.UNCLEAR_NAME, message, "warning")
     if not param.has_like and not param.choices and param.type not in ("boolean", "bool"):
-        told = f'PARAM {param.name} has no example; add LIKE "…" to show models a valid value'
-        yield ScriptProblem(param.at, Code.MISSING_LIKE, told, "warning")
+        message = f'PARAM {param.name} has no example; add LIKE "…" to show models a valid value'
+        yield ScriptProblem(param.at, Code.MISSING_LIKE, message, "warning")
 
 
 def _unknown(used: _Use, known: set[str], params: set[str], usages: Mapping[str, str]) -> Iterator[ScriptProblem]:
@@ -267,13 +269,13 @@ def _unknown(used: _Use, known: set[str], params: set[str], usages: Mapping[str,
             yield ScriptProblem(node.at, Code.UNKNOWN_VARIABLE, _no_kind(name, meant), "warning")
             continue
         if name in usages:
-            told = f"{name.upper()} needs arguments, and there is no variable of this name; write {usages[name]}"
-            yield ScriptProblem(node.at, Code.SYNTAX, told)
+            message = f"{name.upper()} needs arguments, and there is no variable of this name; write {usages[name]}"
+            yield ScriptProblem(node.at, Code.SYNTAX, message)
             continue
         near = difflib.get_close_matches(name, meant, n=1, cutoff=_NEAR)
         hint = f"; did you mean `{near[0]}`?" if near else "; assign it first, or declare it with PARAM"
-        told = f"`{name}` is never assigned, so it is NULL here{hint}"
-        yield ScriptProblem(node.at, Code.UNKNOWN_VARIABLE, told, "warning")
+        message = f"`{name}` is never assigned, so it is NULL here{hint}"
+        yield ScriptProblem(node.at, Code.UNKNOWN_VARIABLE, message, "warning")
 
 
 def _slips(used: _Use, known: set[str], params: set[str]) -> Iterator[ScriptProblem]:
@@ -282,8 +284,8 @@ def _slips(used: _Use, known: set[str], params: set[str]) -> Iterator[ScriptProb
     for name, node in used.copied.items():
         near = difflib.get_close_matches(name, sorted(there), n=1, cutoff=_NEAR) if name not in there | known else ()
         if near:
-            told = f"there is no variable `{name}`, so the column of that name is used; did you mean `{near[0]}`?"
-            yield ScriptProblem(node.at, Code.UNKNOWN_VARIABLE, told, "warning")
+            message = f"there is no variable `{name}`, so the column of that name is used; did you mean `{near[0]}`?"
+            yield ScriptProblem(node.at, Code.UNKNOWN_VARIABLE, message, "warning")
 
 
 def _no_kind(name: str, variables: Collection[str]) -> str:
@@ -467,8 +469,8 @@ class BasicCompiler:
     def _text(self, content: bytes) -> str:
         """The decoded source. Raises ScriptError."""
         if len(content) > self.source_bytes:
-            told = f"the script has {len(content):,} bytes, more than the limit of {self.source_bytes:,}; split it"
-            raise ScriptError(_FIRST, Code.TOO_LONG, told)
+            message = f"the script has {len(content):,} bytes, more than the limit of {self.source_bytes:,}; split it"
+            raise ScriptError(_FIRST, Code.TOO_LONG, message)
         content = content.removeprefix(_BOM)
         try:
             return content.decode("utf-8")
@@ -476,8 +478,8 @@ class BasicCompiler:
             before = content[: error.start]
             line_start = before.rfind(b"\n") + 1
             at = At(before.count(b"\n") + 1, len(before[line_start:].decode("utf-8", "replace")) + 1)
-            told = "the file is not valid UTF-8 from here on; save it as UTF-8"
-            raise ScriptError(at, Code.UNREADABLE, told) from None
+            message = "the file is not valid UTF-8 from here on; save it as UTF-8"
+            raise ScriptError(at, Code.UNREADABLE, message) from None
 
     def _tools(
         self, script: Script, definitions: Sequence[ToolDefinition], found: list[ScriptProblem]

@@ -89,7 +89,7 @@ Operator = OneOf["+", "-", "*", "/", "\\", "mod", "^", "&", "=", "<>", "<", "<="
 
 @dataclass(frozen=True, slots=True)
 class Binary:
-    """`and` and `or` short-circuit. `not in` is a `not` of `in`."""
+    """Binary operation. `and` and `or` short-circuit; `a NOT IN b` is parsed as `NOT (a IN b)`."""
 
     at: At
     operator: Operator

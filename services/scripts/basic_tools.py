@@ -56,7 +56,7 @@ class BasicTools:
         rows = await self._store.read(basic_tools.script_of(bot, tool))
         return next((row["script"] for row in rows if row["content_hash"] == content_hash), None)
 
-    def kept(
+    def upsert(
         self,
         *,
         bot: str,
@@ -87,7 +87,7 @@ class BasicTools:
             compiled_ms=self._clock.now_ms(),
         )
 
-    def gone(self, tool: StoredTool) -> Write:
+    def deactivate(self, tool: StoredTool) -> Write:
         """Write that deactivates the tool; its row stays."""
         return basic_tools.deactivate(tool.bot, tool.tool_name, tool.source)
 

@@ -123,7 +123,7 @@ def _ran(unit: Unit, definitions: list[Define], found: Found, random: Random) ->
     machine = Machine(program, {"name": "Mia", "q": 1, "p": [1, {"x": 2}]}, world, LIMITS)
     through_store = random.random() < 0.2
     while True:
-        event: Event = machine.go(_STRETCH)
+        event: Event = machine.execute(_STRETCH)
         if isinstance(event, Ended | Failed):
             break
         if through_store:
@@ -140,7 +140,7 @@ def _answer(machine: Machine, wants: KeywordRequest, random: Random) -> None:
     if random.random() < 0.1:
         machine.fail(RunError(RunCode.UNAVAILABLE, f"{wants.keyword} has nothing"))
     else:
-        machine.give(random.choice(_ANSWERS))
+        machine.resume_with(random.choice(_ANSWERS))
 
 
 def main() -> int:

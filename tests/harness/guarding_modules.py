@@ -179,7 +179,7 @@ GUARDING: Mapping[str, Guarding] = {
         {
             "call_function: asked.waits is not None (2)": "for the types alone: what goes on is what it waits for",
             '_Asked.answered: ""': "for the types alone: a script that has asked goes on with an answer",
-            '_goes_on: ""': "for the types alone: a run goes on with an answer, be it an empty one",
+            '_resumed_call: ""': "for the types alone: a run goes on with an answer, be it an empty one",
         },
     ),
 }

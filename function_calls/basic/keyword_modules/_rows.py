@@ -72,7 +72,7 @@ class Rows:
                 if found.is_cut:
                     self._tell_of_cut(name, most)
         if own_count:
-            self._run.outside = True
+            self._run.has_outside_text = True
         elif of_file is None and not (await self._tables.find(place, Filter(), self.now, 1)).rows:
             self._files.missed(self._run.bot, self._run.folder, name)
         if of_file and wanted.limit is None and len(rows) > most:
@@ -132,7 +132,7 @@ class Rows:
     def _tell_of_cut(self, name: str, most: int) -> None:
         """Notify the chat, once for each table."""
         run = self._run
-        told_of = run.kept.setdefault(_CUT, [])
+        told_of = run.stored_data.setdefault(_CUT, [])
         if name not in told_of:
             told_of.append(name)
             run.say(Message(run.call.say("script_data.cut", most=most, name=name[:60])))

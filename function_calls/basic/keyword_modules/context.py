@@ -54,8 +54,10 @@ async def _put(run: ScriptRun, name: str, words: str, notes: ChatNotes, *, is_in
     if not words:
         await notes.clear(chat, run.bot, [name])
         return
-    of_member = by.key if run.heard else ""
-    note = ChatNote(name, words, is_instruction, run.bot, run.tool, from_outside=run.outside, of_member=of_member)
+    of_member = by.key if run.knows_member_text else ""
+    note = ChatNote(
+        name, words, is_instruction, run.bot, run.tool, from_outside=run.has_outside_text, of_member=of_member
+    )
     try:
         await notes.put(chat, note, by)
     except NotesFull as full:

@@ -28,7 +28,7 @@ _MOVES = ("reads_outside", "reaches_out")
 async def read(run: ScriptRun, path: Value, *, workspaces: Workspaces) -> Value:
     """Read the text of a file of this chat."""
     name = _path(path)
-    run.outside = True
+    run.has_outside_text = True
     return text_in(run, await in_folder(run, workspaces, name, lambda folder: folder.read(name)), name)
 
 
@@ -68,7 +68,7 @@ async def delete_file(run: ScriptRun, path: Value, *, workspaces: Workspaces) ->
 async def list_files(run: ScriptRun, folder: Value = "", *, workspaces: Workspaces) -> Value:
     """The paths in the chat's folder, or in a folder of it; paths of folders end with /."""
     path = "" if folder in (None, "", "/", ".") else _path(folder)
-    run.outside = True
+    run.has_outside_text = True
     listing = await in_folder(run, workspaces, path, lambda own: own.list(path))
     return [f"{entry.path}/" if entry.is_folder else entry.path for entry in listing.entries]
 

@@ -141,7 +141,7 @@ async def _put(
         if value is None:
             await memory.forget(owner, name)
         else:
-            await memory.put(owner, name, value, from_outside=run.outside, seconds=seconds_of(duration))
+            await memory.put(owner, name, value, from_outside=run.has_outside_text, seconds=seconds_of(duration))
 
 
 async def _found(run: ScriptRun, memory: ScriptMemory, owners: Sequence[Owner], name: str) -> Remembered | None:
@@ -156,14 +156,14 @@ async def _found(run: ScriptRun, memory: ScriptMemory, owners: Sequence[Owner], 
 async def _others_words(run: ScriptRun, memory: ScriptMemory, owner: Owner, name: str) -> Value:
     """Read a value that anybody in the chat may have set."""
     found = await _found(run, memory, [owner], name)
-    run.outside = run.outside or found is not None
+    run.has_outside_text = run.has_outside_text or found is not None
     return None if found is None else found.value
 
 
 async def _own_words(run: ScriptRun, memory: ScriptMemory, owners: Sequence[Owner], name: str) -> Value:
     found = await _found(run, memory, owners, name)
-    run.outside = run.outside or (found is not None and found.from_outside)
-    run.heard = run.heard or found is not None
+    run.has_outside_text = run.has_outside_text or (found is not None and found.from_outside)
+    run.knows_member_text = run.knows_member_text or found is not None
     return None if found is None else found.value
 
 

@@ -132,8 +132,8 @@ async def _is_admin(run: ScriptRun) -> bool:
 async def _tell_who_may(run: ScriptRun, name: str, schedules: Schedules) -> None:
     """Explain once per run that only admins set schedules, unless the schedule exists or the run has no caller."""
     is_set = script_name(run.bot, run.tool, name, run.context.chat) in await schedules.declared(SCRIPTS)
-    if not is_set and not run.begins and run.context.timer is None and not run.kept.get(_TOLD):
-        run.kept[_TOLD] = True
+    if not is_set and not run.begins and run.context.timer is None and not run.stored_data.get(_TOLD):
+        run.stored_data[_TOLD] = True
         run.say(Message(run.call.say("basic.schedule.admins")))
 
 

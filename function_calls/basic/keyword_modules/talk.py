@@ -22,7 +22,7 @@ from services.refs import MemberRef
 from services.times import Times
 
 _LINE = "talk.line"
-"""Key in `ScriptRun.kept`: the line that the next PRINT continues."""
+"""Key in `ScriptRun.stored_data`: the line that the next PRINT continues."""
 _LOGGED_CHARS = 1000
 _log = structlog.get_logger("scripts")
 
@@ -61,12 +61,12 @@ async def print_line(
 ) -> None:
     """Print values in a line: separated by spaces at commas, by nothing at semicolons. After a semicolon at the end,
     the next PRINT continues the line."""
-    before, text = run.kept.pop(_LINE, ""), "".join(map(_line, (values, second, third, fourth)))
-    if not (before and run.say_on(before, text)):
+    before, text = run.stored_data.pop(_LINE, ""), "".join(map(_line, (values, second, third, fourth)))
+    if not (before and run.append_to_last(before, text)):
         before = ""
         _say(run, text)
     if more is not None:
-        run.kept[_LINE] = before + text
+        run.stored_data[_LINE] = before + text
 
 
 @basic_keyword("LOG {values...}", "DEBUG {values...}")
@@ -217,7 +217,7 @@ async def add_suggestion(run: ScriptRun, value: Value, label: Value = None, kind
     if kind == "TOOL" and not _is_command(run, said[1:].casefold()):
         _log.warning("suggested_tool_unknown", tool=run.tool, bot=run.bot, line=run.at.line, suggested=words)
         return None
-    kept: list[Any] = run.kept.setdefault(SUGGESTIONS, [])
+    kept: list[Any] = run.stored_data.setdefault(SUGGESTIONS, [])
     if [said, shown] not in kept:
         if len(kept) >= _MOST:
             raise translated_error(run, RunCode.NOT_ALLOWED, "suggestion.too_many", most=_MOST)
@@ -228,7 +228,7 @@ async def add_suggestion(run: ScriptRun, value: Value, label: Value = None, kind
 @basic_keyword("CLEAR SUGGESTIONS")
 async def clear_suggestions(run: ScriptRun) -> Value:
     """Remove the suggestions under the last message."""
-    run.kept.pop(SUGGESTIONS, None)
+    run.stored_data.pop(SUGGESTIONS, None)
     return None
 
 

@@ -32,11 +32,11 @@ async def create_task(
     if not words:
         raise translated_error(run, RunCode.BAD_VALUE, "task.no_title")
     facts = [text_of(one).strip() for one in (assignee, due, project)]
-    told = ", ".join(one for one in facts if one)
-    text = f"{words} ({told})" if told else words
+    message = ", ".join(one for one in facts if one)
+    text = f"{words} ({message})" if message else words
     if len(text) > _MOST_CHARS:
         raise translated_error(run, RunCode.BAD_VALUE, "task.too_long", most=_MOST_CHARS)
-    number = run.kept[_TASKS] = run.kept.get(_TASKS, 0) + 1
+    number = run.stored_data[_TASKS] = run.stored_data.get(_TASKS, 0) + 1
     sender = run.context.sender
     try:
         entry = await todos.add(

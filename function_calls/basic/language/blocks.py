@@ -318,9 +318,9 @@ class Blocks:
         behind, name = cursor.ahead(3), cursor.ahead(4)
         if behind.text != DIVIDED or behind.value != "NEXT" or name.text.lower() != opened.variable:
             return False
-        told = f"the inner loop must end first; write NEXT {opened.variable}, {cursor.ahead().text}"
-        self._reading.fault(cursor.now.at, Code.SYNTAX, told)
-        self.open.told = behind.at
+        message = f"the inner loop must end first; write NEXT {opened.variable}, {cursor.ahead().text}"
+        self._reading.fault(cursor.now.at, Code.SYNTAX, message)
+        self.open.reported_end = behind.at
         return True
 
     def _behind_next(self, cursor: Cursor, opened: Opened) -> None:
@@ -354,8 +354,8 @@ class Blocks:
             if self.end(cursor, opened) and ending and ending.token.value == "LOOP":
                 behind, until_behind = self._loop_condition(cursor)
                 if behind is not None and condition is not None:
-                    told = f"the DO on line {token.at.line} already has a condition; remove one of the two"
-                    self._reading.fault(ending.token.at, Code.SYNTAX, told)
+                    message = f"the DO on line {token.at.line} already has a condition; remove one of the two"
+                    self._reading.fault(ending.token.at, Code.SYNTAX, message)
                 elif behind is not None:
                     condition, until, at_end = behind, until_behind, True
         into.append(Loop(token.at, "do", condition, until=until, at_end=at_end, body=body))

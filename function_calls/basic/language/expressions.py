@@ -158,8 +158,10 @@ class WordValues:
             return None
         self._read.check_height(self._read.height, token.at)
         if matched.into is not None:
-            cursor.fail(f"{matched.want.keyword} assigns its own variable; write it as a statement", at=token.at)
-        return matched.want
+            cursor.fail(
+                f"{matched.keyword_call.keyword} assigns its own variable; write it as a statement", at=token.at
+            )
+        return matched.keyword_call
 
     def _not(self, cursor: Cursor, following: Token) -> Expression:
         at = cursor.take().at
@@ -575,8 +577,8 @@ class Expressions:
 
     def check_height(self, height: int, at: At) -> None:
         if height > HIGHEST:
-            told = f"more than {HIGHEST} operators or members in one expression; split it into several statements"
-            raise ScriptError(at, Code.TOO_DEEP, told)
+            message = f"more than {HIGHEST} operators or members in one expression; split it into several statements"
+            raise ScriptError(at, Code.TOO_DEEP, message)
 
 
 _BEGINS_VALUE = (Kind.TEXT, Kind.NUMBER, Kind.WORD)

@@ -73,8 +73,8 @@ class Flow:
         if cursor.now.kind is Kind.WORD and cursor.now.value in _AGAIN:
             word = str(cursor.take().value)
         if self._open.innermost(_LEAVES[word or "LOOP"]) is None:
-            told = f"CONTINUE {word} is not inside a {word}" if word else "CONTINUE is not inside a loop"
-            self._reading.fault(token.at, Code.MISPLACED, told)
+            message = f"CONTINUE {word} is not inside a {word}" if word else "CONTINUE is not inside a loop"
+            self._reading.fault(token.at, Code.MISPLACED, message)
         into.append(Continue(token.at, cast("OneOf['for', 'do', 'while', 'loop']", word.lower() or "loop")))
 
     def return_(self, cursor: Cursor, into: list[Statement]) -> None:
@@ -103,7 +103,9 @@ class Flow:
         """Parse the label after `what`, and register the jump."""
         token = cursor.now
         name = label_name(cursor)
-        self._labels.wanted(token.at, name, what, self._open.outermost if what == "ON ERROR GOTO" else self._open.path)
+        self._labels.add_jump(
+            token.at, name, what, self._open.outermost if what == "ON ERROR GOTO" else self._open.path
+        )
         return name
 
     def on(self, cursor: Cursor, into: list[Statement]) -> bool:

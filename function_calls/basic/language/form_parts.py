@@ -139,12 +139,12 @@ def usages_of(forms: Sequence[Form], most: int) -> str:
     first = forms[0]
     if first.name in _AS_PEOPLE_WRITE:
         return _AS_PEOPLE_WRITE[first.name]
-    told = ""
+    message = ""
     for usage in list(dict.fromkeys(f"`{usage_of(form)}`" for form in forms))[:_MOST_USAGES]:
-        if told and len(told) + len(usage) > most:
+        if message and len(message) + len(usage) > most:
             break
-        told += f" or {usage}" if told else usage
-    return told if len(told) <= most else f"{told[: max(most, _FEWEST_SHOWN) - 2]}…`"
+        message += f" or {usage}" if message else usage
+    return message if len(message) <= most else f"{message[: max(most, _FEWEST_SHOWN) - 2]}…`"
 
 
 def linked(parts: Sequence[Part], after: Node = None) -> Node:
@@ -263,7 +263,7 @@ class MatchedForm(Protocol):
     """A matched keyword statement."""
 
     @property
-    def want(self) -> KeywordCall:
+    def keyword_call(self) -> KeywordCall:
         """The keyword with its arguments."""
 
     @property

@@ -510,9 +510,9 @@ class Slots:
 def names_a_value(cursor: Cursor, word: str, starts: Container[str]) -> bool:
     """Whether the variable `word` (in upper case) was assigned before the cursor a value that can name a table. Rows
     cannot: after `customers = FIND customers` the word still names the table."""
-    if cursor.given is None:
-        cursor.given = _table_variables(cursor, starts)
-    return cursor.given.get(word, cursor.index) < cursor.index
+    if cursor.table_variables is None:
+        cursor.table_variables = _table_variables(cursor, starts)
+    return cursor.table_variables.get(word, cursor.index) < cursor.index
 
 
 def _table_variables(cursor: Cursor, starts: Container[str]) -> dict[str, int]:

@@ -219,7 +219,7 @@ _LONGEST = 238
 class Matched(NamedTuple):
     """A statement that matches a form."""
 
-    want: KeywordCall
+    keyword_call: KeywordCall
     into: Target | None
     """Target that receives the result, if the form has one."""
 
@@ -325,7 +325,7 @@ class _Matching:
             cursor.index = self._furthest
             self._fail(ways)
         cursor.index = ends
-        for name, given in best.want.arguments:
+        for name, given in best.keyword_call.arguments:
             if name in checks and isinstance(given, Literal) and (wrong := checks[name](given.value)):
                 cursor.fail(wrong, Code.BAD_ARGUMENT, given.at)
         return best
@@ -421,10 +421,10 @@ class _Matching:
         cursor, name = self._cursor, self._furthest_form
         missing = [one for one in self._expected if one]
         if "" in self._expected or not missing:
-            told = f"{name}: expected the end of the statement, {cursor.found()}{_quotes(cursor)}; write "
+            message = f"{name}: expected the end of the statement, {cursor.found()}{_quotes(cursor)}; write "
         else:
-            told = f"{name}: expected {' or '.join(missing[:_MOST_MISSING])}, {cursor.found()}; write "
-        cursor.fail(told + usages_of([way.form for way in ways if way.form.name == name], _LONGEST - len(told)))
+            message = f"{name}: expected {' or '.join(missing[:_MOST_MISSING])}, {cursor.found()}; write "
+        cursor.fail(message + usages_of([way.form for way in ways if way.form.name == name], _LONGEST - len(message)))
 
 
 def _quotes(cursor: Cursor) -> str:

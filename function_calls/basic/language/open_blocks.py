@@ -33,54 +33,54 @@ class _Jump(NamedTuple):
 class Labels:
     """Labels and jumps of the procedure being parsed."""
 
-    __slots__ = ("_goings", "_places", "_reading")
+    __slots__ = ("_jumps", "_places", "_reading")
 
     def __init__(self, reading: ParserState) -> None:
         self._reading = reading
         self._places: dict[str, _Place] = {}
-        self._goings: list[_Jump] = []
+        self._jumps: list[_Jump] = []
 
-    def stands(self, at: At, name: str, path: Path) -> None:
+    def define(self, at: At, name: str, path: Path) -> None:
         """Register a label."""
         first = self._places.setdefault(name, _Place(at, path))
         if first.at != at:
             message = f"the label {name} is already defined on line {first.at.line}; rename one of them"
             self._reading.fault(at, Code.DUPLICATE_NAME, message)
 
-    def wanted(self, at: At, name: str, what: str, path: Path) -> None:
+    def add_jump(self, at: At, name: str, what: str, path: Path) -> None:
         """Register a jump of GOTO, GOSUB or ON ERROR GOTO."""
-        self._goings.append(_Jump(at, name, what, path))
+        self._jumps.append(_Jump(at, name, what, path))
 
     @contextmanager
-    def of_their_own(self) -> Iterator[None]:
+    def nested_scope(self) -> Iterator[None]:
         """Use a separate set of labels within a SUB or FUNCTION."""
-        outside = self._places, self._goings
-        self._places, self._goings = {}, []
+        outside = self._places, self._jumps
+        self._places, self._jumps = {}, []
         try:
             yield
             self.settle()
         finally:
-            self._places, self._goings = outside
+            self._places, self._jumps = outside
 
     def settle(self) -> None:
         """Report invalid jumps at the end of a SUB, FUNCTION or tool, and clear the labels."""
-        for going in self._goings:
-            place = self._places.get(going.label)
+        for jump in self._jumps:
+            place = self._places.get(jump.label)
             if place is None:
-                self._unknown(going)
-            elif place.path != going.path[: len(place.path)]:
+                self._unknown(jump)
+            elif place.path != jump.path[: len(place.path)]:
                 message = (
-                    f"{going.what} {going.label} would jump into a block: the label on line {place.at.line} is inside "
+                    f"{jump.what} {jump.label} would jump into a block: the label on line {place.at.line} is inside "
                     "an IF, a loop or a SELECT; move it before or after that"
                 )
-                self._reading.fault(going.at, Code.MISPLACED, message)
+                self._reading.fault(jump.at, Code.MISPLACED, message)
         self._places.clear()
-        self._goings.clear()
+        self._jumps.clear()
 
-    def _unknown(self, going: _Jump) -> None:
-        hint = self._reading.nearest.hint((going.label,), self._places)
-        message = f"unknown label {going.label}{hint}; a label is a line number, or `{going.label}:` on a line"
-        self._reading.fault(going.at, Code.UNKNOWN_LABEL, message)
+    def _unknown(self, jump: _Jump) -> None:
+        hint = self._reading.nearest.hint((jump.label,), self._places)
+        message = f"unknown label {jump.label}{hint}; a label is a line number, or `{jump.label}:` on a line"
+        self._reading.fault(jump.at, Code.UNKNOWN_LABEL, message)
 
 
 _ENDS = {
@@ -162,7 +162,7 @@ class Ending(NamedTuple):
 class OpenBlocks:
     """Stack of open blocks, outermost first."""
 
-    __slots__ = ("_count", "_lookings", "_reading", "_suspects", "_wrong", "stack", "told")
+    __slots__ = ("_count", "_lookings", "_reading", "_suspects", "_wrong", "reported_end", "stack")
 
     def __init__(self, reading: ParserState) -> None:
         self._reading = reading
@@ -172,7 +172,7 @@ class OpenBlocks:
         """Position of an end of another kind that is accepted as the end of the innermost block."""
         self._suspects: dict[tuple[str, int], At] = {}
         self.stack: list[Opened] = []
-        self.told: At | None = None
+        self.reported_end: At | None = None
         """Position of a stray end that was already reported."""
 
     @contextmanager
@@ -241,7 +241,7 @@ class OpenBlocks:
         """Whether the words at the cursor match no open block, which is reported. An end of another kind than the
         innermost block, whose own end is missing, is reported too but accepted as its end."""
         kinds = [opened.kind for opened in self.stack]
-        if ending.token.at == self.told:
+        if ending.token.at == self.reported_end:
             return True
         if not ending.is_end or not kinds or ending.kind == kinds[-1]:
             if ending.kind not in kinds:

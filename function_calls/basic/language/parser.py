@@ -43,7 +43,7 @@ class Procedures:
             self._reading.fault(token.at, Code.DUPLICATE_NAME, message)
         elif name:
             self._lines[name] = token.at.line
-        with self._blocks.open.block(str(token.value), token) as opened, self._labels.of_their_own():
+        with self._blocks.open.block(str(token.value), token) as opened, self._labels.nested_scope():
             body = self._blocks.body(cursor)
             has_end = self._blocks.end(cursor, opened)
         if has_end:
@@ -123,8 +123,8 @@ def without_braces(tokens: Sequence[Token]) -> tuple[list[Token], list[ScriptPro
     while index < len(tokens):
         token = tokens[index]
         if begins and token.kind is Kind.WORD and token.value in _WRITTEN and (brace := _brace_of(tokens, index)):
-            told = f"blocks in braces are not supported; write {_WRITTEN[token.value]}, each part on its own line"
-            faults.append(ScriptProblem(token.at, Code.SYNTAX, told))
+            message = f"blocks in braces are not supported; write {_WRITTEN[token.value]}, each part on its own line"
+            faults.append(ScriptProblem(token.at, Code.SYNTAX, message))
             index = _behind(tokens, brace)
             continue
         begins = token.kind is Kind.LINE

@@ -257,7 +257,7 @@ class StatementErrors:
             self._reading.foreign.add(phrase)
             cursor.fail(unsupported_message(phrase), Code.UNKNOWN_STATEMENT)
 
-    def belongs_to_told(self, cursor: Cursor) -> bool:
+    def continues_reported(self, cursor: Cursor) -> bool:
         """Whether this continues a foreign statement that was already reported, such as CATCH after TRY."""
         words = words_at(cursor)
         return any(belongs_to(" ".join(words[:count])) in self._reading.foreign for count in (1, 2))
@@ -298,8 +298,8 @@ class StatementErrors:
         """Raise ScriptError for tokens after a complete statement."""
         token = cursor.now
         if first.value in OVER_LINES and first.at.line < token.at.line:
-            told = f"expected the end of the line after the {first.value} of line {first.at.line}, {cursor.found()}"
-            cursor.fail(f"{told}; put the next statement on a new line")
+            message = f"expected the end of the line after the {first.value} of line {first.at.line}, {cursor.found()}"
+            cursor.fail(f"{message}; put the next statement on a new line")
         if token.kind is Kind.SYMBOL and token.text in (")", "]", "}"):
             cursor.fail(f"unexpected `{token.text}`: no bracket is open; delete it, or check where its bracket begins")
         if token.kind is Kind.SYMBOL and token.text == ";":
@@ -380,8 +380,19 @@ class Statements:
     """Parser of the statements of one script."""
 
     __slots__ = (
-        "_calls", "_forms", "_goals", "_language", "_maybe", "_read", "_reading", "_told", "_words",
-        "assignments", "blocks", "labels", "open",
+        "_calls",
+        "_errors",
+        "_forms",
+        "_goals",
+        "_language",
+        "_maybe",
+        "_read",
+        "_reading",
+        "_words",
+        "assignments",
+        "blocks",
+        "labels",
+        "open",
     )  # fmt: skip
 
     def __init__(self, forms: KeywordForms, reading: ParserState, names: Survey) -> None:
@@ -396,7 +407,7 @@ class Statements:
         self.blocks = Blocks(reading, read, self.open, self.one)
         self.assignments = Assignments(reading, read)
         self._calls = Calls(reading, read, self._words)
-        self._told = StatementErrors(forms, reading)
+        self._errors = StatementErrors(forms, reading)
         flow = Flow(reading, read, self.open, self.labels)
         selects = Selects(reading, read, self.blocks)
         self._language: dict[str, Reader] = {
@@ -448,7 +459,7 @@ class Statements:
         try:
             self._statement(cursor, into, is_inline)
             if not cursor.is_line_end and not self._is_over(cursor, token, is_inline):
-                self._told.more(cursor, token)
+                self._errors.more(cursor, token)
         except ScriptError as error:
             fault = more_specific_problem(cursor, error.fault, self._reading)
             self.blocks.skip_line(cursor)
@@ -472,14 +483,14 @@ class Statements:
             self._number(cursor, into, is_inline)
             return
         if token.kind is not Kind.WORD:
-            self._told.no_statement(cursor)
+            self._errors.no_statement(cursor)
         following = cursor.ahead()
         if following.kind is Kind.SYMBOL and following.text == "=":
-            self._told.check_name(cursor, token)
+            self._errors.check_name(cursor, token)
             self.assignments.simple(cursor, into)
             return
         value = token.value
-        if self._reading.foreign and self._told.belongs_to_told(cursor):
+        if self._reading.foreign and self._errors.continues_reported(cursor):
             self.blocks.skip_line(cursor)
         elif value in self._language and not (_is_member(following) or self._is_changed(cursor, token)):
             self._language[value](cursor, into)
@@ -495,7 +506,7 @@ class Statements:
         name = token.text.lower()
         if following.kind is Kind.LINE and following.text.startswith(":") and self._is_label(token):
             cursor.index += 1
-            self.labels.stands(token.at, name, self.open.path)
+            self.labels.define(token.at, name, self.open.path)
             into.append(Label(token.at, name))
             return
         if following.kind is Kind.SYMBOL and self.assignments.is_here(cursor):
@@ -507,13 +518,13 @@ class Statements:
         if token.value in self._words.first and not _is_member(following):
             matched = self._match(cursor)
             if matched is not None:
-                want = matched.want
+                want = matched.keyword_call
                 into.append(Evaluate(token.at, want) if matched.into is None else Assign(token.at, matched.into, want))
                 return
         if token.value in ("CONSOLE", "DOCUMENT") and name not in self._reading.variables:
-            self._told.check_foreign(cursor, [str(token.value)])
+            self._errors.check_foreign(cursor, [str(token.value)])
         if not self._calls.function(cursor, token, following, into):
-            self._told.unknown(cursor, token, following, self._language)
+            self._errors.unknown(cursor, token, following, self._language)
 
     def _match(self, cursor: Cursor) -> MatchedForm | None:
         """Match the keyword at the cursor. On failure, a foreign statement with the same words is reported as such."""
@@ -523,7 +534,7 @@ class Statements:
         except ScriptError:
             reached, cursor.index = cursor.index, begin
             if len(words := words_at(cursor)) == 2 and cursor.ahead(2).kind is Kind.TEXT:
-                self._told.check_foreign(cursor, words)
+                self._errors.check_foreign(cursor, words)
             cursor.index = reached
             raise
 
@@ -534,13 +545,13 @@ class Statements:
             cursor.fail(f"`{token.text}` is not a line number; line numbers are whole numbers")
         following = cursor.ahead()
         if following.kind is Kind.SYMBOL and following.text == "=":
-            self._told.no_name(cursor)
+            self._errors.no_name(cursor)
         name = label_name(cursor)
         if is_inline:
-            self.labels.wanted(token.at, name, "GOTO", self.open.path)
+            self.labels.add_jump(token.at, name, "GOTO", self.open.path)
             into.append(Goto(token.at, name))
             return
-        self.labels.stands(token.at, name, self.open.path)
+        self.labels.define(token.at, name, self.open.path)
         into.append(Label(token.at, name))
         # An end of a block on this line belongs to the enclosing block.
         if not cursor.is_line_end and self.open.ending(cursor) is None:

@@ -44,13 +44,13 @@ class Token(NamedTuple):
 class Cursor:
     """Position of the parser in the token list. The last token is END and is never passed."""
 
-    __slots__ = ("given", "index", "tokens")
+    __slots__ = ("index", "table_variables", "tokens")
 
     def __init__(self, tokens: Sequence[Token]) -> None:
         self.tokens = tokens
         self.index = 0
         """Index of the current token. May be reset to an earlier value."""
-        self.given: dict[str, int] | None = None
+        self.table_variables: dict[str, int] | None = None
         """Cache of the keyword forms: variables (in upper case) that can hold the name of a table, each with the index
         of the token that first assigns such a value."""
 
@@ -72,7 +72,7 @@ class Cursor:
         return token
 
     def is_at(self, *words: str) -> bool:
-        """Whether the next tokens are these words, given in upper case."""
+        """Whether the next tokens are these words, table_variables in upper case."""
         for offset, word in enumerate(words):
             token = self.ahead(offset) if offset else self.now
             if token.kind is not Kind.WORD or token.value != word:

@@ -35,7 +35,7 @@ class NaturalLanguageParser(Protocol):
 
 
 def kind_of(parameter: ParamDecl) -> str:
-    """Kind of HEAR for natural-language input of this parameter; empty if there is none."""
+    """Kind of HEAR that parses natural-language input of this parameter, such as `date`; empty if there is none."""
     return "" if parameter.choices else _KINDS.get(parameter.type, "")
 
 

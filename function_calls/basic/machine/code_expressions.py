@@ -261,11 +261,11 @@ class ExpressionCode:
         ExpressionCode(inner, self._scope.of_rows(names), Findings()).expression(node.value)
         code = inner.procedure("", ()).code
         if not all(is_for_rows(operation) for operation, _ in code):
-            told = (
+            message = (
                 f"`{columns[0]}` is a column here, and an expression on columns may use only operators and built-in "
                 "functions; compute the rest in a variable first, or loop over the rows with FOR EACH"
             )
-            self.fault(names[columns[0]].at, Code.SYNTAX, told)
+            self.fault(names[columns[0]].at, Code.SYNTAX, message)
         variables = [name for name in names if name not in columns]
         loaded = [task for name in variables for task in self.load(node.at, name)]
         return (*loaded, Emit(node.at, "of_row", [[list(one) for one in code], variables, columns]))

@@ -90,7 +90,7 @@ class Jumps:
         self._assembly = assembly
         self._faults = faults
         self._labels: dict[str, _Place] = {}
-        self._goings: list[_Jump] = []
+        self._jumps: list[_Jump] = []
         self._around: list[Around] = []
         self._path: Path = ()
         self._blocks = 0
@@ -126,23 +126,23 @@ class Jumps:
 
     def go(self, at: At, label: str, comes_back: bool) -> None:
         """Emit GOTO or GOSUB."""
-        going = _Jump(at, label, self._path, JumpTarget(), JumpTarget(), "GOSUB" if comes_back else "GOTO")
-        self._goings.append(going)
+        jump = _Jump(at, label, self._path, JumpTarget(), JumpTarget(), "GOSUB" if comes_back else "GOTO")
+        self._jumps.append(jump)
         if comes_back:
-            self._assembly.emit(at, "gosub", [going.target, going.loops])
+            self._assembly.emit(at, "gosub", [jump.target, jump.loops])
         else:
             if self.loops:
-                self._assembly.emit(at, "cut", going.loops)
-            self._assembly.emit(at, "jump", going.target)
+                self._assembly.emit(at, "cut", jump.loops)
+            self._assembly.emit(at, "jump", jump.target)
 
     def on_error(self, at: At, label: str) -> None:
         """Emit ON ERROR GOTO: its label must be outside of all blocks, since errors occur anywhere."""
-        going = _Jump(at, label, (), JumpTarget(), JumpTarget(), "ON ERROR GOTO")
-        self._goings.append(going)
-        self._assembly.emit(at, "on_error", going.target)
+        jump = _Jump(at, label, (), JumpTarget(), JumpTarget(), "ON ERROR GOTO")
+        self._jumps.append(jump)
+        self._assembly.emit(at, "on_error", jump.target)
 
     def leave(self, at: At, what: str) -> None:
-        """Emit EXIT: a jump past the innermost block of this kind."""
+        """Emit EXIT or BREAK: a jump past the innermost block of the kind `what`. Reports a problem if there is none."""
         around = self._innermost(what)
         if around is None:
             self._misplaced(at, "BREAK" if what == "loop" else f"EXIT {what.upper()}", what)
@@ -159,22 +159,22 @@ class Jumps:
 
     def settle(self) -> None:
         """Resolve all jumps after the last label."""
-        for going in self._goings:
-            place = self._labels.get(going.label)
+        for jump in self._jumps:
+            place = self._labels.get(jump.label)
             if place is None:
-                near = get_close_matches(going.label, list(self._labels), 1)
+                near = get_close_matches(jump.label, list(self._labels), 1)
                 hint = f"; did you mean {near[0]}?" if near else ""
-                message = f"unknown label {going.label} for {going.what} in this SUB, FUNCTION or script{hint}"
-                self._faults.append(ScriptProblem(going.at, Code.UNKNOWN_LABEL, message))
-            elif place.path != going.path[: len(place.path)]:
+                message = f"unknown label {jump.label} for {jump.what} in this SUB, FUNCTION or script{hint}"
+                self._faults.append(ScriptProblem(jump.at, Code.UNKNOWN_LABEL, message))
+            elif place.path != jump.path[: len(place.path)]:
                 message = (
-                    f"{going.what} {going.label} would jump into a block: the label on line {place.at.line} is inside "
+                    f"{jump.what} {jump.label} would jump into a block: the label on line {place.at.line} is inside "
                     "an IF, a loop or a SELECT; move it before or after that"
                 )
-                self._faults.append(ScriptProblem(going.at, Code.MISPLACED, message))
+                self._faults.append(ScriptProblem(jump.at, Code.MISPLACED, message))
             else:
-                going.target.position = place.spot.position
-                going.loops.position = place.loops
+                jump.target.position = place.spot.position
+                jump.loops.position = place.loops
 
     def _innermost(self, what: str) -> Around | None:
         for wanted in (what, _ALSO.get(what)):

@@ -231,19 +231,19 @@ def _stop(run: RunState, frame: Frame, _: JsonValue) -> Event:
 
 def _gosub(run: RunState, frame: Frame, operand: JsonValue) -> None:
     target, depth = operand
-    if len(frame.ways_back) >= run.limits.depth:
+    if len(frame.return_addresses) >= run.limits.depth:
         raise RunError(RunCode.DEPTH, f"more than {run.limits.depth} GOSUB without RETURN")
-    frame.ways_back.append(ReturnAddress(frame.position, [list(loop) for loop in frame.loops]))
+    frame.return_addresses.append(ReturnAddress(frame.position, [list(loop) for loop in frame.loops]))
     del frame.loops[depth:]
     frame.position = target
 
 
 def _back(run: RunState, frame: Frame, _: JsonValue) -> None:
     """Return from a GOSUB; no effect without one."""
-    if frame.ways_back:
-        way = frame.ways_back.pop()
-        frame.position = way.position
-        frame.loops = way.loops
+    if frame.return_addresses:
+        address = frame.return_addresses.pop()
+        frame.position = address.position
+        frame.loops = address.loops
 
 
 def _on_error(run: RunState, frame: Frame, what: JsonValue) -> None:
@@ -365,7 +365,7 @@ class Machine:
             "frames": [frame.to_json(frame.variables is run.top) for frame in run.frames],
         }
 
-    def give(self, value: JsonValue) -> None:
+    def resume_with(self, value: JsonValue) -> None:
         """Supply the value of the requested keyword for the next `go`. Ignored if no keyword is requested."""
         if self._waits and self._fault is None and self._over is None:
             self._answer(value)
@@ -375,7 +375,7 @@ class Machine:
         time."""
         self._fault = self._fault or fault
 
-    def go(self, most_steps: int) -> Event:
+    def execute(self, most_steps: int) -> Event:
         """Run until a keyword is requested, the run ends, or about `most_steps` are done, at least one. After the end
         it returns the same event again."""
         if self._over is not None:

@@ -52,7 +52,7 @@ class Frame:
     stack: list[JsonValue] = field(default_factory=list)
     loops: list[Loop] = field(default_factory=list)
     """From the outermost inwards."""
-    ways_back: list[ReturnAddress] = field(default_factory=list)
+    return_addresses: list[ReturnAddress] = field(default_factory=list)
     on_error: int | str | None = None
     """ON ERROR state: `next`, `off`, or the instruction of a label. None: not set here, so the caller's state
     applies."""
@@ -65,7 +65,9 @@ class Frame:
             "position": self.position,
             "stack": list(self.stack),
             "loops": [list(loop) for loop in self.loops],
-            "ways_back": [[way.position, [list(loop) for loop in way.loops]] for way in self.ways_back],
+            "ways_back": [
+                [address.position, [list(loop) for loop in address.loops]] for address in self.return_addresses
+            ],
             "on_error": self.on_error,
         }
 
@@ -255,7 +257,10 @@ class RunState:
     def count(self) -> int:
         """Number of values, not counting items of lists and maps."""
         return sum(
-            len(frame.variables) + len(frame.stack) + len(frame.loops) + sum(len(way.loops) for way in frame.ways_back)
+            len(frame.variables)
+            + len(frame.stack)
+            + len(frame.loops)
+            + sum(len(address.loops) for address in frame.return_addresses)
             for frame in self.frames
         )
 
@@ -267,8 +272,8 @@ def _held_by(frames: Iterable[Frame]) -> Iterator[JsonValue]:
         yield from frame.stack
         for loop in frame.loops:
             yield from loop
-        for way in frame.ways_back:
-            for loop in way.loops:
+        for address in frame.return_addresses:
+            for loop in address.loops:
                 yield from loop
 
 

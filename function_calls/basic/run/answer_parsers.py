@@ -177,7 +177,7 @@ def color(text: str) -> str:
 
 
 def language(text: str) -> str:
-    """A language tag: `en`, `pt-br`."""
+    """The tag, such as `en` or `pt-br`, of a language given by name or tag."""
     word = text.strip(" .!。！").casefold()
     return LANGUAGES.get(word) or _matched(_TAG, word)[0].replace("_", "-")
 

@@ -29,13 +29,13 @@ class RunScheduler:
     processor time is next, so that short runs finish despite endless ones."""
 
     def __init__(self) -> None:
-        self._is_taken = False
+        self._is_busy = False
         self._waiting: list[tuple[float, int, asyncio.Future[None]]] = []
         self._came = 0
-        self.beside = asyncio.Lock()
+        self.thread_lock = asyncio.Lock()
         """Held by the run that executes in a thread: several threads at once would starve the event loop."""
 
-    async def turn(self, spent_seconds: float, pause: Pause) -> None:
+    async def wait_for_slice(self, spent_seconds: float, pause: Pause) -> None:
         """Wait for this run's slice, including a pause. `spent_seconds` is its processor time so far. The caller must
         execute the slice without awaiting anything else first."""
         await self._front(spent_seconds)
@@ -46,8 +46,8 @@ class RunScheduler:
             self._let_next()
 
     async def _front(self, spent_seconds: float) -> None:
-        if not self._is_taken:
-            self._is_taken = True
+        if not self._is_busy:
+            self._is_busy = True
             return
         called: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._came += 1
@@ -65,7 +65,7 @@ class RunScheduler:
             if not called.done():
                 called.set_result(None)
                 return
-        self._is_taken = False
+        self._is_busy = False
 
 
 Result = TypeVar("Result")
@@ -202,10 +202,10 @@ class Driver:
                 )
             if self._unpaused_seconds >= _STRETCH_SECONDS:
                 self._unpaused_seconds = 0.0
-                await self._line.turn(self.spent.cpu_seconds, self._pause)
+                await self._line.wait_for_slice(self.spent.cpu_seconds, self._pause)
             event = await self._go()
             if isinstance(event, KeywordRequest):
-                stop = await self._carried_out(event)
+                stop = await self._execute_keyword(event)
                 if stop is not None:
                     return stop
             elif not isinstance(event, Paused):
@@ -224,7 +224,7 @@ class Driver:
     @property
     def stopped_within(self) -> str:
         """Error text of the last called script that stopped, or empty."""
-        return str(self._script.kept.get(STOPPED_WITHIN, ""))
+        return str(self._script.stored_data.get(STOPPED_WITHIN, ""))
 
     def state(self) -> JsonObject:
         """State for resuming the run after a question or approval."""
@@ -232,8 +232,8 @@ class Driver:
         return {
             "machine": without_session_variables(self._machine.state(), self._settings_gave),
             "asked": script.asked,
-            "kept": script.kept,
-            "outside": script.outside,
+            "kept": script.stored_data,
+            "outside": script.has_outside_text,
             "cpu_seconds": self.spent.cpu_seconds,
             "is_begun": self.spent.is_begun,
         }
@@ -245,7 +245,7 @@ class Driver:
             event, took = self._stretch()
         else:
             most_seconds = _STRETCH_IN_THREAD_SECONDS
-            async with self._line.beside:
+            async with self._line.thread_lock:
                 event, took = await self._script.call.threads.run(self._stretch)
         self._take(took)
         if isinstance(event, Paused):
@@ -256,14 +256,14 @@ class Driver:
     def _stretch(self) -> tuple[Ended | Failed | KeywordRequest | Paused, float]:
         """The machine's event, and the slice's time in this thread."""
         began = time.thread_time()
-        event = self._machine.go(self._steps)
+        event = self._machine.execute(self._steps)
         return event, time.thread_time() - began
 
     def _take(self, seconds: float) -> None:
         self.spent.cpu_seconds += seconds
         self._unpaused_seconds += seconds
 
-    async def _carried_out(self, wants: KeywordRequest) -> Stop | None:
+    async def _execute_keyword(self, wants: KeywordRequest) -> Stop | None:
         """Execute a keyword and pass its value to the machine. None: the run continues."""
         self._take(_WANT_SECONDS)
         self._script.at = wants.at
@@ -274,9 +274,9 @@ class Driver:
             self._fault = fault
             self._machine.fail(fault)
             return None
-        except SuspendedByCall as held_up:
+        except SuspendedByCall as suspended:
             self._script.asked += 1
-            return Suspended(held_up.question)
+            return Suspended(suspended.question)
         except EndOfRun:
             return Cancelled()
         if isinstance(given, Asks):
@@ -289,9 +289,9 @@ class Driver:
     async def _give(self, given: Value) -> None:
         """Pass a value to the machine, which copies and measures it; in a thread if it is large."""
         if not _is_large(given):
-            self._machine.give(given)
+            self._machine.resume_with(given)
             return
-        await self._script.call.threads.run(self._machine.give, given)
+        await self._script.call.threads.run(self._machine.resume_with, given)
 
     def _keyword(self, wants: KeywordRequest) -> BoundKeyword:
         """The requested keyword. Raises RunError if the operator has removed it since compilation."""
@@ -306,7 +306,7 @@ class Driver:
         is_change = keyword.effect is Effect.ONCE or changes_stored_data(keyword)
         if is_change and not script.asked:
             count_up(script, _CHANGES, MOST_CHANGES, "too_many_changes")
-        was_outside = script.outside
+        was_outside = script.has_outside_text
         work = Metered(keyword.handler(script, wants.arguments))
         try:
             given = await work
@@ -317,7 +317,7 @@ class Driver:
             if work.has_waited:
                 self._unpaused_seconds = work.last_seconds
             script.thread_seconds = 0.0
-            if script.outside and not was_outside:
+            if script.has_outside_text and not was_outside:
                 script.call.has_read_outside()
         self.spent.is_begun = self.spent.is_begun or keyword.effect is Effect.ONCE
         return given

@@ -111,7 +111,7 @@ class ScriptHandler:
         state = resumed.state if resumed is not None else {}
         said = OutputBuffer(self._settings.output_chars, state.get("chars", 0), state.get("messages", 0))
         script = self._script(context, call, said, resumed)
-        script.heard = resumed is not None or self._is_given(arguments)
+        script.knows_member_text = resumed is not None or self._is_given(arguments)
         given = self._given(arguments)
         try:
             machine = self._machine(program, context, arguments, call, state, script, given)
@@ -130,8 +130,8 @@ class ScriptHandler:
         )
         stop = await driver.run()
         result = self._result(stop, driver, said, context, arguments, call)
-        result = replace(result, messages=with_suggestions(result.messages, script.kept))
-        return replace(result, outside=True) if script.outside else result
+        result = replace(result, messages=with_suggestions(result.messages, script.stored_data))
+        return replace(result, outside=True) if script.has_outside_text else result
 
     def _script(self, context: MessageContext, call: Call, said: OutputBuffer, resumed: Resumed | None) -> ScriptRun:
         state = resumed.state if resumed is not None else {}
@@ -144,13 +144,13 @@ class ScriptHandler:
             folder=self._folder,
             grants=self._grants,
             say=said.say,
-            say_on=said.say_on,
-            kept=state.get("kept", {}),
+            append_to_last=said.append_to_last,
+            stored_data=state.get("kept", {}),
             at=At(1, 1),
             answer=resumed.answer if resumed is not None and is_answered else None,
             asked=state.get("asked", 0),
             begins=self._begins,
-            outside=state.get("outside", False),
+            has_outside_text=state.get("outside", False),
         )
 
     def _given(self, arguments: Any) -> dict[str, Value]:
@@ -184,7 +184,7 @@ class ScriptHandler:
             return Machine(program, variables, world, limits)
 
         def has_looked() -> None:
-            script.heard = True
+            script.knows_member_text = True
 
         return Machine(program, variables, world, limits, ObservedVariables(MEMBER_VARIABLES, has_looked))
 
@@ -213,7 +213,9 @@ class ScriptHandler:
                 return replace(asked, messages=messages)
             case Suspended(question):
                 if isinstance(question, ApprovalQuestion):
-                    return self._held_up(question, _state(driver, said, "", needs_yes=True), messages, arguments, call)
+                    return self._suspended(
+                        question, _state(driver, said, "", needs_yes=True), messages, arguments, call
+                    )
                 asked = FunctionResult.ask(
                     question.text,
                     resume=_state(driver, said, question.text, needs_yes=False),
@@ -226,7 +228,7 @@ class ScriptHandler:
             case Failed():
                 return self._failed(stop, driver, messages, call)
 
-    def _held_up(
+    def _suspended(
         self, question: ApprovalQuestion, state: JsonObject, messages: tuple[Message, ...], arguments: Any, call: Call
     ) -> FunctionResult:
         """The question for the approval that the run needs to continue."""

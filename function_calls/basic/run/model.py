@@ -58,8 +58,8 @@ class ModelOfScripts:
         is down, or the daily quota is used up."""
         if not prompt.strip():
             raise translated_error(run, RunCode.BAD_VALUE, "model.nothing")
-        told = f"{prompt}\n\n{_as_data(about)}" if about.strip() else prompt
-        return await self._answer(run, _ASKED.format(language=run.call.profile.texts.language), told)
+        message = f"{prompt}\n\n{_as_data(about)}" if about.strip() else prompt
+        return await self._answer(run, _ASKED.format(language=run.call.profile.texts.language), message)
 
     async def rewrite(self, run: ScriptRun, text: str) -> str:
         """`text` in better words. Raises RunError as `ask` does."""
@@ -67,14 +67,14 @@ class ModelOfScripts:
 
     async def extract(self, run: ScriptRun, text: str, fields: Sequence[str]) -> JsonObject:
         """Data in `text` as a flat map, with these fields or, without `fields`, with keys of the model's choice. Fields
-        without data are absent. Sets `run.outside`. Raises RunError as `ask` does, and UNAVAILABLE if the answer is not
-        a flat map."""
+        without data are absent. Sets `run.has_outside_text`. Raises RunError as `ask` does, and UNAVAILABLE if the
+        answer is not a flat map."""
         if not text.strip():
             return {}
         wanted = f"Its keys are these, written exactly so: {json.dumps(list(fields), ensure_ascii=False)}."
         free = "Choose short keys in small letters with _ between words."
         instructions = _EXTRACT.format(fields=wanted if fields else free)
-        run.outside = True
+        run.has_outside_text = True
         found = _fields_of(await self._answer(run, instructions, _as_data(text)), fields)
         if found is None:
             raise translated_error(run, RunCode.UNAVAILABLE, "model.no_fields")

@@ -119,7 +119,7 @@ class ScriptWeb(Protocol):
 
     async def delete(self, run: ScriptRun, url: str) -> JsonObject:
         """Response of the server at `url` to DELETE. Checks the address and the run's permissions as GET does, sends
-        the run's headers, and sets `run.outside`. Raises RunError."""
+        the run's headers, and sets `run.has_outside_text`. Raises RunError."""
 
 
 class ScriptModel(Protocol):
@@ -127,7 +127,7 @@ class ScriptModel(Protocol):
 
     async def extract(self, run: ScriptRun, text: str, fields: Sequence[str]) -> JsonObject:
         """Data in `text` as a flat map, with these fields or, without `fields`, with keys of the model's choice. Fields
-        without data are absent. Counts towards the chat's daily quota and sets `run.outside`. Raises RunError
+        without data are absent. Counts towards the chat's daily quota and sets `run.has_outside_text`. Raises RunError
         (UNAVAILABLE) if there is no model or its answer is unusable."""
 
 
@@ -145,10 +145,10 @@ class SuspendedByCall(Exception):
 
 def count_up(run: ScriptRun, what: str, most: int, key: str) -> int:
     """Count a use of `what` and return the number of earlier uses. Raises the error `key` if that is `most` already."""
-    count = int(run.kept.get(what, 0))
+    count = int(run.stored_data.get(what, 0))
     if count >= most:
         raise translated_error(run, RunCode.NOT_ALLOWED, key, most=most)
-    run.kept[what] = count + 1
+    run.stored_data[what] = count + 1
     return count
 
 
@@ -158,7 +158,7 @@ def translated_error(run: ScriptRun, code: RunCode, key: str, **values: object) 
 
 
 SUGGESTIONS = "suggestions"
-"""Key in `ScriptRun.kept`: suggestions under the last message, as pairs of value and label."""
+"""Key in `ScriptRun.stored_data`: suggestions under the last message, as pairs of value and label."""
 _MOST_IN_A_ROW = 5
 """A longer sequence of messages is joined into one, with a line for each."""
 MOST_MESSAGES = 100
@@ -187,7 +187,7 @@ class OutputBuffer:
         self.chars = chars
         self.messages.append(message)
 
-    def say_on(self, before: str, more: str) -> bool:
+    def append_to_last(self, before: str, more: str) -> bool:
         """Append to the last message if it is `before` to the whole chat; returns whether it is. Raises as `say`."""
         if not self.messages or self.messages[-1] != Message(before):
             return False

@@ -90,7 +90,7 @@ def _known(charset: str | None) -> str:
 
 _HEADERS = "web.headers"
 _HEADER_NAMES = "web.header_names"
-"""Key in `ScriptRun.kept`. Only names are stored across questions: the values are often secret keys."""
+"""Key in `ScriptRun.stored_data`. Only names are stored across questions: the values are often secret keys."""
 _REQUESTS = "web.requests"
 _FORM = "application/x-www-form-urlencoded"
 _ACCEPT = "application/json, text/*;q=0.9, */*;q=0.5"
@@ -119,8 +119,8 @@ class _Body:
 
 
 class WebOfScripts:
-    """HTTP requests of scripts. A run's headers are in `run.passing` until it asks something; they are sent to the host
-    that the script names, but not to redirect targets."""
+    """HTTP requests of scripts. A run's headers are in `run.transient_data` until it asks something; they are sent to
+    the host that the script names, but not to redirect targets."""
 
     def __init__(self, client: WebClient, settings: BasicWebSettings, clock: Clock) -> None:
         self._client = client
@@ -170,14 +170,17 @@ class WebOfScripts:
             headers[name.lower()] = value
         if len(headers) > _MOST_HEADERS:
             raise translated_error(run, RunCode.BAD_VALUE, "web.headers", most=_MOST_HEADERS)
-        run.passing[_HEADERS] = headers
-        known: list[str] = run.kept.get(_HEADER_NAMES, [])
-        run.kept[_HEADER_NAMES] = [*(one for one in known if one != name.lower()), *([name.lower()] if value else [])]
+        run.transient_data[_HEADERS] = headers
+        known: list[str] = run.stored_data.get(_HEADER_NAMES, [])
+        run.stored_data[_HEADER_NAMES] = [
+            *(one for one in known if one != name.lower()),
+            *([name.lower()] if value else []),
+        ]
 
     def clear_headers(self, run: ScriptRun) -> None:
         """Remove all headers of the run."""
-        run.passing.pop(_HEADERS, None)
-        run.kept.pop(_HEADER_NAMES, None)
+        run.transient_data.pop(_HEADERS, None)
+        run.stored_data.pop(_HEADER_NAMES, None)
 
     async def _answer(
         self, run: ScriptRun, method: Method, url: str, body: _Body, may_ask: MayAsk, setting: str, most_bytes: int
@@ -185,7 +188,7 @@ class WebOfScripts:
         url = self._checked(run, url)
         headers = {"accept": _ACCEPT, **({"content-type": body.media_type} if body.media_type else {}), **_headers(run)}
         limits = WebLimits(timeout_seconds=self._seconds(run), body_bytes=most_bytes)
-        run.outside = True  # error texts may contain text of strangers as well
+        run.has_outside_text = True  # error texts may contain text of strangers as well
         try:
             return await self._client.request(
                 method, url, headers=headers, body=body.content, may_ask=may_ask, limits=limits
@@ -240,7 +243,7 @@ def _headers(run: ScriptRun) -> Mapping[str, str]:
     """Headers of a request. Raises RunError if a header's value was lost by a question: without it, the request would
     be a different one."""
     headers = _set_headers(run)
-    names: list[str] = run.kept.get(_HEADER_NAMES, [])
+    names: list[str] = run.stored_data.get(_HEADER_NAMES, [])
     gone = next((name for name in names if name not in headers), None)
     if gone is not None:
         raise translated_error(run, RunCode.BAD_VALUE, "web.header_gone", name=gone)
@@ -248,7 +251,7 @@ def _headers(run: ScriptRun) -> Mapping[str, str]:
 
 
 def _set_headers(run: ScriptRun) -> Mapping[str, str]:
-    headers: Mapping[str, str] = run.passing.get(_HEADERS, {})
+    headers: Mapping[str, str] = run.transient_data.get(_HEADERS, {})
     return headers
 
 
@@ -350,7 +353,7 @@ async def loaded(run: ScriptRun, workspaces: Workspaces, file: Value) -> Loaded:
         return Loaded(file_name(name or _TEXT, "text/plain"), "text/plain", file.encode("utf-8", "replace"))
     if re.match(r"[a-z]+://", file, re.IGNORECASE):
         raise translated_error(run, RunCode.BAD_VALUE, "files.is_page")
-    run.outside = True
+    run.has_outside_text = True
     path = file
     content = await in_folder(run, workspaces, path, lambda folder: folder.read(path))
     own_name = path.rstrip("/").rpartition("/")[2]

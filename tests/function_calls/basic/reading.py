@@ -44,7 +44,7 @@ _ENDS = frozenset(("ELSE", "ELSEIF", "END", "ENDIF"))
 class Given:
     """A keyword that was read."""
 
-    want: KeywordCall
+    keyword_call: KeywordCall
     into: Target | None = None
 
 
@@ -175,7 +175,7 @@ _SHORT: Mapping[str, Callable[..., str]] = {
     "Member": lambda of, name: f"{shown(of)}.{name}",
     "Index": lambda of, index: f"{shown(of)}[{shown(index)}]",
     "Apply": lambda name, arguments: f"{name}({_all(arguments)})",
-    "Want": lambda keyword, arguments: f"{keyword}<{_all(one for _, one in arguments)}>",
+    "KeywordCall": lambda keyword, arguments: f"{keyword}<{_all(one for _, one in arguments)}>",
     "MapOf": lambda entries: "{" + ", ".join(f"{key}: {shown(one)}" for key, one in entries) + "}",
     "FilterText": lambda parts: f"filter({_all(parts)})" if len(parts) > 1 else shown(parts[0]),
     "ListOf": lambda items: f"[{_all(items)}]",

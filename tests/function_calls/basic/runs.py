@@ -54,7 +54,7 @@ def run_through(
     machine = Machine(program, arguments, world, limits)
     wanted: list[tuple[str, dict[str, Any]]] = []
     while True:
-        event: Event = machine.go(steps)
+        event: Event = machine.execute(steps)
         if isinstance(event, Ended | Failed):
             return Ran(event, wanted, machine.steps, machine.state())
         if stop:
@@ -63,9 +63,9 @@ def run_through(
         if isinstance(event, Paused):
             continue
         if stop:
-            assert machine.go(steps) == event, "it says once more what it wants"
+            assert machine.execute(steps) == event, "it says once more what it wants"
         wanted.append((event.keyword, event.arguments))
         try:
-            machine.give(answer(len(wanted), event))
+            machine.resume_with(answer(len(wanted), event))
         except RunError as fault:
             machine.fail(fault)

@@ -64,7 +64,7 @@ def run(text: str, *answers: Any, limits: Limits | None = None, **arguments: Any
     waiting = iter(answers)
     texts: list[Any] = []
     while True:
-        event = machine.go(1_000_000_000)
+        event = machine.execute(1_000_000_000)
         if isinstance(event, KeywordRequest):
             answer = None if event.keyword in ("TALK", "PRINT") else next(waiting)
             if event.keyword in ("TALK", "PRINT"):
@@ -72,7 +72,7 @@ def run(text: str, *answers: Any, limits: Limits | None = None, **arguments: Any
             if isinstance(answer, RunError):
                 machine.fail(answer)
             else:
-                machine.give(answer)
+                machine.resume_with(answer)
         else:
             assert isinstance(event, Ended | Failed)
             return Heard(event, texts, machine.steps, machine)

@@ -154,7 +154,7 @@ class SmallExpressions:
     def _word(self, cursor: Cursor) -> Expression:
         found = self.forms.match(cursor, self, inside=True)
         if found is not None:
-            return self._behind(cursor, found.want)
+            return self._behind(cursor, found.keyword_call)
         token = cursor.take()
         if token.value in ("NULL", "TRUE", "FALSE"):
             return Literal(token.at, {"NULL": None, "TRUE": True, "FALSE": False}[token.value])
@@ -251,4 +251,4 @@ def _statement(cursor: Cursor, read: SmallExpressions) -> Statement:
         cursor.expect("=", "a variable")
         return Assign(at, target, read.expression(cursor))
     keyword = read.forms.match(cursor, read, inside=False)
-    return Evaluate(at, keyword.want if keyword is not None else read.expression(cursor))
+    return Evaluate(at, keyword.keyword_call if keyword is not None else read.expression(cursor))

@@ -58,7 +58,7 @@ def read(source: str) -> str:
     found, cursor = matched(source)
     assert found is not None
     assert cursor.is_line_end
-    return shown(found.want) + (f" -> {shown(found.into)}" if found.into else "")
+    return shown(found.keyword_call) + (f" -> {shown(found.into)}" if found.into else "")
 
 
 def fault(source: str, *, inside: bool = False) -> ScriptError:
@@ -158,7 +158,7 @@ def test_a_variable_that_is_only_set_later_does_not_name_a_table() -> None:
     cursor = Cursor(small_tokens('FIND place\nplace = "x"'))
     found = FORMS.match(cursor, SmallExpressions(FORMS), inside=False)
     assert found is not None
-    assert shown(found.want) == "FIND(table='place')"
+    assert shown(found.keyword_call) == "FIND(table='place')"
 
 
 def test_one_of_several_words_is_taken_in_upper_case_quoted_or_not() -> None:
@@ -206,7 +206,7 @@ def test_a_condition_becomes_lists_that_a_keyword_can_read(source: str, expected
 def test_a_condition_of_a_thousand_parts_is_read() -> None:
     found, _ = matched("DELETE FROM t WHERE " + " AND ".join(f"c{n} = {n}" for n in range(1000)))
     assert found is not None
-    assert shown(found.want).count("'='") == 1000
+    assert shown(found.keyword_call).count("'='") == 1000
 
 
 @pytest.mark.parametrize(
@@ -236,7 +236,7 @@ def test_a_condition_ends_before_the_next_words_of_the_form() -> None:
     found, cursor = matched("FIND t WHERE a = x AND b LIKE y ORDER BY c.d LIMIT 5", forms=forms)
     assert found is not None
     assert cursor.is_line_end
-    assert shown(found.want) == (
+    assert shown(found.keyword_call) == (
         "FIND(table='t', filter=['and', ['a', '=', x], ['b', 'like', y]], order='c.d', limit=5)"
     )
 
@@ -245,7 +245,7 @@ def test_a_condition_within_a_map_ends_at_its_comma() -> None:
     forms = Forms([form_of("FIND {table:name} [WHERE {filter:condition}]"), form_of("TALK {text}")])
     found, _ = matched('TALK {x: FIND "t" WHERE a = b, y: 1}', forms=forms)
     assert found is not None
-    assert shown(found.want) == "TALK(text={x: FIND(table='t', filter=['and', ['a', '=', b]]), y: 1})"
+    assert shown(found.keyword_call) == "TALK(text={x: FIND(table='t', filter=['and', ['a', '=', b]]), y: 1})"
 
 
 @pytest.mark.parametrize(
@@ -265,7 +265,7 @@ def test_a_condition_within_a_map_ends_at_its_comma() -> None:
 def test_slots_may_name_columns_and_forms_may_hold_brackets(form: str, source: str, expected: str) -> None:
     found, _ = matched(source, forms=Forms([form_of(form)]))
     assert found is not None
-    assert shown(found.want).split("(", 1)[1].removeprefix("t='t', ") == f"{expected})"
+    assert shown(found.keyword_call).split("(", 1)[1].removeprefix("t='t', ") == f"{expected})"
 
 
 def test_assignments_become_a_map() -> None:
@@ -295,7 +295,7 @@ def test_a_block_is_a_text_with_its_insertions() -> None:
 def test_within_an_expression_a_keyword_ends_where_it_cannot_go_on(source: str, expected: str, behind: str) -> None:
     found, cursor = matched(source, inside=True)
     assert found is not None
-    assert shown(found.want) == expected
+    assert shown(found.keyword_call) == expected
     assert cursor.now.text == behind
 
 
@@ -421,7 +421,7 @@ def test_alternatives_may_fill_the_same_slot() -> None:
 def _only(form: Form, source: str):  # type: ignore[no-untyped-def]
     found, _ = matched(source, forms=Forms([form]))
     assert found is not None
-    return found.want
+    return found.keyword_call
 
 
 def test_the_effort_does_not_grow_with_the_depth_of_a_statement() -> None:
@@ -439,7 +439,7 @@ def test_thousands_of_tables_are_told_from_variables_in_time() -> None:
     began, found = time.process_time(), 0
     while cursor.now.kind is not Kind.END:
         matched = FORMS.match(cursor, SmallExpressions(FORMS), inside=False)
-        found += matched is not None and shown(matched.want) == "FIND(table=place)"
+        found += matched is not None and shown(matched.keyword_call) == "FIND(table=place)"
         while not cursor.is_line_end:
             cursor.take()
         cursor.take()

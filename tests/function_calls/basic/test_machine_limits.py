@@ -43,15 +43,15 @@ def test_what_never_ends_is_ended(script: str) -> None:
 
 def test_a_run_takes_so_many_steps_at_a_time() -> None:
     machine = Machine(program("WHILE TRUE\nWEND"), {}, FixedWorld(), Limits(steps=1000))
-    assert machine.go(300) == Paused()
+    assert machine.execute(300) == Paused()
     assert machine.steps == 300
-    assert machine.go(0) == Paused()
+    assert machine.execute(0) == Paused()
     assert machine.steps == 301
-    event = machine.go(10_000)
+    event = machine.execute(10_000)
     assert isinstance(event, Failed)
     assert event.code is RunCode.STEPS
     assert machine.steps == 1000
-    assert machine.go(10) == event
+    assert machine.execute(10) == event
 
 
 @pytest.mark.parametrize(

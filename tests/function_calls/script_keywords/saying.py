@@ -50,7 +50,7 @@ class Saying:
         cursor = Cursor(small_tokens(statement))
         matched = self._forms.match(cursor, SmallExpressions(self._forms), inside=False)
         assert matched is not None, statement
-        return await self._done(run, matched.want, variables)
+        return await self._done(run, matched.keyword_call, variables)
 
     async def _done(self, run: ScriptRun, want: KeywordCall, variables: Mapping[str, Value]) -> Value:
         function = self._functions[want.keyword]

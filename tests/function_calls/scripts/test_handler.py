@@ -39,15 +39,15 @@ async def say(run: ScriptRun, text: Value) -> None:
 @basic_keyword("ASK {into:variable}", "ASK")
 async def ask(run: ScriptRun) -> Value | Asks:
     """Ask until there is an answer of more than one letter."""
-    run.kept["asked"] = run.kept.get("asked", 0) + 1
+    run.stored_data["asked"] = run.stored_data.get("asked", 0) + 1
     return run.answer if run.answer is not None and len(run.answer) > 1 else Asks("?")
 
 
 @basic_keyword("PEEK")
 async def peek(run: ScriptRun) -> Value:
     """Give what other keywords keep, and read words of others."""
-    run.outside = True
-    return run.kept.get("asked", 0)
+    run.has_outside_text = True
+    return run.stored_data.get("asked", 0)
 
 
 @basic_keyword("BREAK_DOWN {how}")

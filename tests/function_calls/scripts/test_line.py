@@ -22,7 +22,7 @@ async def test_one_reckons_at_a_time_and_who_has_reckoned_least_comes_next() -> 
         pausing -= 1
 
     async def run(name: str, spent: float) -> None:
-        await line.turn(spent, pause)
+        await line.wait_for_slice(spent, pause)
         order.append(name)
 
     await asyncio.gather(run("first", 9), run("long", 5), run("short", 1), run("middle", 3), run("short too", 1))
@@ -36,7 +36,7 @@ async def test_who_goes_away_holds_up_nobody() -> None:
         await gate.wait()
 
     async def run(name: str, pause: object = nothing) -> None:
-        await line.turn(0, pause)  # type: ignore[arg-type]  # both take nothing
+        await line.wait_for_slice(0, pause)  # type: ignore[arg-type]  # both take nothing
         order.append(name)
 
     at_the_front = asyncio.create_task(run("front", held))
