@@ -164,7 +164,7 @@ class ScriptRuns:
         self.touches_of = table.touches_of
         self.seconds_of = script_seconds
 
-    def heard(self, kind: str, text: str, profile: ChatProfile) -> JsonValue:
+    def parse(self, kind: str, text: str, profile: ChatProfile) -> JsonValue:
         """See `ReadsSaid`."""
         now = self._clock.now().astimezone(profile.timezone)
         return read_heard(kind, Answer(text, (), now, self._times, profile.texts))

@@ -30,7 +30,7 @@ _KINDS: Mapping[str, str] = {
 class NaturalLanguageParser(Protocol):
     """Parser of natural-language values."""
 
-    def heard(self, kind: str, text: str, profile: ChatProfile) -> JsonValue:
+    def parse(self, kind: str, text: str, profile: ChatProfile) -> JsonValue:
         """Parse `text` as a kind of HEAR. Raises ValueError."""
 
 
@@ -55,7 +55,7 @@ def _read(value: Any, parameter: ParamDecl, reads: NaturalLanguageParser, profil
         of_type.read(value)
     except DoesNotFit:
         try:
-            return reads.heard(kind, value, profile)
+            return reads.parse(kind, value, profile)
         except ValueError:
             return value
     return value

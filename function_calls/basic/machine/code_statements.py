@@ -142,7 +142,7 @@ class Jumps:
         self._assembly.emit(at, "on_error", jump.target)
 
     def leave(self, at: At, what: str) -> None:
-        """Emit EXIT or BREAK: a jump past the innermost block of the kind `what`. Reports a problem if there is none."""
+        """Emit EXIT or BREAK: a jump past the innermost block of kind `what`; a problem if there is none."""
         around = self._innermost(what)
         if around is None:
             self._misplaced(at, "BREAK" if what == "loop" else f"EXIT {what.upper()}", what)
