@@ -78,7 +78,7 @@ BLIND_HANDLERS = {
     "function_calls/basic/library/library.py::ScriptLibrary._read": (
         "a compiler error in one script must not remove the others"
     ),
-    "function_calls/basic/machine/machine.py::Machine.go": "converts a keyword's failure into a script error",
+    "function_calls/basic/machine/machine.py::Machine.execute": "converts a keyword's failure into a script error",
     "function_calls/basic/machine/machine.py::Machine._begin": "converts a keyword's failure into a script error",
     "function_calls/basic/machine/machine.py::Machine._answer": "converts a keyword's failure into a script error",
     "function_calls/basic/run/driver.py::Metered.__await__": (

@@ -9,7 +9,7 @@ from dataclasses import replace
 import structlog
 
 from bot.chats.chats import Chats
-from function_calls.basic import KEYWORDS, NOTING, SCHEDULE_KEYWORD
+from function_calls.basic import KEYWORDS, NOTE_KEYWORDS, SCHEDULE_KEYWORD
 from function_calls.context import Kind, MessageContext
 from function_calls.outcome import OutcomeKind, TurnOutcome
 from function_calls.ports import NotesFull
@@ -174,7 +174,9 @@ class ScriptNotes:
         if self._seen[0].issuperset(scripts) and all(self._seen[1].get(bot) is one for bot, one in now.items()):
             return
         active = {(row.bot, row.tool_name) for row in await self._kept.everything() if row.is_active}
-        gone = {one for one in scripts if not stands_behind(NOTING, now[one[0]].find(one[1]), is_kept=one in active)}
+        gone = {
+            one for one in scripts if not stands_behind(NOTE_KEYWORDS, now[one[0]].find(one[1]), is_kept=one in active)
+        }
         for key, notes in list(self._chats.all_notes.items()):
             for bot, script in sorted({(note.bot, note.script) for note in notes} & gone):
                 names = [note.name for note in notes if (note.bot, note.script) == (bot, script)]

@@ -13,15 +13,15 @@ from config.sections.basic import BasicSource
 from config.settings import Settings
 from function_calls.basic import (
     BasicCompiler,
+    NameOwner,
     Names,
     Profile,
     ScriptPlace,
-    Taker,
     bot_of,
+    duplicate_tool,
     no_such_bot,
     place_of,
     storage_of,
-    taken_twice,
 )
 from function_calls.schema.definition import Code, problem_at
 from function_calls.spec import BEGINS_CHATS, FunctionSpec
@@ -164,9 +164,9 @@ class _Checking:
         found = list(result.diagnostics)
         for one in result.tools:
             key = (place.bot, one.definition.name)
-            first = self._names.take(key, Taker(storage.place(""), place.path, file))
+            first = self._names.take(key, NameOwner(storage.place(""), place.path, file))
             if first is not None:
-                found.append(taken_twice(key, first.file, file, one.definition.line))
+                found.append(duplicate_tool(key, first.file, file, one.definition.line))
                 continue
             is_command = not one.definition.metadata.get(BEGINS_CHATS)
             taken = name_taken(one.definition.name, place.bot, self._others, is_command=is_command)

@@ -19,17 +19,17 @@ from config.sections.basic import BasicSettings, BasicSource
 from config.settings import Settings
 from function_calls.basic import (
     ARITIES,
+    Answer,
     BasicCompiler,
     BasicScripts,
     Forms,
     Grants,
-    Heard,
     KeywordTable,
     LibraryTool,
-    Line,
     LiteralCheck,
     LoadProgram,
     ModelOfScripts,
+    RunScheduler,
     ScriptFiles,
     ScriptHandler,
     ScriptModel,
@@ -156,7 +156,7 @@ class ScriptRuns:
         self._settings = settings.basic
         self._parameters = {name: bot.parameters for name, bot in settings.bots.items()}
         self._table = table
-        self._line = Line()
+        self._line = RunScheduler()
         self._clock = cast(Clock, services[Clock])
         self._chance = cast(Random, services[Random])
         self._times = cast(Times, services[Times])
@@ -164,10 +164,10 @@ class ScriptRuns:
         self.touches_of = table.touches_of
         self.seconds_of = script_seconds
 
-    def heard(self, kind: str, text: str, profile: ChatProfile) -> JsonValue:
+    def parse(self, kind: str, text: str, profile: ChatProfile) -> JsonValue:
         """See `ReadsSaid`."""
         now = self._clock.now().astimezone(profile.timezone)
-        return read_heard(kind, Heard(text, (), now, self._times, profile.texts))
+        return read_heard(kind, Answer(text, (), now, self._times, profile.texts))
 
     def handler(self, tool: LibraryTool, load: LoadProgram, source: BasicSource) -> Handler:
         """See `Runs`."""

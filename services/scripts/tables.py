@@ -14,7 +14,7 @@ from typing import Literal, TypeVar
 from services.clock import Clock
 from services.refs import JsonObject, JsonValue
 from services.scripts.filters import Condition, Filter, Getter, Order, Test, getter_of, id_asked_for, test_of
-from services.scripts.values import LAST_KEY, SortKey, as_text, is_nothing, key_of, sort_key, written
+from services.scripts.values import LAST_KEY, SortKey, as_text, is_empty, key_of, sort_key, to_json
 from services.store.chats import script_data
 from services.store.chats.script_data import KeptRow, TablePlace
 from services.store.ids import Ids
@@ -88,7 +88,7 @@ class RowUnit:
         number = self._ids.next()
         self._first = self._first or number
         row_id = row_id or made_id(number)
-        fields = {name: value for name, value in row.items() if name.lower() != "id" or not is_nothing(value)}
+        fields = {name: value for name, value in row.items() if name.lower() != "id" or not is_empty(value)}
         self._pending[row_id] = _Pending(None, number, merged({}, fields))
         return row_id
 
@@ -109,7 +109,7 @@ class RowUnit:
         writes: list[Write] = []
         last = ""
         async for row_id, pending in in_slices(self._pending.items()):
-            new, size = written(pending.fields, self._limits.row_bytes)
+            new, size = to_json(pending.fields, self._limits.row_bytes)
             if pending.old == new:
                 continue
             last = row_id
@@ -140,7 +140,7 @@ class RowUnit:
         """The limit that the changes would exceed, given the table's size; None if the conflict had another cause."""
         added = [pending for pending in self._pending.values() if pending.old is None]
         growth = sum(
-            written(pending.fields, self._limits.row_bytes)[1] - len((pending.old or "").encode())
+            to_json(pending.fields, self._limits.row_bytes)[1] - len((pending.old or "").encode())
             for pending in self._pending.values()
         )
         if filling["rows"] + len(added) > self._limits.rows:
@@ -161,7 +161,7 @@ async def in_slices(items: Iterable[Item]) -> AsyncIterator[Item]:
 def id_in(row: JsonObject) -> str | None:
     """The id in a row; None if it has none. Raises BadRowId."""
     value = like(row, "id")
-    if is_nothing(value):
+    if is_empty(value):
         return None
     text = key_of(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else ""
     if not 0 < len(text) <= LONGEST_ID or not text.isprintable():
@@ -391,7 +391,7 @@ class ScriptTables:
         fields (only `only`, if given), else the row is added. Raises the errors of `save`, and NoKey."""
         for number, row in enumerate(rows, 1):
             for field in keys:
-                if is_nothing(like(row, field)):
+                if is_empty(like(row, field)):
                     raise NoKey(number, field)
 
         async def attempt() -> Merged:

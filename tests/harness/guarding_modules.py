@@ -168,7 +168,7 @@ GUARDING: Mapping[str, Guarding] = {
         },
     ),
     "bot/mcp/questions.py": Guarding(_bot("mcp_forms", "mcp_questions", "mcp_server")),
-    "function_calls/basic/run/calling.py": Guarding(
+    "function_calls/basic/run/script_calls.py": Guarding(
         (
             *(*_bot("basic_calls"), *_calls("script_keywords/mcp")),
             *(
@@ -179,7 +179,7 @@ GUARDING: Mapping[str, Guarding] = {
         {
             "call_function: asked.waits is not None (2)": "for the type checker: a resumed script was waiting",
             '_Asked.answered: ""': "for the type checker: a script that has asked resumes with an answer",
-            '_goes_on: ""': "for the type checker: a run resumes with an answer, which may be empty",
+            '_resumed_call: ""': "for the type checker: a run resumes with an answer, which may be empty",
         },
     ),
 }

@@ -11,8 +11,8 @@ import structlog
 
 from function_calls.basic.codes import RunCode, RunError
 from function_calls.basic.keywords import ScriptRun, Value, basic_keyword
-from function_calls.basic.run.calling import function_called, may_call, named_arguments
-from function_calls.basic.run.session import worded
+from function_calls.basic.run.script_calls import function_called, may_call, named_arguments
+from function_calls.basic.run.session import translated_error
 from function_calls.basic.values import text_of
 from function_calls.rehearsal import Rehearsal, Unfit
 from function_calls.spec import FunctionSpec, Message
@@ -64,9 +64,9 @@ async def set_schedule(
     rehearsal: Rehearsal,
     clock: Clock,
 ) -> Value:
-    """Let this script, or another tool that it may call, run in this chat by the clock, in the place of what was set
-    for it before; with values for its parameters, in order or by their names. TRUE when it is set; FALSE for whoever
-    is no admin, for whom it changes nothing, and who is told."""
+    """Run this script, or another tool that it may call, in this chat on a schedule, replacing its previous schedule;
+    with values for its parameters, in order or by name. Returns TRUE if the schedule was set, and FALSE if the caller
+    is not an admin, who is notified."""
     name = text_of(tool).strip().rpartition("/")[2].removesuffix(".bas") or run.tool
     if not await _is_admin(run):
         _log.info("schedule_not_set", script=run.tool, chat=run.context.chat.key, why="only admins set schedules")
@@ -97,15 +97,15 @@ async def set_schedule(
     except Unfit as error:
         raise RunError(RunCode.NOT_ALLOWED, error.text) from None
     except ChatFull as full:
-        raise worded(run, RunCode.NOT_ALLOWED, "schedule.full", most=full.most) from None
+        raise translated_error(run, RunCode.NOT_ALLOWED, "schedule.full", most=full.most) from None
     except BadRule:
-        raise worded(run, RunCode.BAD_VALUE, "schedule.never", text=text_of(when)) from None
+        raise translated_error(run, RunCode.BAD_VALUE, "schedule.never", text=text_of(when)) from None
     return True
 
 
 @basic_keyword("CLEAR SCHEDULE [{tool}]", effect="idempotent", touches=("stays_here",))
 async def clear_schedule(run: ScriptRun, tool: Value = None, *, schedules: Schedules) -> Value:
-    """Let it run by the clock in this chat no more. FALSE for whoever is no admin."""
+    """Stop running it on a schedule in this chat. Returns FALSE if the caller is not an admin."""
     if not await _is_admin(run):
         return False
     name = text_of(tool).strip().rpartition("/")[2].removesuffix(".bas") or run.tool
@@ -132,8 +132,8 @@ async def _is_admin(run: ScriptRun) -> bool:
 async def _tell_who_may(run: ScriptRun, name: str, schedules: Schedules) -> None:
     """Explain once per run that only admins set schedules, unless the schedule exists or the run has no caller."""
     is_set = script_name(run.bot, run.tool, name, run.context.chat) in await schedules.declared(SCRIPTS)
-    if not is_set and not run.begins and run.context.timer is None and not run.kept.get(_TOLD):
-        run.kept[_TOLD] = True
+    if not is_set and not run.begins and run.context.timer is None and not run.stored_data.get(_TOLD):
+        run.stored_data[_TOLD] = True
         run.say(Message(run.call.say("basic.schedule.admins")))
 
 
@@ -145,7 +145,7 @@ def _check(run: ScriptRun, spec: FunctionSpec, given: Mapping[str, Value]) -> No
     if spec.name != run.tool and not may_call(spec, run.grants):
         raise RunError(RunCode.NOT_ALLOWED, run.call.say("basic.call.not_granted", name=spec.name))
     if run.call.would_ask(spec):
-        raise worded(run, RunCode.NOT_ALLOWED, "schedule.from_outside", name=spec.name)
+        raise translated_error(run, RunCode.NOT_ALLOWED, "schedule.from_outside", name=spec.name)
 
 
 def _when(run: ScriptRun, text: str, schedules: Schedules, clock: Clock) -> When:
@@ -153,7 +153,7 @@ def _when(run: ScriptRun, text: str, schedules: Schedules, clock: Clock) -> When
     try:
         return _read(text, schedules.reader, clock.now(), run.call.profile.timezone.key)
     except UnclearWhen:
-        raise worded(run, RunCode.BAD_VALUE, "schedule.no_time", text=text) from None
+        raise translated_error(run, RunCode.BAD_VALUE, "schedule.no_time", text=text) from None
 
 
 def _read(text: str, reader: WhenReader, now: datetime, zone: str) -> When:
@@ -169,4 +169,4 @@ def _read(text: str, reader: WhenReader, now: datetime, zone: str) -> When:
 
 def _unclear(text: str) -> str:
     right = "write it like “every day at 7:30”, “every 5 minutes” or “0 7 * * 1-5”"
-    return f"“{text}” is no time of a schedule; {right}"
+    return f"“{text}” is not a schedule; {right}"

@@ -89,8 +89,8 @@ def test_each_is_written_as_its_documents_say(
     matched = table.forms.match(cursor, SmallExpressions(table.forms), inside=False)
     assert matched is not None
     assert cursor.is_line_end
-    assert matched.want.keyword == keyword
-    read = {name: one.value if isinstance(one, Literal) else ... for name, one in matched.want.arguments}
+    assert matched.keyword_call.keyword == keyword
+    read = {name: one.value if isinstance(one, Literal) else ... for name, one in matched.keyword_call.arguments}
     assert read == given
 
 
