@@ -35,7 +35,7 @@ from services.fault_points import FaultPoints
 from services.llm.failover import ModelState
 from services.llm.model import ChatModel
 from services.store.all_tables import newest_ids
-from services.store.ids import Ids, taken_ms
+from services.store.ids import Ids, generated_ms
 from services.store.port import Store
 from services.timers.scheduler import Ticker
 from services.timers.timetable import Timetable
@@ -106,9 +106,9 @@ class Daemon:
         """Load the stored state and resume what an earlier process left unfinished. Raises DefinitionError for
         functions given in code that cannot be used."""
         newest = [row["id"] for row in await self.store.read(newest_ids()) if row["id"] is not None]
-        self.ids.go_on_after(max(newest, default=0))
+        self.ids.advance_past(max(newest, default=0))
         await self.functions.start()
-        await self.timers.start(taken_ms(max(newest)) if newest else None)
+        await self.timers.start(generated_ms(max(newest)) if newest else None)
         await self.chats.load(self.store)
         await self.script_notes.keep_in_step()
         await self.beginnings.load()

@@ -723,7 +723,7 @@ def keeping_of(
             Expiry(intake, consent.questions, clock),
             ground.settings.store,
             clock,
-            {PINS: offering.pins.load, SCRIPTS: scripts.look, DEAD: dead.look},
+            {PINS: offering.pins.load, SCRIPTS: scripts.reload_if_changed, DEAD: dead.look},
             None if ground.settings.store.is_on_a_server else database_of(ground.settings),
         ),
         dead_letters=dead,

@@ -72,7 +72,7 @@ class YamlDocument:
         found = self._nearest(location)
         return found.value if found.is_scalar or tuple(location) in self.places else found.key
 
-    def complain(self, at: Position, code: Code, message: str, severity: Severity = "error") -> None:
+    def add_diagnostic(self, at: Position, code: Code, message: str, severity: Severity = "error") -> None:
         """Add a diagnostic."""
         self.faults.append(Diagnostic(self.file, at.line, at.column, code, message, severity))
 
@@ -95,7 +95,7 @@ def read_yaml_file(path: Path) -> YamlDocument:
             data = stream.read(MOST_BYTES + 1)
     except OSError as error:
         document = YamlDocument(str(path))
-        document.complain(_START, Code.UNREADABLE, f"cannot be read: {error.strerror or type(error).__name__}")
+        document.add_diagnostic(_START, Code.UNREADABLE, f"cannot be read: {error.strerror or type(error).__name__}")
         return document
     return read_yaml_bytes(data, str(path))
 
@@ -104,13 +104,13 @@ def read_yaml_bytes(data: bytes, file: str) -> YamlDocument:
     """Parse `data` with the same limits. `file`: name for diagnostics."""
     document = YamlDocument(file)
     if len(data) > MOST_BYTES:
-        document.complain(_START, Code.TOO_BIG, f"is larger than {MOST_BYTES:,} bytes")
+        document.add_diagnostic(_START, Code.TOO_BIG, f"is larger than {MOST_BYTES:,} bytes")
         return document
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         at = _position_in(data[: error.start].decode("utf-8", "replace"))
-        document.complain(at, Code.ENCODING, "is not UTF-8 from here on; save the file as UTF-8")
+        document.add_diagnostic(at, Code.ENCODING, "is not UTF-8 from here on; save the file as UTF-8")
         return document
     return read_yaml(text, file)
 
@@ -131,12 +131,14 @@ def read_yaml(text: str, file: str) -> YamlDocument:
 def _complain_of_syntax(document: YamlDocument, text: str, error: YAMLError) -> None:
     if isinstance(error, ReaderError):
         at = _position_in(text[: error.position])
-        document.complain(at, Code.BAD_CHARACTER, f"the character U+{ord(text[error.position]):04X} is not allowed")
+        document.add_diagnostic(
+            at, Code.BAD_CHARACTER, f"the character U+{ord(text[error.position]):04X} is not allowed"
+        )
     elif isinstance(error, MarkedYAMLError):
         at = _position_of(error.problem_mark or error.context_mark)
-        document.complain(at, Code.SYNTAX, error.problem or error.context or "is not YAML")
+        document.add_diagnostic(at, Code.SYNTAX, error.problem or error.context or "is not YAML")
     else:
-        document.complain(_START, Code.SYNTAX, f"is not YAML ({type(error).__name__})")
+        document.add_diagnostic(_START, Code.SYNTAX, f"is not YAML ({type(error).__name__})")
 
 
 class _Hopeless(Exception):
@@ -177,9 +179,9 @@ class _Reader:
     def _node(self, event: NodeEvent) -> None:
         at = _position_of(event.start_mark)
         if not isinstance(event, AliasEvent) and event.anchor is not None:
-            self._document.complain(at, Code.ALIAS, f"the anchor &{event.anchor} is not allowed; repeat the text")
+            self._document.add_diagnostic(at, Code.ALIAS, f"the anchor &{event.anchor} is not allowed; repeat the text")
         if isinstance(event, ScalarEvent | CollectionStartEvent) and event.tag is not None:
-            self._document.complain(at, Code.TAG, "a tag (!…) is not allowed here; write the plain value")
+            self._document.add_diagnostic(at, Code.TAG, "a tag (!…) is not allowed here; write the plain value")
         parent = self._open[-1] if self._open else None
         if parent is not None and isinstance(parent.value, dict) and parent.key is None:
             self._take_key(parent, event, at)
@@ -194,14 +196,16 @@ class _Reader:
         parent.key_is_duplicate = isinstance(parent.value, dict) and key in parent.value
         if parent.key_is_duplicate:
             first = self._document.key_at((*parent.location, key))
-            self._document.complain(at, Code.DUPLICATE_KEY, f"{key!r} stands in line {first.line} already; keep one")
+            self._document.add_diagnostic(
+                at, Code.DUPLICATE_KEY, f"{key!r} stands in line {first.line} already; keep one"
+            )
 
     def _take_value(self, parent: _Open | None, event: NodeEvent, at: Position) -> None:
         location, value = self._location(parent), self._value(event, at)
         if parent is not None and parent.key is not None and _is_left_out(event):
             at = parent.key_at  # for an omitted value the parser returns the position of the next key
         if isinstance(event, AliasEvent):
-            self._document.complain(at, Code.ALIAS, f"the alias *{event.anchor} is not allowed; repeat the text")
+            self._document.add_diagnostic(at, Code.ALIAS, f"the alias *{event.anchor} is not allowed; repeat the text")
             self._document.unknown.add(location)
         self._attach(parent, location, value, at)
         if isinstance(value, dict | list):
@@ -246,12 +250,12 @@ class _Reader:
         found = _UNWANTED.search(text)
         if found:
             message = f"the character U+{ord(found[0]):04X} is not allowed in a text"
-            self._document.complain(at, Code.BAD_CHARACTER, message)
+            self._document.add_diagnostic(at, Code.BAD_CHARACTER, message)
             return _UNWANTED.sub("\N{REPLACEMENT CHARACTER}", text)
         return text
 
     def _give_up(self, event: Event, code: Code, message: str) -> NoReturn:
-        self._document.complain(_position_of(event.start_mark), code, message)
+        self._document.add_diagnostic(_position_of(event.start_mark), code, message)
         raise _Hopeless
 
 
@@ -308,7 +312,7 @@ def _filled(value: Plain, location: Location, document: YamlDocument, environmen
 
 def _filled_text(text: str, location: Location, document: YamlDocument, environment: Mapping[str, str]) -> str:
     def complain(code: Code, message: str) -> str:
-        document.complain(document.value_at(location), code, message)
+        document.add_diagnostic(document.value_at(location), code, message)
         document.unknown.add(location)
         return ""
 

@@ -213,7 +213,7 @@ class FunctionCallLLM:
             return progress.done(turn, _true(progress.doubted, turn, progress))
         if isinstance(problem, OverBudget):
             return progress.over_budget(turn, problem.text, problem.setting)
-        if problem.trouble is ModelProblem.REQUEST and progress.round_number == 0 and turn.input.functions.specs:
+        if problem.problem is ModelProblem.REQUEST and progress.round_number == 0 and turn.input.functions.specs:
             return await self._without_what_is_refused(context, turn, problem)
         return self._failed(context, turn, progress, problem)
 

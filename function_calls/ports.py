@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple, Protocol
 
-from config.chat_settings import Unheeded
+from config.chat_settings import IgnoredReason
 from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.profile import ChatNote, ChatProfile
 from function_calls.spec import FunctionResult
 from function_calls.turn import Turn
-from services.llm.model import ModelMessage, Unwritten, WordsWanted, Written
+from services.llm.model import ModelMessage, NoTextReason, TextRequest, WrittenText
 from services.refs import ChatRef, MemberRef, ReasonCode, Role
 
 
@@ -82,10 +82,10 @@ class OwnSettings(Protocol):
     def of(self, chat: ChatRef) -> Sequence[OwnSetting]:
         """All changeable settings with their current values in `chat`."""
 
-    async def put(self, chat: ChatRef, name: str, value: str, by: MemberRef) -> Unheeded | None:
+    async def put(self, chat: ChatRef, name: str, value: str, by: MemberRef) -> IgnoredReason | None:
         """Set `name` to `value` in `chat`. Returns the reason if that is not possible."""
 
-    async def clear(self, chat: ChatRef, name: str, by: MemberRef) -> Unheeded | None:
+    async def clear(self, chat: ChatRef, name: str, by: MemberRef) -> IgnoredReason | None:
         """Reset `name` to the value of the operator's settings. Returns the reason if the chat may not change it."""
 
 
@@ -138,19 +138,19 @@ class ChatWriter(Protocol):
 
     async def write(
         self, chat: ChatRef, profile: ChatProfile, messages: Sequence[ModelMessage], timeout_seconds: float
-    ) -> str | Unwritten:
+    ) -> str | NoTextReason:
         """The model's reply to `messages`, without functions, or the reason why there is no reply in time."""
 
     async def write_for(
         self, context: MessageContext, profile: ChatProfile, messages: Sequence[ModelMessage], timeout_seconds: float
-    ) -> str | Unwritten:
+    ) -> str | NoTextReason:
         """Like `write`, also charged to the daily budget of the sender of `context`."""
 
 
 class Words(Protocol):
     """A language model for functions that produce text: the caller's model if permitted, otherwise the bot's."""
 
-    async def ask(self, context: MessageContext, call: Call, wanted: WordsWanted) -> Written | Unwritten:
+    async def ask(self, context: MessageContext, call: Call, wanted: TextRequest) -> WrittenText | NoTextReason:
         """The model's reply to `wanted`, without functions, or the reason why there is no reply in time. The caller's
         model is used if the settings permit it and no function of this turn has started to read outside text; the bot's
         is charged to the sender and the chat."""

@@ -14,10 +14,10 @@ from function_calls.spec import ArgumentQuestion, FunctionResult
 from services.chats.members import SeveralMembers, UnknownMember, times_mentioned
 from services.refs import ErrorCode, JsonObject
 from services.timers.reminders import (
-    Asker,
     NoSuchReminder,
     NotYourReminder,
     Reminders,
+    Requester,
     SeveralReminders,
     in_list,
     is_in_own_words,
@@ -27,8 +27,8 @@ from services.timers.timer import Timer
 from services.timers.timetable import NoSuchTimer, TooMany
 from services.times import TimeProblem
 from services.times.recurrence import BadRule
+from services.times.requested_times import TimeNotUnderstood
 from services.times.time_formatting import distance, moment
-from services.times.wished_times import TimeNotUnderstood
 
 _JUST_NOW = timedelta(minutes=1)
 
@@ -58,11 +58,11 @@ WHICH = "Number, or words of what it says"
 _ASKED_AGAIN = {TimeProblem.VAGUE: "vague", TimeProblem.AMBIGUOUS: "ambiguous"}
 
 
-def asker_of(context: MessageContext, call: Call, *, is_time_new: bool = False) -> Asker:
+def asker_of(context: MessageContext, call: Call, *, is_time_new: bool = False) -> Requester:
     """The requesting member, chat and time. `is_time_new`: this message is the answer that states the time."""
     if is_time_new:
         call.count_from(context.sent_at)
-    return Asker(
+    return Requester(
         chat=context.chat,
         is_group=context.is_group,
         is_private=context.private or not context.is_group,
@@ -95,7 +95,7 @@ def asked(text: str, function: str, field: str, known: Mapping[str, Any]) -> Fun
 
 def is_to_be_asked_again(problem: RequestProblem) -> bool:
     """Whether the time was understood but is not exact enough."""
-    return isinstance(problem, TimeNotUnderstood) and problem.trouble in _ASKED_AGAIN
+    return isinstance(problem, TimeNotUnderstood) and problem.problem in _ASKED_AGAIN
 
 
 def failed(problem: RequestProblem, reminders: Reminders, call: Call) -> FunctionResult:
@@ -130,7 +130,7 @@ def _told(problem: RequestProblem, reminders: Reminders, texts: Phrases) -> tupl
 
 def _time_told(problem: TimeNotUnderstood, reminders: Reminders, texts: Phrases) -> str:
     said = " ".join(problem.what.split())
-    match problem.trouble:
+    match problem.problem:
         case TimeProblem.PAST if problem.at is not None and problem.at.tzinfo is not None:
             now = reminders.now()
             if now - problem.at < _JUST_NOW:
@@ -148,13 +148,13 @@ def _time_told(problem: TimeNotUnderstood, reminders: Reminders, texts: Phrases)
         case TimeProblem.SEVERAL:
             return texts.say("reminders.several_times", said=said)
         case TimeProblem.VAGUE | TimeProblem.AMBIGUOUS:
-            return texts.say(f"reminders.{_ASKED_AGAIN[problem.trouble]}", said=said)
+            return texts.say(f"reminders.{_ASKED_AGAIN[problem.problem]}", said=said)
         case None:
             return texts.say("reminders.unreadable", said=said)
 
 
 async def choose(
-    problem: SeveralReminders, words: str, asker: Asker, reminders: Reminders, call: Call
+    problem: SeveralReminders, words: str, asker: Requester, reminders: Reminders, call: Call
 ) -> FunctionResult:
     """Failed result that lists the matching reminders."""
     lines = [call.say("reminders.several", words=words)]
@@ -163,12 +163,12 @@ async def choose(
     return told_of(problem.candidates, asker, failure)
 
 
-def told_of(timers: Sequence[Timer], asker: Asker, result: FunctionResult) -> FunctionResult:
+def told_of(timers: Sequence[Timer], asker: Requester, result: FunctionResult) -> FunctionResult:
     """`result`, which contains the texts of `timers`, marked as outside unless all are in the asker's own words."""
     return replace(result, outside=not all(is_in_own_words(timer, asker.member) for timer in timers))
 
 
-async def lines_of(timers: Sequence[Timer], asker: Asker, reminders: Reminders, call: Call) -> list[str]:
+async def lines_of(timers: Sequence[Timer], asker: Requester, reminders: Reminders, call: Call) -> list[str]:
     """List entry for each timer, in the asker's time zone."""
     zone, now = await reminders.zone_of(asker.member, asker.home), reminders.now()
     return [in_list(one, of=asker.member, zone=zone, now=now, texts=call.profile.texts) for one in timers]

@@ -114,7 +114,7 @@ BLIND_HANDLERS = {
     "function_calls/sources/python_modules.py::_Announced.read": (
         "an entry point may raise anything on import: a diagnostic"
     ),
-    "services/mcp/connection.py::Connection._hold": "a failing MCP server is reported as unavailable",
+    "services/mcp/connection.py::Connection._run_client": "a failing MCP server is reported as unavailable",
     "services/threads.py::_outcome_of": "transfers the exception to the waiting task",
     "services/threads.py::ThreadPool._do": "transfers the exception to the waiting task",
     "services/timers/scheduler.py::Ticker.every.run": "a failing periodic job must not end its later runs",

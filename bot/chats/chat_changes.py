@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import get_args
 
 from bot.chats.chats import Chats
-from config.chat_settings import Unheeded
+from config.chat_settings import IgnoredReason
 from config.sections.bots import ChatSettingName
 from function_calls.ports import OwnSetting
 from services.clock import Clock
@@ -42,7 +42,7 @@ class StoredOwnSettings:
             for name in get_args(ChatSettingName)
         ]
 
-    async def put(self, chat: ChatRef, name: str, value: str, by: MemberRef) -> Unheeded | None:
+    async def put(self, chat: ChatRef, name: str, value: str, by: MemberRef) -> IgnoredReason | None:
         """Set `name` to `value` in `chat`. Returns the reason if that is not possible, else None."""
         why_not = self._chats.why_unheeded(name, value)
         if why_not is not None:
@@ -51,7 +51,7 @@ class StoredOwnSettings:
         await self._change(chat, name, value, by, chat_settings.put(chat.key, name, value, by.key, now_ms))
         return None
 
-    async def clear(self, chat: ChatRef, name: str, by: MemberRef) -> Unheeded | None:
+    async def clear(self, chat: ChatRef, name: str, by: MemberRef) -> IgnoredReason | None:
         """Reset `name` to the value of the settings file. Returns the reason if the chat may not change it."""
         if name not in self._chats.changeable:
             return "not_changeable"

@@ -201,7 +201,7 @@ class Beginnings:
 
     async def load(self) -> None:
         """Load the chats where the start script has run."""
-        self._begun = {(row["chat"], row["bot"]) for row in await self._store.read(chat_notes.begun())}
+        self._begun = {(row["chat"], row["bot"]) for row in await self._store.read(chat_notes.started())}
         self.look()
 
     async def again(self, chat: ChatRef, bot: str) -> bool:
@@ -209,7 +209,7 @@ class Beginnings:
         has no start script. Raises StoreError."""
         if self._functions(bot).beginning is None:
             return False
-        await self._store.commit([chat_notes.forget_begun(chat.key, bot)])
+        await self._store.commit([chat_notes.forget_started(chat.key, bot)])
         self._begun.discard((chat.key, bot))
         return True
 
@@ -266,7 +266,7 @@ class Beginnings:
 
     def note(self, context: MessageContext) -> Write:
         """The write that records the run, for the unit that ends the turn."""
-        return chat_notes.begin(context.chat.key, context.bot, self._clock.now_ms())
+        return chat_notes.mark_started(context.chat.key, context.bot, self._clock.now_ms())
 
     def is_noted(self, context: MessageContext) -> None:
         """Update the memory after the write of `note` is durable."""

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from zoneinfo import ZoneInfo
 
-from config.chat_settings import ResolvedChat, Unheeded, chat_settings, is_allowed, why_unheeded
+from config.chat_settings import IgnoredReason, ResolvedChat, chat_settings, is_allowed, why_ignored
 from config.sections.timers import SchedulesSettings
 from config.settings import Settings
 from config.texts import Texts
@@ -100,9 +100,9 @@ class Chats:
         """The settings that chats may change for themselves."""
         return self._settings.chats.changeable
 
-    def why_unheeded(self, name: str, value: str) -> Unheeded | None:
+    def why_unheeded(self, name: str, value: str) -> IgnoredReason | None:
         """Why a chat cannot set `name` to `value` for itself; None if it can."""
-        return why_unheeded(self._settings, name, value)
+        return why_ignored(self._settings, name, value)
 
     def own(self, chat: ChatRef) -> Mapping[str, str]:
         """The settings that `chat` has set for itself, valid or not."""

@@ -104,7 +104,7 @@ class OpenQuestions:
         run becomes left over."""
         of_chat, now_ms = self._approvals.get(chat, {}), self._clock.now_ms()
         return [
-            pending.leave(id_, now_ms) if id_ in of_chat and _is_told(of_chat[id_][0]) else pending.withdraw(id_)
+            pending.expire_now(id_, now_ms) if id_ in of_chat and _is_told(of_chat[id_][0]) else pending.withdraw(id_)
             for id_ in ids
         ]
 
@@ -167,7 +167,11 @@ class OpenQuestions:
     def unanswered(self, taken: Asked) -> Write:
         """The write that closes a claimed question without an answer; call `left` once it is durable."""
         question = taken[0]
-        return pending.leave(question.id, self._clock.now_ms()) if _is_told(question) else pending.withdraw(question.id)
+        return (
+            pending.expire_now(question.id, self._clock.now_ms())
+            if _is_told(question)
+            else pending.withdraw(question.id)
+        )
 
     def left(self, taken: Asked) -> None:
         """Mark a claimed question as left over, if a run waits for it."""
@@ -182,10 +186,10 @@ class OpenQuestions:
 
     def ask(self, id_: int, question: OpenQuestion, chat: str, member: str, turn_id: int) -> list[Write]:
         """Writes that store the question; call `waits` once they are durable."""
-        now_ms, nobody = self._clock.now_ms(), pending.nobody_alone(id_)
+        now_ms, nobody = self._clock.now_ms(), pending.shared_placeholder(id_)
         is_approval = question.terms is not None
         older = None if is_approval else self._waiting.get((chat, member))
-        left = [pending.leave(older[0].id, now_ms)] if older is not None and _is_told(older[0]) else []
+        left = [pending.expire_now(older[0].id, now_ms)] if older is not None and _is_told(older[0]) else []
         return left + pending.ask(
             id=id_,
             chat=chat,

@@ -16,7 +16,7 @@ from function_calls.profile import ChatProfile
 from function_calls.rounds.conversation import attributed, estimated_tokens, shown
 from function_calls.turn import HistoryLine
 from services.clock import Clock, Deadlines
-from services.llm.model import ChatModel, ModelAnswer, ModelError, ModelMessage, ModelRequest, Unwritten
+from services.llm.model import ChatModel, ModelAnswer, ModelError, ModelMessage, ModelRequest, NoTextReason
 from services.refs import ChatRef, MemberRef
 from services.store.chats import history, summaries
 from services.store.port import Row, Store, StoreError, Write
@@ -252,14 +252,14 @@ class ModelWriter:
 
     async def write(
         self, chat: ChatRef, profile: ChatProfile, messages: Sequence[ModelMessage], timeout_seconds: float
-    ) -> str | Unwritten:
-        """The model's text, or why it is missing (Unwritten). Charged to the chat."""
+    ) -> str | NoTextReason:
+        """The model's text, or why it is missing (NoTextReason). Charged to the chat."""
         return await self._written(chat, None, profile, messages, timeout_seconds)
 
     async def write_for(
         self, context: MessageContext, profile: ChatProfile, messages: Sequence[ModelMessage], timeout_seconds: float
-    ) -> str | Unwritten:
-        """The model's text, or why it is missing (Unwritten). Charged to the sender and the chat."""
+    ) -> str | NoTextReason:
+        """The model's text, or why it is missing (NoTextReason). Charged to the sender and the chat."""
         return await self._written(context.chat, context.sender.ref, profile, messages, timeout_seconds)
 
     async def _written(
@@ -269,9 +269,9 @@ class ModelWriter:
         profile: ChatProfile,
         messages: Sequence[ModelMessage],
         timeout_seconds: float,
-    ) -> str | Unwritten:
+    ) -> str | NoTextReason:
         if not self._requests.can_write:
-            return Unwritten.NO_MODEL
+            return NoTextReason.NO_MODEL
         request = ModelRequest(
             messages, tool_choice="none", timeout_seconds=timeout_seconds, language=profile.texts.language
         )
@@ -280,10 +280,10 @@ class ModelWriter:
             answer, writes = await self._deadlines.run(work, self._clock.monotonic() + timeout_seconds)
         except OverBudget as over:
             _log.info("words_over_budget", chat=chat.key, setting=over.setting)
-            return Unwritten.OVER_BUDGET
+            return NoTextReason.OVER_BUDGET
         except (ModelError, TimeoutError) as problem:
             _log.warning("words_failed", chat=chat.key, problem=str(problem) or "it took too long")
-            return Unwritten.DOWN
+            return NoTextReason.DOWN
         if writes:
             await self._store.commit(writes)
-        return answer.text.strip() or Unwritten.DOWN
+        return answer.text.strip() or NoTextReason.DOWN

@@ -20,7 +20,7 @@ from config.settings import Settings
 from function_calls.schema.definition import DefinitionError
 from services.scripts.basic_tools import COUNTER
 from services.store.chats import basic_tools
-from services.store.reader import Beside
+from services.store.reader import OperatorConnection
 from services.store.turns import audit
 
 
@@ -197,7 +197,7 @@ def add_recompile(subcommands: argparse._SubParsersAction[argparse.ArgumentParse
     parser.set_defaults(run=on_database(_recompile))
 
 
-def _recompile(options: argparse.Namespace, _settings: Settings, database: Beside) -> int:
+def _recompile(options: argparse.Namespace, _settings: Settings, database: OperatorConnection) -> int:
     kept = [(row["bot"], row["tool_name"]) for row in database.rows(basic_tools.everything())]
     if not kept:
         print("No script was compiled yet: name their folder under sources.basic, and start the daemon.")

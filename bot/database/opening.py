@@ -16,7 +16,7 @@ from config.settings import Settings, StoreSettings
 from services.clock import Clock
 from services.store.all_tables import all_tables
 from services.store.port import Store, StoreBroken, StoreDamaged, StoreError, StoreFull, Write
-from services.store.reader import Beside, Reader, ReaderError, SideConnection
+from services.store.reader import OperatorConnection, Reader, ReaderError, SideConnection
 from services.store.sqlite.store import SqliteSide, SqliteStore
 from services.store.sqlite.upgrade import newest_good, upgrade
 
@@ -163,9 +163,9 @@ def reader_of(settings: Settings) -> Reader:
     return Reader(_connection(settings, writes=False))
 
 
-def beside_of(settings: Settings) -> Beside:
+def beside_of(settings: Settings) -> OperatorConnection:
     """Access for a few writes next to a running daemon. Raises ReaderError."""
-    return Beside(_connection(settings, writes=True))
+    return OperatorConnection(_connection(settings, writes=True))
 
 
 def _connection(settings: Settings, *, writes: bool) -> SideConnection:

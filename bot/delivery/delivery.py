@@ -505,7 +505,7 @@ class OutboxRows:
         if to.private_to is None:
             history_id = self._ids.next()
             writes.append(
-                history.said(
+                history.add_bot_message(
                     id=history_id,
                     chat=chat.key,
                     sender_name=origin.bot_name,

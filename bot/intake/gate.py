@@ -184,7 +184,7 @@ class Decisions:
 
     async def of(self, id_: int) -> Became:
         """How the question was closed. Raises StoreError."""
-        rows = await self._store.read(pending.became(id_))
+        rows = await self._store.read(pending.how_closed(id_))
         return self._became(rows[0]) if rows else Became()
 
     async def told(self, context: MessageContext, decision: GateDecision) -> GateDecision:
@@ -208,7 +208,7 @@ class Decisions:
         for code in codes_in(context.text):
             if not code.isalnum():
                 continue
-            for row in await self._store.read(pending.became_with(context.chat.key, f'"code":"{code}"')):
+            for row in await self._store.read(pending.how_closed_with(context.chat.key, f'"code":"{code}"')):
                 question = open_from_json(row["id"], orjson.loads(row["body"]))
                 terms = question.terms
                 if terms is not None and terms.code == code and _was_shown(terms, context):
@@ -217,7 +217,7 @@ class Decisions:
 
     async def _asked_by_the_quoted(self, context: MessageContext) -> tuple[Row | None, OpenQuestion | None]:
         pointed = await self._questions.asked_by(self._store, context.chat.key, quoted_id(context))
-        rows = await self._store.read(pending.became(pointed.question.id)) if pointed is not None else ()
+        rows = await self._store.read(pending.how_closed(pointed.question.id)) if pointed is not None else ()
         return (rows[0], pointed.question) if rows and pointed is not None else (None, None)
 
     def _became(self, row: Row) -> Became:

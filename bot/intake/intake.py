@@ -500,9 +500,9 @@ class Intake:
         if _is_history(context, decision):
             quoted = context.reply_to
             writes.append(
-                history.heard(
+                history.add_member_message(
                     id=turn_id,
-                    said=context.text,
+                    text=context.text,
                     at_ms=min(int(context.sent_at.timestamp() * 1000), now_ms),
                     reply_to=quoted.native_id if quoted else None,
                     reply_to_name=quoted.sender_name if quoted else "",

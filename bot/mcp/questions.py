@@ -36,7 +36,7 @@ from config.texts import Phrases
 from function_calls.questions.callers import Asked, Reply
 from function_calls.questions.resume import is_decision
 from function_calls.spec import ApprovalQuestion, ArgumentQuestion, Choice
-from services.llm.model import ModelMessage, Unwritten, WordsWanted, Written
+from services.llm.model import ModelMessage, NoTextReason, TextRequest, WrittenText
 from services.refs import JsonObject, MemberRef
 
 ANSWER = "answer"
@@ -215,7 +215,7 @@ def lends_its_model(context: Context) -> bool:
     return comes_in_rounds(context) or context.session.can_send_request
 
 
-def request_for(wanted: WordsWanted) -> CreateMessageRequest:
+def request_for(wanted: TextRequest) -> CreateMessageRequest:
     """The sampling request for `wanted`, without the client's conversation as context."""
     instructions = "\n\n".join(one.content for one in wanted.messages if one.role == "system")
     return CreateMessageRequest(
@@ -228,13 +228,13 @@ def request_for(wanted: WordsWanted) -> CreateMessageRequest:
     )
 
 
-def written_of(result: object) -> Written | Unwritten:
+def written_of(result: object) -> WrittenText | NoTextReason:
     """The text of the client's model; DOWN if it is empty."""
     if not isinstance(result, CreateMessageResult | CreateMessageResultWithTools):
-        return Unwritten.DOWN
+        return NoTextReason.DOWN
     blocks = result.content if isinstance(result.content, list) else [result.content]
     text = "\n".join(one.text for one in blocks if isinstance(one, TextContent)).strip()
-    return Written(text[:_LONGEST_ANSWER], is_callers=True) if text else Unwritten.DOWN
+    return WrittenText(text[:_LONGEST_ANSWER], is_callers=True) if text else NoTextReason.DOWN
 
 
 class ModelOverTheStream:
@@ -248,27 +248,27 @@ class ModelOverTheStream:
         self._gone = gone
         self._left = MOST_REQUESTS
 
-    async def write(self, wanted: WordsWanted) -> Written | Unwritten:
-        """The text, or why it is missing (Unwritten)."""
+    async def write(self, wanted: TextRequest) -> WrittenText | NoTextReason:
+        """The text, or why it is missing (NoTextReason)."""
         if self._left <= 0:
-            return Unwritten.OVER_BUDGET
+            return NoTextReason.OVER_BUDGET
         self._left -= 1
         with self._waiting.one_more(self._whose) as may_wait:
             if not may_wait:
-                return Unwritten.DOWN
-            return await unless_gone(self._ask(wanted), self._gone) or Unwritten.DOWN
+                return NoTextReason.DOWN
+            return await unless_gone(self._ask(wanted), self._gone) or NoTextReason.DOWN
 
-    async def _ask(self, wanted: WordsWanted) -> Written | Unwritten:
+    async def _ask(self, wanted: TextRequest) -> WrittenText | NoTextReason:
         where = ServerMessageMetadata(related_request_id=self._context.request_id)
         try:
             result = await self._context.session.send_request(request_for(wanted), CreateMessageResult, metadata=where)
         except ValidationError:
-            return Unwritten.DOWN
+            return NoTextReason.DOWN
         except MCPError as error:
             if error.code == _DECLINED:
-                return Unwritten.DECLINED
+                return NoTextReason.DECLINED
             _log.warning("model_not_asked", problem=str(error)[:300], member=self._whose.caller.member.key)
-            return Unwritten.DOWN
+            return NoTextReason.DOWN
         return written_of(result)
 
 
@@ -316,10 +316,10 @@ class CallInRounds:
         came = await self._ask(_Put(ANSWER, form_of(asked, self.context.protocol_version, self._texts)))
         return Reply("expired") if came is _NOBODY else reply_of(came, self.whose)
 
-    async def write(self, wanted: WordsWanted) -> Written | Unwritten:
+    async def write(self, wanted: TextRequest) -> WrittenText | NoTextReason:
         """Ask the client's model. A client that declines does not return with an answer."""
         if self._left <= 0:
-            return Unwritten.OVER_BUDGET
+            return NoTextReason.OVER_BUDGET
         self._left -= 1
         return written_of(await self._ask(_Put(WORDS, request_for(wanted))))
 

@@ -21,11 +21,11 @@ from function_calls.ports import ChatWriter, Speaker
 from services.calc.dice import Dice
 from services.calc.units import Units
 from services.chats.members import KnownMembers, MemberZones
-from services.chats.past import ChatPast
+from services.chats.message_history import MessageHistory
 from services.chats.polls import Polls
 from services.chats.todo import TodoLists
 from services.clock import Clock, Deadlines
-from services.llm.model import MOST_CHARS, CallersModel, Unwritten, WordsWanted, Written
+from services.llm.model import MOST_CHARS, CallersModel, NoTextReason, TextRequest, WrittenText
 from services.refs import ChatRef, MemberRef, Role
 from services.sandbox.sandbox import Sandbox
 from services.sandbox.shell import Shell
@@ -97,7 +97,7 @@ def services_of(
         Sandbox: sandbox,
         Workspaces: workspaces,
         Shell: Shell(sandbox, workspaces, settings.shell),
-        ChatPast: ChatPast(store, clock, ids, most_lines=settings.summary.lines),
+        MessageHistory: MessageHistory(store, clock, ids, most_lines=settings.summary.lines),
         SummarySettings: settings.summary,
         Timetable: timetable,
         MemberZones: zones,
@@ -201,26 +201,26 @@ class WordsOfModels:
         self._deadlines = deadlines
         self._clock = clock
 
-    async def ask(self, context: MessageContext, call: Call, wanted: WordsWanted) -> Written | Unwritten:
-        """The text, or why it is missing (Unwritten)."""
+    async def ask(self, context: MessageContext, call: Call, wanted: TextRequest) -> WrittenText | NoTextReason:
+        """The text, or why it is missing (NoTextReason)."""
         if sum(len(one.content) for one in wanted.messages) > MOST_CHARS:
-            return Unwritten.TOO_LONG
+            return NoTextReason.TOO_LONG
         seconds = min(wanted.timeout_seconds, call.deadline - self._clock.monotonic() - _LEFT_SECONDS)
         if seconds <= 0:
-            return Unwritten.DOWN
+            return NoTextReason.DOWN
         model = call.callers_model
         if model is None:
             written = await self._writer.write_for(context, call.profile, wanted.messages, seconds)
-            return written if isinstance(written, Unwritten) else Written(written, is_callers=False)
+            return written if isinstance(written, NoTextReason) else WrittenText(written, is_callers=False)
         return await self._of_caller(context, call, model, wanted, seconds)
 
     async def _of_caller(
-        self, context: MessageContext, call: Call, model: CallersModel, wanted: WordsWanted, seconds: float
-    ) -> Written | Unwritten:
+        self, context: MessageContext, call: Call, model: CallersModel, wanted: TextRequest, seconds: float
+    ) -> WrittenText | NoTextReason:
         try:
             written = await self._deadlines.run(model.write(wanted), self._clock.monotonic() + seconds)
         except TimeoutError:
-            written = Unwritten.DOWN
-        how = written.value if isinstance(written, Unwritten) else "written"
+            written = NoTextReason.DOWN
+        how = written.value if isinstance(written, NoTextReason) else "written"
         _log.info("callers_model_asked", member=context.sender.ref.key, call=call.key, how=how)
         return written

@@ -24,9 +24,9 @@ from services.clock import Clock
 from services.refs import ChatRef, ErrorCode, MemberRef, Role
 from services.timers.schedules import (
     OPERATORS_PLATFORM,
+    DeclaredSchedule,
     Schedules,
     UnclearWhen,
-    Wanted,
     When,
     WhenReader,
     at_clock,
@@ -71,7 +71,7 @@ class ScheduleProblem(NamedTuple):
 class Plans:
     """The validated schedules of the settings."""
 
-    wanted: Mapping[str, Wanted]
+    wanted: Mapping[str, DeclaredSchedule]
     """Valid entries, by name."""
     faults: tuple[ScheduleProblem, ...]
     """Problems; entries with a problem are not in `wanted`."""
@@ -90,7 +90,7 @@ class SchedulePlans:
 
     def of(self, settings: Mapping[str, ScheduleSettings]) -> Plans:
         """The schedules that enabled entries define."""
-        wanted: dict[str, Wanted] = {}
+        wanted: dict[str, DeclaredSchedule] = {}
         faults: list[ScheduleProblem] = []
         for name, entry in settings.items():
             if entry.enabled:
@@ -98,7 +98,7 @@ class SchedulePlans:
         return Plans(wanted, tuple(faults))
 
     def _understand(
-        self, name: str, entry: ScheduleSettings, wanted: dict[str, Wanted], faults: list[ScheduleProblem]
+        self, name: str, entry: ScheduleSettings, wanted: dict[str, DeclaredSchedule], faults: list[ScheduleProblem]
     ) -> None:
         chat = ChatRef.parse(entry.chat)
         served = self._chats.of(chat)
@@ -111,7 +111,7 @@ class SchedulePlans:
         faults += found
         if found or when is None or run is None:
             return
-        wanted[name] = Wanted(
+        wanted[name] = DeclaredSchedule(
             bot=served.settings.bot,
             chat=chat,
             is_group=entry.group,
@@ -151,7 +151,7 @@ class SchedulePlans:
             return at_clock(when.at, tuple(WEEKDAYS.index(day) + 1 for day in when.on), zone)
         if when.once is not None:
             return once_at(when.once, zone)
-        return self._reader.written(when.words or "", now, zone)
+        return self._reader.parse_fixed(when.words or "", now, zone)
 
     def _run(
         self,
@@ -252,7 +252,7 @@ class ScheduleEnds:
             return None
         failure = _as_failure(result, turn)
         if _is_for_good(called.function, failure, turn):
-            await self._schedules.rest(timer, call_key=f"{turn.input.id}:pause")
+            await self._schedules.pause_if_exists(timer, call_key=f"{turn.input.id}:pause")
             return _said("schedules.could_not_run", failure, timer, turn)
         if await self._schedules.failed_before(timer.id, int(turn.input.id)):
             # It is in the log and in the list of schedules.

@@ -28,13 +28,22 @@ from services.retry import RetryPolicy
 from services.store.ids import Ids
 from services.store.port import Conflict, Row, Store, StoreError, Write
 from services.store.turns import due, occurrences, timers
-from services.timers.timer import Decision, Moment, TimerKind, at_ms, decide, json_text, ms_of, next_moment
+from services.timers.timer import (
+    OccurrenceDecision,
+    OccurrenceTime,
+    TimerKind,
+    at_ms,
+    decide,
+    json_text,
+    ms_of,
+    next_occurrence,
+)
 from services.timers.timetable import Timetable
 from services.times.recurrence import Every, Once, Rule, occurrence_of, rule_from_json, rule_to_json
 from services.times.time_formatting import rough_amount
 
 
-def timer_context(row: Row, moment: Moment, now: datetime, *, was_away: bool) -> MessageContext:
+def timer_context(row: Row, moment: OccurrenceTime, now: datetime, *, was_away: bool) -> MessageContext:
     """The context of the occurrence `moment` of a timer; `row` is a row of `services.store.turns.due.row`. Its key is
     unique to the occurrence, so the inbox accepts it once."""
     chat = ChatRef.parse(row["chat"])
@@ -309,7 +318,7 @@ class TimerReview:
             return []
         wall, due_ms = row["wall"], row["due_ms"]
         meant, writes = (
-            Moment(wall, due_ms if wall.endswith("Z") else ms_of(occurrence_of(wall, zone).at)),
+            OccurrenceTime(wall, due_ms if wall.endswith("Z") else ms_of(occurrence_of(wall, zone).at)),
             list[Write](),
         )
         if turned_back:
@@ -317,20 +326,22 @@ class TimerReview:
             if isinstance(rule.when, Every) and meant.due_ms > ms_of(now) + rule.when.seconds * 1000:
                 # An interval continues from now, whatever the clock shows.
                 rule = replace(rule, when=replace(rule.when, since=now))
-                writes.append(timers.count_anew(row["timer_id"], json_text(rule_to_json(rule))))
+                writes.append(timers.reset_count(row["timer_id"], json_text(rule_to_json(rule))))
             meant = await self._sooner(row, rule, meant, zone, now)
-        if meant != Moment(wall, due_ms):
+        if meant != OccurrenceTime(wall, due_ms):
             writes.append(occurrences.move(row["id"], meant.wall, meant.due_ms))
         return writes
 
-    async def _sooner(self, row: Row, rule: Rule, kept: Moment, zone: ZoneInfo, now: datetime) -> Moment:
+    async def _sooner(
+        self, row: Row, rule: Rule, kept: OccurrenceTime, zone: ZoneInfo, now: datetime
+    ) -> OccurrenceTime:
         """The row's next occurrence that has not run, if it is earlier than the stored one; else the stored one."""
         if isinstance(rule.when, Once):
             return kept
-        found = next_moment(rule, zone, now, row["done"])
+        found = next_occurrence(rule, zone, now, row["done"])
         if found is not None and found.due_ms < kept.due_ms:
             over = await self._store.read(occurrences.over_since(row["timer_id"], ms_of(now)))
-            found = next_moment(rule, zone, now, row["done"], {one["wall"] for one in over})
+            found = next_occurrence(rule, zone, now, row["done"], {one["wall"] for one in over})
         return found if found is not None and found.due_ms < kept.due_ms else kept
 
     def _zone(self, name: str) -> ZoneInfo | None:
@@ -517,7 +528,7 @@ class Timers:
                 return 0.0
             decision = await self._decide(row, been)
             try:
-                if not decision.says:
+                if not decision.dispatches:
                     await self._miss(row, decision)
                     return 0.0
                 return await self._say(row, decision)
@@ -529,7 +540,7 @@ class Timers:
                 been = {one["wall"] for one in found}
         return 0.0
 
-    async def _decide(self, row: Row, been: set[str]) -> Decision:
+    async def _decide(self, row: Row, been: set[str]) -> OccurrenceDecision:
         now, most_late = self._clock.now(), timedelta(hours=self._settings.recurring_late_hours)
         is_much_late = (now - at_ms(row["due_ms"])).total_seconds() >= _MUCH_LATE_SECONDS
         if is_much_late and "count" in orjson.loads(row["rule"]):
@@ -537,7 +548,7 @@ class Timers:
             return await asyncio.to_thread(decide, row, now, most_late, been)
         return decide(row, now, most_late, been)
 
-    async def _miss(self, row: Row, decision: Decision) -> None:
+    async def _miss(self, row: Row, decision: OccurrenceDecision) -> None:
         now_ms = self._clock.now_ms()
         await self._store.commit(
             [occurrences.close(row["occurrence_id"], "missed", "too late", now_ms), *self._after(row, decision, None)]
@@ -546,15 +557,15 @@ class Timers:
         self.outcomes["missed"] += 1
         _log.warning("timer_missed", chat=row["chat"], timer=row["id"], setting="timers.recurring_late_hours")
 
-    async def _say(self, row: Row, decision: Decision) -> float:
+    async def _say(self, row: Row, decision: OccurrenceDecision) -> float:
         ended = asyncio.Event()
-        late_seconds = (self._clock.now_ms() - decision.moment.due_ms) / 1000
+        late_seconds = (self._clock.now_ms() - decision.occurrence.due_ms) / 1000
 
         def claim(gated: GateDecision, turn_id: int) -> Sequence[Write]:
             return self._claim(row, decision, gated, turn_id)
 
-        was_away = decision.moment.due_ms <= self._guard.away_until_ms
-        context = timer_context(row, decision.moment, self._clock.now(), was_away=was_away)
+        was_away = decision.occurrence.due_ms <= self._guard.away_until_ms
+        context = timer_context(row, decision.occurrence, self._clock.now(), was_away=was_away)
         gated = await self._intake.fire(context, claim, ended.set)
         if gated.reason is ReasonCode.QUEUE_FULL:
             return _FULL_SECONDS
@@ -570,9 +581,9 @@ class Timers:
         self._reach("sched.after_fire_before_done")
         return 0.0
 
-    def _claim(self, row: Row, decision: Decision, gated: GateDecision, turn_id: int) -> list[Write]:
+    def _claim(self, row: Row, decision: OccurrenceDecision, gated: GateDecision, turn_id: int) -> list[Write]:
         """Writes committed with the message: close this occurrence and add the next one."""
-        now_ms, moment = self._clock.now_ms(), decision.moment
+        now_ms, moment = self._clock.now_ms(), decision.occurrence
         if not gated.is_for_us:
             closed = occurrences.close(row["occurrence_id"], "undeliverable", gated.reason.value, now_ms)
             return [closed, *self._after(row, decision, None)]
@@ -586,7 +597,7 @@ class Timers:
         )
         return [claimed, *self._after(row, decision, turn_id)]
 
-    def _after(self, row: Row, decision: Decision, turn_id: int | None) -> list[Write]:
+    def _after(self, row: Row, decision: OccurrenceDecision, turn_id: int | None) -> list[Write]:
         now_ms = self._clock.now_ms()
         at_ms = None if turn_id is None else now_ms
         writes = [timers.fired(row["id"], passed=decision.passed, at_ms=at_ms, turn_id=turn_id)]
@@ -596,7 +607,7 @@ class Timers:
             writes.append(occurrences.add(id=coming, timer_id=row["id"], wall=wall, due_ms=due_ms, snoozed=False))
         return [*writes, timers.end(row["id"], now_ms)]
 
-    def _expect(self, decision: Decision) -> None:
+    def _expect(self, decision: OccurrenceDecision) -> None:
         """Announce the next occurrence, after it is stored: the look that this triggers must find it."""
         if decision.next is not None:
             self._timetable.expect(decision.next.due_ms)

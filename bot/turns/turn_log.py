@@ -148,7 +148,7 @@ class StoreTurnLog:
         for name in spec.execution.sensitive:
             if name in arguments:
                 arguments[name] = HIDDEN
-        return ledger.begun(
+        return ledger.started(
             key=run.key,
             turn_id=self._turn_id,
             chat=context.chat.key,

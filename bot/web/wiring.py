@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 ACCOUNT = "main"
 _PLACES_SHOWN = 5
-_TROUBLES = {
+_PROBLEMS = {
     ModelProblem.KEY: "refuses the key in the settings",
     ModelProblem.QUOTA: "has no credit left",
     ModelProblem.MISSING: "does not exist under this name and address",
@@ -253,7 +253,7 @@ def _places(faults: Sequence[Diagnostic]) -> str:
 
 def _in_words(state: ModelState) -> str:
     """Status of a model for operators. Failures do not make the daemon unready: commands work without models."""
-    if state.trouble is None:
+    if state.problem is None:
         return "ok"
-    words = _TROUBLES.get(state.trouble, f"left alone after failures ({state.trouble.value})")
+    words = _PROBLEMS.get(state.problem, f"left alone after failures ({state.problem.value})")
     return f"{words}; tried again in {state.seconds_left:.0f} s"

@@ -20,7 +20,7 @@ from function_calls.loading.source import Changes, Publish, Snapshot
 from function_calls.schema.definition import DefinitionError, problems_of
 from function_calls.spec import FunctionSpec
 from services.clock import Clock
-from services.scripts.basic_tools import BasicTools, KeptTool
+from services.scripts.basic_tools import BasicTools, StoredTool
 from services.storage import Storage
 from services.store.port import StoreError, Write
 from services.threads import Threads
@@ -114,14 +114,14 @@ class BasicScripts:
             tell=tell,
         )
 
-    def _restore(self, rows: Sequence[KeptTool]) -> list[Write]:
+    def _restore(self, rows: Sequence[StoredTool]) -> list[Write]:
         """Restore each library from its rows; returns the writes. Tools of removed entries are deactivated."""
-        by_key: dict[str, list[KeptTool]] = {}
+        by_key: dict[str, list[StoredTool]] = {}
         for row in rows:
             by_key.setdefault(row.source, []).append(row)
         writes = [write for _, library in self._libraries for write in library.restore(by_key.pop(library.key, ()))]
         others = [row for rows_of_one in by_key.values() for row in rows_of_one]
-        return [*writes, *(self._kept.gone(row) for row in others if row.is_active)]
+        return [*writes, *(self._kept.deactivate(row) for row in others if row.is_active)]
 
     async def _hear(self, asked: asyncio.Event, publish: Publish) -> None:
         """Recompile files on request; waits for requests until cancelled."""

@@ -106,11 +106,11 @@ class Shares:
         only. If so, adds a notice with `text` to the turn; an `is_owed` notice is sent even if a model's reply omits
         it."""
         told = f"{context.chat.key} {context.sender.ref.key}" if context.private else context.chat.key
-        holder = f"{budgets.TOLD}{told} {share.holder}"
+        holder = f"{budgets.NOTICE_PREFIX}{told} {share.holder}"
         rows = await self._store.read(budgets.used(holder, share.day))
         if any(row["kind"] == share.limit.kind for row in rows):
             return False
-        turn.output.notices += (Notice(text, budgets.tell(holder, share.limit.kind, share.day), is_owed),)
+        turn.output.notices += (Notice(text, budgets.mark_notified(holder, share.limit.kind, share.day), is_owed),)
         return True
 
 
@@ -227,7 +227,7 @@ class RequestBudgets:
 
     def give_back(self, reservation: Reservation, error: ModelError) -> None:
         """Return the reservation after a failed request, unless the provider charges for it."""
-        if error.trouble in _ANSWERED:
+        if error.problem in _ANSWERED:
             return
         self._store.post(
             [budgets.settle(share.holder, share.limit.kind, share.day, -share.amount) for share in reservation.shares]

@@ -9,7 +9,7 @@ from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
 from function_calls.ports import ChatNotes
 from function_calls.spec import FunctionResult
-from services.chats.past import ChatPast
+from services.chats.message_history import MessageHistory
 from services.patterns import visible_line
 from services.refs import ErrorCode
 
@@ -34,7 +34,7 @@ from services.refs import ErrorCode
     effect="idempotent",
     confirm="@history.confirm",
 )
-async def clear_messages(context: MessageContext, *, past: ChatPast, call: Call) -> FunctionResult:
+async def clear_messages(context: MessageContext, *, past: MessageHistory, call: Call) -> FunctionResult:
     """Delete the messages before the request, and their summaries."""
     count = await past.forget(context.chat, context.sent_at, context.sender.ref)
     return FunctionResult.say(call.say("history.forgotten" if count else "history.nothing", count=count), data=count)

@@ -26,19 +26,19 @@ from function_calls.reminding import (
 )
 from function_calls.spec import FunctionResult
 from services.timers.reminders import (
-    Asker,
     Reminders,
+    Requester,
     SeveralReminders,
+    confirmation,
     is_own_affair,
     means_all,
     one_line,
     only,
     require_mine,
-    was_set,
 )
 from services.timers.timer import Timer
 from services.timers.timetable import Removed
-from services.times.wished_times import Repeat, WishedTime, wished_time
+from services.times.requested_times import Repeat, RequestedTime, requested_time
 
 _ON_A_PAGE = 12
 _DIGITS = 4
@@ -67,9 +67,9 @@ class ChangeArguments(BaseModel):
     end: str | None = Field(default=None, description="ISO date of the last", max_length=40)
 
     @property
-    def time(self) -> WishedTime:
+    def time(self) -> RequestedTime:
         """The new time."""
-        return wished_time(self.when, self.start, self.repeat, self.every, self.cron, self.end)
+        return requested_time(self.when, self.start, self.repeat, self.every, self.cron, self.end)
 
 
 @tool_function(
@@ -151,7 +151,7 @@ async def reminder_change(
         known = {"which": args.which}
         return question(call, "reminder_change", "reminders.nothing_to_change", "when", known)
     try:
-        timer = only(await reminders.meant(asker, args.which))
+        timer = only(await reminders.select(asker, args.which))
         if not is_own_affair(timer, asker.member):
             require_mine(timer, asker)
             return await call.invoke("reminder_change_of_others", _raw(args, timer))
@@ -176,20 +176,20 @@ async def reminder_change_of_others(
     """Change a reminder for others. Only called by `reminder_change`, so that a tainted turn needs an approval."""
     asker = asker_of(context, call)
     try:
-        return await _changed(asker, only(await reminders.meant(asker, args.which)), args, reminders, call)
+        return await _changed(asker, only(await reminders.select(asker, args.which)), args, reminders, call)
     except PROBLEMS as problem:
         return _failed_change(problem, "reminder_change", args, reminders, call)
 
 
 async def _changed(
-    asker: Asker, timer: Timer, args: ChangeArguments, reminders: Reminders, call: Call
+    asker: Requester, timer: Timer, args: ChangeArguments, reminders: Reminders, call: Call
 ) -> FunctionResult:
     changed, plan = await reminders.change(asker, timer, one_line(args.text or ""), args.time, call_key=call.key)
     if plan is None:
         said = (await lines_of([changed], asker, reminders, call))[0]
     else:
         now, texts = reminders.now(), call.profile.texts
-        said = was_set("reminders.changed", changed, plan, by=asker.member, now=now, texts=texts)
+        said = confirmation("reminders.changed", changed, plan, by=asker.member, now=now, texts=texts)
     return told_of([timer, changed], asker, FunctionResult.say(said, data=data_of(changed)))
 
 
@@ -254,7 +254,7 @@ async def reminder_delete(
     if before:
         return _removed(before, asker, call)
     try:
-        timers = await reminders.meant(asker, args.which)
+        timers = await reminders.select(asker, args.which)
         for timer in timers:
             require_mine(timer, asker)
         if not all(is_own_affair(timer, asker.member) for timer in timers):
@@ -282,7 +282,7 @@ async def reminder_delete_of_others(
     """Delete reminders for others. Only called by `reminder_delete`, so that a tainted turn needs an approval."""
     asker = asker_of(context, call)
     try:
-        removed = await reminders.remove(asker, await reminders.meant(asker, args.which), call_key=call.key)
+        removed = await reminders.remove(asker, await reminders.select(asker, args.which), call_key=call.key)
     except PROBLEMS as problem:
         return failed(problem, reminders, call)
     return _removed(removed, asker, call)
@@ -322,9 +322,9 @@ async def reminder_delete_all(
     return _removed(removed, asker, call)
 
 
-def _removed(removed: Sequence[Removed], asker: Asker, call: Call) -> FunctionResult:
+def _removed(removed: Sequence[Removed], asker: Requester, call: Call) -> FunctionResult:
     gone = [one.timer for one in removed]
-    said = [one.timer for one in removed if one.being_said]
+    said = [one.timer for one in removed if one.is_being_sent]
     if len(gone) > 1:
         numbers = ", ".join(f"#{timer.number} {timer.title}".strip() for timer in gone)
         lines = [call.say("reminders.deleted_all", numbers=numbers)]

@@ -28,19 +28,19 @@ from services.chats.members import KnownMember, KnownMembers, called
 from services.refs import ErrorCode, JsonObject, Role
 from services.timers.reminder_lines import ME, US, read_line
 from services.timers.reminders import (
-    Asker,
     NotASingleTime,
     Plan,
+    ReminderRequest,
     Reminders,
+    Requester,
     SeveralReminders,
-    Wish,
+    confirmation,
     one_line,
     reminder_text,
-    was_set,
 )
 from services.timers.timer import Timer
+from services.times.requested_times import Repeat, RequestedTime, requested_time
 from services.times.time_formatting import amount, distance, moment
-from services.times.wished_times import Repeat, WishedTime, wished_time
 
 
 class RemindArguments(BaseModel):
@@ -125,10 +125,10 @@ async def reminder_snooze(
     """Repeat a reminder later, without changing its schedule."""
     asker = asker_of(context, call)
     try:
-        timer, until = await reminders.said_or_meant(asker, args.which or "", args.when or "")
+        timer, until = await reminders.selected_or_last(asker, args.which or "", args.when or "")
         if timer is None:
             return FunctionResult.fail(ErrorCode.NOT_FOUND, call.say("reminders.nothing_said"))
-        snoozed = await reminders.put_off(asker, timer, until, call_key=call.key)
+        snoozed = await reminders.snooze(asker, timer, until, call_key=call.key)
     except NotASingleTime as problem:
         text = call.say("reminders.snooze_once", said=str(problem))
         return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, text, ["when"])
@@ -164,10 +164,10 @@ async def reminder_done(
     """Complete a reminder and cancel its snooze. Repeating reminders continue."""
     asker = asker_of(context, call)
     try:
-        timer, _ = await reminders.said_or_meant(asker, args.which or "", "")
+        timer, _ = await reminders.selected_or_last(asker, args.which or "", "")
         if timer is None:
             return FunctionResult.fail(ErrorCode.NOT_FOUND, call.say("reminders.nothing_said"))
-        await reminders.done_with(asker, timer, call_key=call.key)
+        await reminders.finish(asker, timer, call_key=call.key)
     except SeveralReminders as problem:
         return await choose(problem, args.which or "", asker, reminders, call)
     except PROBLEMS as problem:
@@ -196,9 +196,9 @@ class ReminderItem(BaseModel):
     )
 
     @property
-    def time(self) -> WishedTime:
+    def time(self) -> RequestedTime:
         """Its time."""
-        return wished_time(self.when, self.start, self.repeat, self.every, self.cron, self.end, self.count)
+        return requested_time(self.when, self.start, self.repeat, self.every, self.cron, self.end, self.count)
 
 
 _FURTHER: JsonObject = {"type": "array", "items": {"type": "object"}}
@@ -224,7 +224,7 @@ class _Asked:
     item: ReminderItem
     members: tuple[KnownMember, ...]
 
-    def is_own(self, asker: Asker) -> bool:
+    def is_own(self, asker: Requester) -> bool:
         """Whether the asker is the only recipient."""
         return [one.ref for one in self.members] == [asker.member]
 
@@ -310,7 +310,7 @@ async def reminder_for_others(
 
 
 async def _taken_apart(
-    args: CreateArguments, asker: Asker, names: Sequence[str], reminders: Reminders, call: Call
+    args: CreateArguments, asker: Requester, names: Sequence[str], reminders: Reminders, call: Call
 ) -> list[ReminderItem] | FunctionResult:
     """Each reminder with its time, extracted from its text if necessary; or the question for a missing part."""
     now = await reminders.now_of(asker)
@@ -337,7 +337,7 @@ async def _taken_apart(
 
 
 def _for_whom(
-    item: ReminderItem, asker: Asker, known: Sequence[KnownMember], context: MessageContext
+    item: ReminderItem, asker: Requester, known: Sequence[KnownMember], context: MessageContext
 ) -> tuple[KnownMember, ...]:
     """Recipients of `item`; an empty tuple means everybody in the chat. Raises UnknownMember and SeveralMembers."""
     me = KnownMember(asker.member, asker.name)
@@ -356,12 +356,12 @@ def _for_whom(
     return tuple(found.values())
 
 
-async def _set(asker: Asker, wanted: Sequence[_Asked], reminders: Reminders, call: Call) -> FunctionResult:
+async def _set(asker: Requester, wanted: Sequence[_Asked], reminders: Reminders, call: Call) -> FunctionResult:
     """Create all reminders, or none, and report their times."""
     plans: list[Plan] = []
     for one in wanted:
         try:
-            plans += await reminders.plans(asker, Wish(one_line(one.item.text), one.item.time), one.members)
+            plans += await reminders.plans(asker, ReminderRequest(one_line(one.item.text), one.item.time), one.members)
         except PROBLEMS as problem:
             result = failed(problem, reminders, call)
             if len(wanted) > 1 and result.error is not None:
@@ -380,11 +380,11 @@ async def _set(asker: Asker, wanted: Sequence[_Asked], reminders: Reminders, cal
 
 
 def _told(
-    timers: Sequence[Timer], plans: Sequence[Plan | None], asker: Asker, reminders: Reminders, call: Call
+    timers: Sequence[Timer], plans: Sequence[Plan | None], asker: Requester, reminders: Reminders, call: Call
 ) -> FunctionResult:
     now, texts = reminders.now(), call.profile.texts
     lines = [
-        was_set("reminders.set", timer, plan, by=asker.member, now=now, texts=texts)
+        confirmation("reminders.set", timer, plan, by=asker.member, now=now, texts=texts)
         for timer, plan in zip(timers, plans, strict=True)
     ]
     if asker.private_to is not None and any(timer.private_to is None for timer in timers):

@@ -59,8 +59,8 @@ async def show_grants(context: MessageContext, *, grants: Grants, clock: Clock, 
             code=one.code,
             function=one.function,
             arguments=f" ({one.arguments})" if one.arguments else "",
-            name=one.given_by,
-            days=(clock.now_ms() - one.given_ms) // 86_400_000,
+            name=one.granted_by,
+            days=(clock.now_ms() - one.granted_ms) // 86_400_000,
         )
         for one in found
     ]

@@ -127,7 +127,7 @@ async def schedule_create(
 ) -> FunctionResult:
     """Schedule a function with arguments."""
     try:
-        when = schedules.reader.said_now(args.when, clock.now(), call.profile.timezone.key)
+        when = schedules.reader.parse_as_of(args.when, clock.now(), call.profile.timezone.key)
         run = rehearsal.call(context, args.function, args.arguments, call.profile)
     except UnclearWhen as error:
         return _unclear(error, call)

@@ -18,9 +18,9 @@ from function_calls.ports import ChatWriter
 from function_calls.rounds.conversation import attributed, estimated_tokens
 from function_calls.spec import FunctionResult
 from function_calls.turn import HistoryLine
-from services.chats.past import ChatLine, ChatPast, Period, overview, read_period, since
+from services.chats.message_history import ChatLine, MessageHistory, Period, overview, read_period, since
 from services.clock import Clock
-from services.llm.model import ModelMessage, Unwritten
+from services.llm.model import ModelMessage, NoTextReason
 from services.refs import ErrorCode
 from services.text_index import terms
 from services.web.content import shortened
@@ -82,7 +82,7 @@ async def summary(
     context: MessageContext,
     args: SummaryArguments,
     *,
-    past: ChatPast,
+    past: MessageHistory,
     writer: ChatWriter,
     settings: SummarySettings,
     clock: Clock,
@@ -198,7 +198,7 @@ def _clock(at_ms: int, call: Call) -> str:
     return f"{datetime.fromtimestamp(at_ms / 1000, call.profile.timezone):%Y-%m-%d %H:%M}"
 
 
-def _counted(lines: Sequence[ChatLine], call: Call, why: Unwritten) -> str:
+def _counted(lines: Sequence[ChatLine], call: Call, why: NoTextReason) -> str:
     """Statistics for a summary without a model."""
     seen = overview(lines, call.profile.timezone)
     parts: list[str] = []
@@ -216,6 +216,6 @@ def _counted(lines: Sequence[ChatLine], call: Call, why: Unwritten) -> str:
         parts += [call.say("summary.question", name=name, text=text) for name, text in seen.questions]
     if seen.links:
         parts += [call.say("summary.links"), *seen.links]
-    if why is not Unwritten.NO_MODEL:
+    if why is not NoTextReason.NO_MODEL:
         parts.append(call.say(f"summary.{why.value}"))
     return "\n".join(parts)

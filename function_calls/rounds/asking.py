@@ -39,14 +39,14 @@ class Outages:
 
     def is_told(self, context: MessageContext, error: ModelError) -> bool:
         """Whether the readers of a reply to `context` were recently notified of this outage."""
-        if error.trouble not in _NOBODY_TO_ASK:
+        if error.problem not in _NOBODY_TO_ASK:
             return False
         told_at = self._told_at.get(_readers(context))
         return told_at is not None and self._clock.monotonic() - told_at < self._say_again_seconds
 
     def tell(self, context: MessageContext, error: ModelError) -> None:
         """Record that the readers are notified now."""
-        if error.trouble not in _NOBODY_TO_ASK:
+        if error.problem not in _NOBODY_TO_ASK:
             return
         if len(self._told_at) >= _CHATS_KEPT:
             # Forgetting a chat costs at most a repeated notice.
@@ -114,7 +114,7 @@ class Asking:
             return await self._once(round_, request)
         except ModelError as error:
             shorter = without_history(request.messages)
-            if error.trouble is not ModelProblem.TOO_LONG or len(shorter) == len(request.messages):
+            if error.problem is not ModelProblem.TOO_LONG or len(shorter) == len(request.messages):
                 raise
             _log.warning("asked_again_without_history", turn=round_.turn.input.id, error=str(error))
         return await self._once(round_, replace(request, messages=shorter))

@@ -370,7 +370,7 @@ class Progress:
         if told:
             return sent(ReasonCode.FUNCTION, told, ", ".join(self.called), code)
         if is_told and not self.failure and not turn.memory.effects:
-            return sent(ReasonCode.MODEL_DOWN, [], error.trouble.value, code)
+            return sent(ReasonCode.MODEL_DOWN, [], error.problem.value, code)
         key = f"model.{error.code.value}"
         words = self.failure or texts.say(key if texts.has(key) else "model.provider_error")
         return sent(ReasonCode.MODEL_FAILED, [Message(words)], error.code.value, code)

@@ -112,7 +112,7 @@ async def test_history_is_pruned_to_what_the_settings_keep() -> None:
 async def test_a_limit_that_was_lowered_deletes_the_rest_of_a_history_batch_by_batch() -> None:
     async with a_group(settings={"store": {"history_per_chat": 10}, "chats": {"allow": ["*"]}}) as group:
         said = [
-            history.said(
+            history.add_bot_message(
                 id=number, chat=FAMILY.key, sender_name="Bot", text="", at_ms=0, reply_to=None, asked_by="", answers=0
             )
             for number in range(5000)

@@ -20,10 +20,10 @@ from services.scripts.records import (
     grouped,
     joined,
     named_totals,
+    pivoted,
     renamed,
     total_named,
     total_of,
-    turned,
 )
 from services.scripts.tables import ScriptTables
 
@@ -179,8 +179,8 @@ async def pivot(
         if total is None:
             raise RecordError(RecordProblem.NO_TOTAL, text_of(how))
         if field is None:
-            return await beside(run, len(rows), turned, rows, names[0], "", names[1], total)
-        return await beside(run, MANY, turned, rows, names[0], names[1], names[2], total)
+            return await beside(run, len(rows), pivoted, rows, names[0], "", names[1], total)
+        return await beside(run, MANY, pivoted, rows, names[0], names[1], names[2], total)
 
 
 @basic_keyword("FIRST {data} [, {count}]")

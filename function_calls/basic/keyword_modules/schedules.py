@@ -18,7 +18,16 @@ from function_calls.rehearsal import Rehearsal, Unfit
 from function_calls.spec import FunctionSpec, Message
 from services.clock import Clock
 from services.refs import Role
-from services.timers.schedules import SCRIPTS, ChatFull, Schedules, UnclearWhen, Wanted, When, WhenReader, script_name
+from services.timers.schedules import (
+    SCRIPTS,
+    ChatFull,
+    DeclaredSchedule,
+    Schedules,
+    UnclearWhen,
+    When,
+    WhenReader,
+    script_name,
+)
 from services.times import Times
 from services.times.recurrence import BadRule, check
 
@@ -82,7 +91,7 @@ async def set_schedule(
         await schedules.declare(
             SCRIPTS,
             script_name(run.bot, run.tool, name, run.context.chat),
-            Wanted(
+            DeclaredSchedule(
                 bot=context.bot,
                 chat=context.chat,
                 is_group=context.is_group,
@@ -164,7 +173,7 @@ def _read(text: str, reader: WhenReader, now: datetime, zone: str) -> When:
         words = f"0 {int(hours[1])}-{int(hours[2])} * * *"
     seconds = _SECONDS_FIRST.fullmatch(words)
     words = seconds[1] if seconds is not None else _WORDS.get(words.casefold(), words)
-    return reader.written(words, now, zone)
+    return reader.parse_fixed(words, now, zone)
 
 
 def _unclear(text: str) -> str:

@@ -19,7 +19,7 @@ from function_calls.basic.compiler import CompiledTool
 from function_calls.basic.machine.program import Program
 from function_calls.basic.tool_definition import ToolDefinition
 from services.refs import JsonObject
-from services.scripts.basic_tools import KeptTool
+from services.scripts.basic_tools import StoredTool
 from services.storage import LocalFile, LocalFolder, Storage
 
 _ENDINGS = (".mcp.json", ".tool.json", ".program.json")
@@ -221,7 +221,7 @@ def tool_of(compiled: CompiledTool, place: ScriptPlace, file: str, content_hash:
     )
 
 
-def kept_tool(row: KeptTool, place: ScriptPlace) -> LibraryTool:
+def kept_tool(row: StoredTool, place: ScriptPlace) -> LibraryTool:
     """Restore a tool from its row, for the script at `place`. Raises NotKept."""
     try:
         facts = orjson.loads(row.program)

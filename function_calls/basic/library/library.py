@@ -27,7 +27,7 @@ from function_calls.basic.machine.program import Program
 from function_calls.declaration import told
 from function_calls.schema.definition import problem_at
 from services.clock import Clock
-from services.scripts.basic_tools import BasicTools, KeptTool
+from services.scripts.basic_tools import BasicTools, StoredTool
 from services.storage import Storage, StorageError, plain_etag
 from services.store.chats import basic_tools
 from services.store.port import StoreError, Write
@@ -152,7 +152,7 @@ class Outcomes:
         self._profile = profile
         self._shop = shop
 
-    async def of(self, one: Compiled, known: KnownScript, outdated: Sequence[KeptTool]) -> Outcome:
+    async def of(self, one: Compiled, known: KnownScript, outdated: Sequence[StoredTool]) -> Outcome:
         """Return the new state. `known` is the previous one; `outdated` are rows of another compiler version."""
         path = one.place.path
         if one.is_unread:
@@ -192,7 +192,7 @@ class Outcomes:
         return Outcome(place.path, script, files, tuple(rows))
 
     def _row(self, one: Compiled, tool: LibraryTool, said: str, etag: str) -> Write:
-        return self._shop.kept.kept(
+        return self._shop.kept.save(
             bot=one.place.bot,
             tool=tool.definition.name,
             source=self._key,
@@ -205,7 +205,7 @@ class Outcomes:
             findings=said,
         )
 
-    async def _broken(self, one: Compiled, known: KnownScript, outdated: Sequence[KeptTool]) -> Outcome:
+    async def _broken(self, one: Compiled, known: KnownScript, outdated: Sequence[StoredTool]) -> Outcome:
         """State of a script with errors: its previous tools stay active."""
         place = one.place
         if not known.tools and outdated:
@@ -220,7 +220,7 @@ class Outcomes:
         if known.tools:
             row = basic_tools.seen(self._key, place.path, one.etag, findings_text(one.findings))
             return Outcome(place.path, script, files, (row,))
-        row = self._shop.kept.kept(
+        row = self._shop.kept.save(
             bot=place.bot,
             tool=place.name,
             source=self._key,
@@ -235,7 +235,7 @@ class Outcomes:
         )
         return Outcome(place.path, replace(script, content_hash=one.content_hash), files, (row,))
 
-    async def _recovered(self, one: Compiled, outdated: Sequence[KeptTool]) -> Outcome | None:
+    async def _recovered(self, one: Compiled, outdated: Sequence[StoredTool]) -> Outcome | None:
         """Compile the last valid version of the file from its stored source; None if there is none."""
         rows = [row for row in outdated if row.definition]
         try:
@@ -286,7 +286,7 @@ class ScriptLibrary:
         self._turn = asyncio.Lock()
         self._scripts: dict[str, KnownScript] = {}
         self._order: tuple[str, ...] = ()
-        self._outdated: dict[str, list[KeptTool]] = {}
+        self._outdated: dict[str, list[StoredTool]] = {}
         """Rows by path that were written by another compiler version or must be compiled again."""
         self._running: dict[str, tuple[str, asyncio.Task[Compiled]]] = {}
         """Etag and task of compilations in progress, by path."""
@@ -337,9 +337,9 @@ class ScriptLibrary:
 
     # Loading and refreshing
 
-    def restore(self, rows: Iterable[KeptTool]) -> list[Write]:
+    def restore(self, rows: Iterable[StoredTool]) -> list[Write]:
         """Restore tools from the rows of `key`, without reading the storage. Returns the rows to write."""
-        by_path: dict[str, list[KeptTool]] = {}
+        by_path: dict[str, list[StoredTool]] = {}
         writes: list[Write] = []
         for row in rows:
             place = place_of(row.path, self._bot)
@@ -362,7 +362,7 @@ class ScriptLibrary:
                 _log.info("tool_compiled_anew", because=str(error))
         return writes
 
-    def _restored(self, place: ScriptPlace, rows: Sequence[KeptTool]) -> KnownScript:
+    def _restored(self, place: ScriptPlace, rows: Sequence[StoredTool]) -> KnownScript:
         """Restore one file. Raises NotKept."""
         tools = tuple(kept_tool(row, place) for row in rows if row.definition)
         file = tools[0].file if tools else self._storage().place(place.path)
