@@ -31,7 +31,7 @@ from function_calls.loading.source import Publish, Snapshot
 from function_calls.profile import ChatProfile
 from function_calls.registry import BotFunctions
 from function_calls.spec import FunctionResult, FunctionSpec
-from function_calls.turn import KnownPast, Past, Turn, TurnInput
+from function_calls.turn import ChatHistory, FixedHistory, Turn, TurnInput
 from services.call_log import JsonLines
 from services.clock import Clock, Deadlines, SystemClock
 from services.llm.model import ChatModel
@@ -44,7 +44,7 @@ NETWORK, ACCOUNT = "memory", "bot"
 _SENDER = Sender(MemberRef(NETWORK, ACCOUNT, "ann"), "Ann")
 _SENT_AT = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
 _LATER = 1e12
-_NO_PAST = KnownPast()
+_NO_PAST = FixedHistory()
 _SECRETS = ("a secret that is nowhere",)
 
 
@@ -74,9 +74,9 @@ def a_profile() -> ChatProfile:
     return ChatProfile("default", "Rollcall", "", texts, ZoneInfo("Europe/Oslo"), True, {}, {})
 
 
-def a_turn(number: int, functions: BotFunctions, profile: ChatProfile, past: Past = _NO_PAST) -> Turn:
+def a_turn(number: int, functions: BotFunctions, profile: ChatProfile, past: ChatHistory = _NO_PAST) -> Turn:
     """A turn that is kept nowhere."""
-    return Turn(TurnInput(str(number), functions, lambda: profile, past=past), _LATER)
+    return Turn(TurnInput(str(number), functions, lambda: profile, history=past), _LATER)
 
 
 async def outer_filter(invocation: Invocation, proceed: Proceed) -> FunctionResult:

@@ -9,7 +9,7 @@ from typing import Protocol
 
 import structlog
 
-from bot.chats.chat_notes import Beginnings, ScriptNotes, ScriptSchedules
+from bot.chats.chat_notes import ScriptNotes, ScriptSchedules, StartScripts
 from bot.chats.chats import Chats
 from bot.chats.open_questions import OpenQuestions
 from bot.chats.summaries import Summaries
@@ -82,7 +82,7 @@ class Daemon:
     model: ChatModel
     model_states: Callable[[], Sequence[ModelState]]
     chats: Chats
-    beginnings: Beginnings
+    beginnings: StartScripts
     questions: OpenQuestions
     grants: Grants
     schedules: SettingsSchedules

@@ -21,7 +21,7 @@ from function_calls.checks.permissions import callable_here
 from function_calls.context import Kind, MessageContext, MessageKey, Sender
 from function_calls.failures import unknown
 from function_calls.invocation import Invoker
-from function_calls.questions.callers import Answering, Asked, Person, Reply, to_ask, understood
+from function_calls.questions.callers import Answering, Asked, Person, Reply, question_for_caller, read_reply
 from function_calls.questions.input_questions import MOST_QUESTIONS
 from function_calls.questions.open_questions import Answered
 from function_calls.registry import BotFunctions, FunctionRegistry
@@ -103,7 +103,7 @@ class CallerQuestions:
         turn, path = running.turn, running.path
         filled: frozenset[str] = frozenset()
         for _ in range(MOST_QUESTIONS):
-            asked = to_ask(result, turn, filled)
+            asked = question_for_caller(result, turn, filled)
             if asked is None:
                 break
             await before_asking(running, result)
@@ -133,7 +133,7 @@ class CallerQuestions:
                 if reply.kind != "answered":
                     return reply
                 text = fit_text(reply.text, _LONGEST_ANSWER)
-                if understood(question, text, turn.input.profile().texts).kind is not Answered.UNRELATED:
+                if read_reply(question, text, turn.input.profile().texts).kind is not Answered.UNRELATED:
                     return reply._replace(text=text)
             _log.warning("answers_are_none", turn=turn.input.id, function=question.function)
         except TimeoutError:

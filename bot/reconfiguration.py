@@ -22,7 +22,7 @@ from function_calls.checks.approvals import Approvals
 from function_calls.checks.budgets import FunctionBudgets, RequestBudgets
 from function_calls.filters import Filters
 from function_calls.invocation import Invoker
-from function_calls.rounds.asking import Outages
+from function_calls.rounds.model_requests import Outages
 from function_calls.router import FunctionCallRouter
 from services.llm.model import ChatModel
 from services.sandbox.sandbox import Sandbox

@@ -11,8 +11,8 @@ from pathlib import Path
 from random import Random
 from typing import cast
 
-from bot.chats.chat_changes import StoredAtHand, StoredOwnSettings
-from bot.chats.chat_notes import Beginnings, ScriptNotes, ScriptSchedules, StoredChatNotes
+from bot.chats.chat_changes import StoredActivations, StoredOwnSettings
+from bot.chats.chat_notes import ScriptNotes, ScriptSchedules, StartScripts, StoredChatNotes
 from bot.chats.chats import Chats
 from bot.chats.open_questions import OpenQuestions
 from bot.chats.summaries import ModelWriter, PaidRequests, Summaries
@@ -46,7 +46,7 @@ from bot.registration.filters import FilterFactory
 from bot.registration.function_sources import FunctionSources, WantedSource
 from bot.registration.functions import made_of, mcp_sources, sources_of
 from bot.registration.models import CurrentModel, model_of, shadow_of
-from bot.registration.services import EngineActions, PlatformMembers, WordsOfModels, services_of
+from bot.registration.services import EngineActions, PlatformMembers, TextModels, services_of
 from bot.registration.unknown_names import UnknownNames, names_in
 from bot.telemetry.metrics import Metrics
 from bot.telemetry.records import FILE as SHADOW_LOG
@@ -65,22 +65,22 @@ from function_calls.filters import Filters
 from function_calls.invocation import Invoker
 from function_calls.llm import FunctionCallLLM
 from function_calls.ports import (
-    AtHand,
+    ActiveFunctions,
     ChatActions,
-    ChatBeginnings,
     ChatNotes,
     ChatWriter,
     Explanations,
     Members,
     OwnSettings,
-    Words,
+    StartFunctions,
+    TextModel,
 )
 from function_calls.registry import FunctionRegistry
-from function_calls.rehearsal import Rehearsal
-from function_calls.rounds.asking import Outages
+from function_calls.rounds.model_requests import Outages
 from function_calls.rounds.shadow import Shadow
 from function_calls.rounds.shortlist import ChatLists
 from function_calls.router import FunctionCallRouter
+from function_calls.schedule_check import ScheduleCheck
 from services.call_log import JsonLines
 from services.chats.grants import Grants
 from services.clock import Clock, Deadlines
@@ -313,7 +313,7 @@ class Planning:
     timetable: Timetable
     reader: WhenReader
     schedules: Schedules
-    rehearsal: Rehearsal
+    rehearsal: ScheduleCheck
     """Bound to the invoker later."""
 
 
@@ -327,7 +327,7 @@ def planning_of(ground: Ground) -> Planning:
         timetable=timetable,
         reader=reader,
         schedules=Schedules(timetable, reader, store, clock, ids, most_here, most_in_all),
-        rehearsal=Rehearsal(),
+        rehearsal=ScheduleCheck(),
     )
 
 
@@ -341,7 +341,7 @@ class Leaning:
     members: PlatformMembers
     """Bound to the delivery later."""
     notes: StoredChatNotes
-    beginnings: Beginnings
+    beginnings: StartScripts
     scripts: BasicTools
     sandbox: Sandbox
 
@@ -356,23 +356,23 @@ def leaning_of(ground: Ground, consent: Consent, models: Models, planning: Plann
     settings, given, store, ids, clock = ground.settings, ground.given, ground.store, ground.ids, ground.clock
     chats, deadlines = ground.chats, ground.deadlines
     actions, members = EngineActions(store, consent.questions), PlatformMembers(store, chats, deadlines, clock)
-    notes, beginnings = StoredChatNotes(chats, store, clock), Beginnings(store, clock, ground.registry.of)
+    notes, beginnings = StoredChatNotes(chats, store, clock), StartScripts(store, clock, ground.registry.of)
     scripts = BasicTools(store, clock)
     ports: dict[type, object] = {
         Explanations: StoredExplanations(store),
         Members: members,
         ChatActions: actions,
         OwnSettings: StoredOwnSettings(chats, store, ids, clock),
-        AtHand: StoredAtHand(chats, store, ids, clock),
+        ActiveFunctions: StoredActivations(chats, store, ids, clock),
         ChatNotes: notes,
-        ChatBeginnings: beginnings,
+        StartFunctions: beginnings,
         ChatWriter: models.writer,
-        Words: WordsOfModels(models.writer, deadlines, clock),
+        TextModel: TextModels(models.writer, deadlines, clock),
     }
     shared: dict[type, object] = {
         Grants: consent.grants,
         Schedules: planning.schedules,
-        Rehearsal: planning.rehearsal,
+        ScheduleCheck: planning.rehearsal,
     }
     # Used by scripts, in addition to the services of functions.
     inner: dict[type, object] = {BasicTools: scripts, Random: given.rng, Redactor: ground.redact}

@@ -52,7 +52,7 @@ _UNWRITTEN = {
 }
 
 
-def own_words(error: ToolError, texts: Phrases) -> str:
+def tool_error_text(error: ToolError, texts: Phrases) -> str:
     """Text of a handler's error. `@key` selects a text of the bot; any other `@name` is a mention and is kept."""
     return texts.resolve(error.text) if texts.has(error.text.removeprefix("@")) else error.text
 

@@ -75,7 +75,7 @@ class StoredOwnSettings:
         self._chats.has_set(chat, name, value)
 
 
-class StoredAtHand:
+class StoredActivations:
     """Stores which functions on request are active in chats."""
 
     def __init__(self, chats: Chats, store: Store, ids: Ids, clock: Clock) -> None:
@@ -88,7 +88,7 @@ class StoredAtHand:
         """The names active in `chat`, oldest first."""
         return self._chats.at_hand(chat)
 
-    async def take(self, chat: ChatRef, names: Sequence[str], by: MemberRef) -> None:
+    async def activate(self, chat: ChatRef, names: Sequence[str], by: MemberRef) -> None:
         """Activate `names` in `chat`. Active names add no audit entry, so that a run can be repeated."""
         before = self._chats.at_hand(chat)
         fresh = [name for name in dict.fromkeys(names) if name not in before]
@@ -96,7 +96,7 @@ class StoredAtHand:
         writes = [chat_settings.activate(chat.key, name, by.key, now_ms) for name in fresh]
         await self._change(chat, writes, [*before, *fresh], by, f"use {' '.join(fresh)}")
 
-    async def put_away(self, chat: ChatRef, names: Sequence[str], by: MemberRef) -> None:
+    async def deactivate(self, chat: ChatRef, names: Sequence[str], by: MemberRef) -> None:
         """Deactivate `names` in `chat`. Does nothing for names that are not active."""
         before = self._chats.at_hand(chat)
         gone = [name for name in dict.fromkeys(names) if name in before]

@@ -186,7 +186,7 @@ class ScriptNotes:
 _HINT = "chats that have begun keep what it did then; an admin of each says /begin again"
 
 
-class Beginnings:
+class StartScripts:
     """Records the chats where the start script has run."""
 
     def __init__(self, store: Store, clock: Clock, functions: Callable[[str], BotFunctions]) -> None:
@@ -204,10 +204,10 @@ class Beginnings:
         self._begun = {(row["chat"], row["bot"]) for row in await self._store.read(chat_notes.started())}
         self.look()
 
-    async def again(self, chat: ChatRef, bot: str) -> bool:
+    async def rerun(self, chat: ChatRef, bot: str) -> bool:
         """Let the start script run again with the next message that `bot` answers in `chat`. Returns False if the bot
         has no start script. Raises StoreError."""
-        if self._functions(bot).beginning is None:
+        if self._functions(bot).start_function is None:
             return False
         await self._store.commit([chat_notes.forget_started(chat.key, bot)])
         self._begun.discard((chat.key, bot))
@@ -217,7 +217,7 @@ class Beginnings:
         """Log a warning if a start script has changed: it does not run again in chats where it has run."""
         counts = Counter(bot for _, bot in self._begun)
         for bot, chats in counts.items():
-            spec = self._functions(bot).beginning
+            spec = self._functions(bot).start_function
             before = self._known.get(bot)
             if spec is None:
                 continue
@@ -230,7 +230,7 @@ class Beginnings:
         is exclusive, but a repeated attempt gets it again. `is_aside`: the turn runs outside the chat's queue and
         cannot claim."""
         is_due = (
-            turn.input.functions.beginning is not None
+            turn.input.functions.start_function is not None
             and not is_aside
             and context.kind is Kind.MESSAGE
             and turn.input.addressed
@@ -242,11 +242,11 @@ class Beginnings:
     async def begin(self, context: MessageContext, turn: Turn, router: FunctionCallRouter) -> TurnOutcome | None:
         """Run the start script. The reason of a failure is only logged, since the sender did not ask for the run;
         earlier messages and the notice of an unknown outcome are kept."""
-        spec = turn.input.functions.beginning
+        spec = turn.input.functions.start_function
         if spec is None:
             return None
-        turn.output.begins = True
-        outcome = await router.begin(context, turn, spec)
+        turn.output.ran_start_function = True
+        outcome = await router.run_start_function(context, turn, spec)
         if outcome.error is not None:
             _log.error("beginning_failed", chat=context.chat.key, function=spec.name, code=outcome.error.value)
             is_unknown = outcome.error is ErrorCode.UNKNOWN_OUTCOME

@@ -166,7 +166,7 @@ class Chats:
             functions_on=resolved.functions_on,
             functions=resolved.functions,
             layers=resolved.layers,
-            at_hand=frozenset(self._at_hand.get(chat.key, ())),
+            active=frozenset(self._at_hand.get(chat.key, ())),
             context_scope=resolved.context_scope,
             notes=tuple(note for note in self._notes.get(chat.key, ()) if note.bot == resolved.bot),
         )

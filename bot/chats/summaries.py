@@ -53,7 +53,7 @@ class PaidRequests:
         try:
             answer = await self._model.complete(request)
         except ModelError as error:
-            self._budgets.give_back(reservation, error)
+            self._budgets.refund(reservation, error)
             raise
         return answer, self._budgets.settled(reservation, answer)
 

@@ -19,11 +19,11 @@ from config.diagnostics import Diagnostic, Severity
 from config.settings import Settings
 from config.yaml_document import YamlDocument
 from function_calls.command_tools.run import CommandToolHandler
-from function_calls.command_tools.words import Definition, Step, Variable
+from function_calls.command_tools.word_templates import Definition, Step, Variable
 from function_calls.registry import BotFunctions
 from function_calls.schema.arguments import SchemaArguments
 from function_calls.schema.definition import DefinitionError, problem_at, problems_of
-from function_calls.schema.model_schema import told
+from function_calls.schema.model_schema import schema_for_model
 from function_calls.schema.schema import UnusableSchema
 from function_calls.sources.mcp_servers import TAG
 from function_calls.spec import Activation, FunctionSpec, OfferedTo, ToolGroup, Touch
@@ -286,7 +286,7 @@ def _schema_problem(spec: FunctionSpec) -> str:
     """Why the parameters cannot be sent to models; empty if they can."""
     try:
         SchemaArguments(spec.parameters)
-        SchemaArguments(told(spec.parameters))
+        SchemaArguments(schema_for_model(spec.parameters))
     except UnusableSchema as error:
         return str(error).splitlines()[0]
     return ""

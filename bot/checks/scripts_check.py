@@ -24,7 +24,7 @@ from function_calls.basic import (
     taken_twice,
 )
 from function_calls.schema.definition import Code, problem_at
-from function_calls.spec import BEGINS_CHATS, FunctionSpec
+from function_calls.spec import START_FUNCTION, FunctionSpec
 from services.storage import Storage, StorageError
 
 
@@ -168,7 +168,7 @@ class _Checking:
             if first is not None:
                 found.append(taken_twice(key, first.file, file, one.definition.line))
                 continue
-            is_command = not one.definition.metadata.get(BEGINS_CHATS)
+            is_command = not one.definition.metadata.get(START_FUNCTION)
             taken = name_taken(one.definition.name, place.bot, self._others, is_command=is_command)
             if taken is not None:
                 found.append(Diagnostic(file, one.definition.line, 1, Code.TAKEN.value, taken.told, taken.severity))

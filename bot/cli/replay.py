@@ -38,7 +38,7 @@ from function_calls.schema.arguments import SchemaArguments
 from function_calls.schema.definition import DefinitionError
 from function_calls.schema.schema import UnusableSchema
 from function_calls.spec import FunctionResult, FunctionSpec, Handler, Origin
-from function_calls.turn import HistoryLine, KnownPast, Turn, TurnInput
+from function_calls.turn import FixedHistory, HistoryLine, Turn, TurnInput
 from services.clock import Deadlines, InstantClock
 from services.llm.model import ModelAnswer, ModelError, ModelRequest, Offer
 from services.llm.protocols.text_protocol import text_reader
@@ -338,7 +338,7 @@ class Replay:
             id=str(case.id),
             functions=functions,
             profile=lambda: served.profile,
-            past=KnownPast(history),
+            history=FixedHistory(history),
             addressed=decision.addressed,
         )
         turn = Turn(given, clock.monotonic() + self._settings.router.turn_timeout_seconds)

@@ -16,7 +16,7 @@ from function_calls.questions.open_questions import Answered, open_from_json
 from function_calls.questions.resume import read_answer
 from function_calls.registry import BotFunctions
 from function_calls.router import unknown_command
-from function_calls.spec import ApprovalTerms, Became
+from function_calls.spec import ApprovalOutcome, ApprovalTerms
 from function_calls.turn import OpenQuestion
 from services.refs import ReasonCode, Role
 from services.store.port import Row, Store
@@ -182,10 +182,10 @@ class Decisions:
         self._questions = questions
         self._chats = chats
 
-    async def of(self, id_: int) -> Became:
+    async def of(self, id_: int) -> ApprovalOutcome:
         """How the question was closed. Raises StoreError."""
         rows = await self._store.read(pending.how_closed(id_))
-        return self._became(rows[0]) if rows else Became()
+        return self._became(rows[0]) if rows else ApprovalOutcome()
 
     async def told(self, context: MessageContext, decision: GateDecision) -> GateDecision:
         """`decision`, with a text on who decided and how if it is about an answer that came too late. Raises
@@ -220,11 +220,11 @@ class Decisions:
         rows = await self._store.read(pending.how_closed(pointed.question.id)) if pointed is not None else ()
         return (rows[0], pointed.question) if rows and pointed is not None else (None, None)
 
-    def _became(self, row: Row) -> Became:
+    def _became(self, row: Row) -> ApprovalOutcome:
         how = row["state"]
         if how == "open" and not self._questions.is_waiting_approval(row["id"]):
             how = "expired"
-        return Became(how, row["sender_name"] or "") if how in _KNOWN else Became()
+        return ApprovalOutcome(how, row["sender_name"] or "") if how in _KNOWN else ApprovalOutcome()
 
 
 def _was_shown(terms: ApprovalTerms, context: MessageContext) -> bool:

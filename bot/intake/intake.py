@@ -51,7 +51,7 @@ class Taking:
     def read(self, context: MessageContext, functions: BotFunctions) -> MessageContext:
         """`context` with the mentioned functions in `takes` and without the mentions in its text, addressed to the bot;
         unchanged if it mentions none."""
-        names, text = functions.on_request.takeable, context.text
+        names, text = functions.activation.activatable, context.text
         if not names or context.kind not in _SAID or ("@" not in text and "＠" not in text) or text.startswith("/"):
             # Arguments of a command stay as they were written.
             return context
@@ -61,7 +61,7 @@ class Taking:
         found = find(text)
         if found is None or (context.mentions and _are_members(context, found)):
             return context
-        taken = (functions.on_request.find(word) for word in found.names)
+        taken = (functions.activation.find(word) for word in found.names)
         takes = tuple(dict.fromkeys(one.name for one in taken if one is not None))
         return replace(context, text=found.text, mentions_bot=True, takes=takes)
 

@@ -42,7 +42,7 @@ from function_calls.basic import (
     read_heard,
     script_seconds,
 )
-from function_calls.declaration import last_place, told
+from function_calls.declaration import error_text, last_place
 from function_calls.loading.module_loading import Edition, Services, is_private, units_at
 from function_calls.loading.source import Changes
 from function_calls.ports import ChatWriter
@@ -98,7 +98,7 @@ def _imported(named: str) -> Iterable[ModuleType]:
     except (Exception, SystemExit) as error:  # noqa: BLE001 - an author's code may raise anything
         place = last_place(error, __file__)
         raise DefinitionError(
-            named, [f"{named} cannot be imported: {told(error)}{f' ({place})' if place else ''}"]
+            named, [f"{named} cannot be imported: {error_text(error)}{f' ({place})' if place else ''}"]
         ) from None
 
 

@@ -128,7 +128,7 @@ class EngineActions:
         """Stop the running turn of `chat`; whether there was one that `by` may stop."""
         return self._engine is not None and self._engine.stop(chat, by, role)
 
-    async def ask_no_more(self, chat: ChatRef, member: MemberRef) -> bool:
+    async def withdraw_question(self, chat: ChatRef, member: MemberRef) -> bool:
         """Close the member's open question; whether there was one. Raises StoreError."""
         taken = self._questions.take(chat.key, member.key)
         if taken is None:
@@ -193,7 +193,7 @@ _LEFT_SECONDS = 1.0
 _log = structlog.get_logger("words")
 
 
-class WordsOfModels:
+class TextModels:
     """The port `Words`."""
 
     def __init__(self, writer: ChatWriter, deadlines: Deadlines, clock: Clock) -> None:

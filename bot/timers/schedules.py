@@ -17,7 +17,7 @@ from config.texts import Phrases
 from function_calls.context import Kind, MessageContext, MessageKey, Sender
 from function_calls.failures import LASTS, REFUSED_BY
 from function_calls.profile import ChatProfile
-from function_calls.rehearsal import Rehearsal, Rehearsed, Unfit
+from function_calls.schedule_check import NotSchedulable, ScheduleCheck, ScheduledCall
 from function_calls.spec import FunctionError, FunctionResult
 from function_calls.turn import Turn
 from services.clock import Clock
@@ -80,7 +80,9 @@ class Plans:
 class SchedulePlans:
     """Validates the section `schedules`."""
 
-    def __init__(self, chats: Chats, rehearsal: Rehearsal, reader: WhenReader, clock: Clock, english: Phrases) -> None:
+    def __init__(
+        self, chats: Chats, rehearsal: ScheduleCheck, reader: WhenReader, clock: Clock, english: Phrases
+    ) -> None:
         """`english`: texts for problems, which operators read."""
         self._chats = chats
         self._rehearsal = rehearsal
@@ -160,12 +162,12 @@ class SchedulePlans:
         context: MessageContext,
         profile: ChatProfile,
         found: list[ScheduleProblem],
-    ) -> Rehearsed | None:
+    ) -> ScheduledCall | None:
         try:
             if entry.function:
                 return self._rehearsal.call(context, entry.function, entry.arguments, profile)
             return self._rehearsal.line(context, entry.run, profile)
-        except Unfit as error:
+        except NotSchedulable as error:
             hint = f" (settings: {error.setting})" if error.setting else ""
             is_about_arguments = error.code in (ErrorCode.BAD_ARGUMENTS, ErrorCode.MISSING_ARGUMENTS)
             key = "run" if entry.run else "arguments" if is_about_arguments and entry.arguments else "function"

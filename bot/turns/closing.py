@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import structlog
 
-from bot.chats.chat_notes import Beginnings
+from bot.chats.chat_notes import StartScripts
 from bot.chats.chats import Chats
 from bot.chats.open_questions import Asked, OpenQuestions
 from bot.delivery.delivery import Address, Delivery, Origin, OutboundMessage, OutboxRows
@@ -50,7 +50,9 @@ def told(turn: Turn, messages: Sequence[Message]) -> list[Write]:
     """Writes that record as shown the notices of the turn that `messages` contain. A model may have left one out."""
     if not turn.output.notices:
         return []
-    return [notice.told for notice in turn.output.notices if any(notice.text in message.text for message in messages)]
+    return [
+        notice.sent_record for notice in turn.output.notices if any(notice.text in message.text for message in messages)
+    ]
 
 
 def worded(
@@ -195,7 +197,7 @@ class Closing:
         *,
         chats: Chats,
         questions: OpenQuestions,
-        beginnings: Beginnings,
+        beginnings: StartScripts,
         store: Store,
         delivery: Delivery,
         metrics: Metrics,
@@ -245,7 +247,7 @@ class Closing:
             writes += self._questions.ask(question_id, question, chat, member, job.turn_id)
         if given_back is not None:
             writes += self._questions.give_back(chat, job.context.sender.ref.key, given_back, job.turn_id)
-        if turn.output.begins:
+        if turn.output.ran_start_function:
             writes.append(self._beginnings.note(job.context))
         writes.append(_end(job, outcome, now_ms))
         self._reach("reply.before_outbox")
@@ -266,7 +268,7 @@ class Closing:
         if outcome.reason is ReasonCode.GAVE_UP:
             for call in self.on_given_up:
                 call(job)
-        if turn.output.begins:
+        if turn.output.ran_start_function:
             self._beginnings.is_noted(job.context)
         self._delivery.hand_over(parcels)
         if self._after is not None:

@@ -239,14 +239,14 @@ class StoredExplanations:
         rows = await self._last(chat, before_native_id, number)
         return _explained(rows[-1]) if len(rows) == number else None
 
-    async def of(self, chat: ChatRef, native_id: str, alone: MemberRef | None = None) -> Sequence[Explanation]:
+    async def of(self, chat: ChatRef, native_id: str, private_to: MemberRef | None = None) -> Sequence[Explanation]:
         """The outcomes of one message of `chat` and its changes, oldest first; for a message of the bot, of the message
         that it answered. Private outcomes are returned only if they belong to `alone`."""
         rows: Sequence[Row] = await self._store.read(outcomes.of_native(chat.key, native_id))
         if not rows:
             sent = await self._store.read(outbox.turn_of(chat.key, native_id))
             # A turn of another chat may have sent the message here: that chat's outcomes are not shown.
-            rows = await self._in_chat(chat, sent[0]["turn_id"], alone) if sent else []
+            rows = await self._in_chat(chat, sent[0]["turn_id"], private_to) if sent else []
         return [_explained(row) for row in rows]
 
     async def _last(self, chat: ChatRef, before_native_id: str, count: int) -> list[Row]:
@@ -255,10 +255,10 @@ class StoredExplanations:
         by_clock = await self._store.read(outcomes.last_timers(chat.key, count))
         return sorted([*said, *by_clock], key=lambda row: int(row["id"]), reverse=True)[:count]
 
-    async def _in_chat(self, chat: ChatRef, turn_id: int, alone: MemberRef | None) -> Sequence[Row]:
+    async def _in_chat(self, chat: ChatRef, turn_id: int, private_to: MemberRef | None) -> Sequence[Row]:
         by_clock = await self._store.read(outcomes.timer_in_chat(chat.key, turn_id))
         if by_clock:
-            may_know = (None, alone.key) if alone is not None else (None,)
+            may_know = (None, private_to.key) if private_to is not None else (None,)
             return [row for row in by_clock if row["private_to"] in may_know]
         return await self._store.read(outcomes.in_chat(chat.key, turn_id))
 

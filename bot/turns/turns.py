@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import structlog
 
-from bot.chats.chat_notes import Beginnings, with_beginning
+from bot.chats.chat_notes import StartScripts, with_beginning
 from bot.chats.chats import Chats
 from bot.chats.open_questions import OpenQuestions
 from bot.chats.summaries import Part, Summaries, line_of
@@ -24,7 +24,7 @@ from function_calls.outcome import OutcomeKind, TurnOutcome, sent
 from function_calls.ports import Members
 from function_calls.registry import BotFunctions
 from function_calls.router import FunctionCallRouter
-from function_calls.spec import Became
+from function_calls.spec import ApprovalOutcome
 from function_calls.turn import HistoryLine, Turn, TurnInput
 from services.clock import Clock, Deadlines
 from services.fault_points import FaultPoints
@@ -134,7 +134,7 @@ class WaitingApproval:
     async def claimed(self) -> bool:
         return await self._questions.claimed(self._store, self._id, self._turn_id)
 
-    async def became(self) -> Became:
+    async def how_closed(self) -> ApprovalOutcome:
         return await self._decisions.of(self._id)
 
     def others_wait(self) -> bool:
@@ -214,7 +214,7 @@ class Turns:
         members: Members,
         questions: OpenQuestions,
         decisions: Decisions,
-        beginnings: Beginnings,
+        beginnings: StartScripts,
         closing: Closing,
         store: Store,
         show: Show,
@@ -283,7 +283,7 @@ class Turns:
         turn = self._turn(job, log, sign, past)
         if job.recovered or job.repeated:
             # An earlier attempt may have started the chat, whatever the outcome of this one.
-            turn.output.begins = self._beginnings.claim(job.context, turn, is_aside=job.immediate)
+            turn.output.ran_start_function = self._beginnings.claim(job.context, turn, is_aside=job.immediate)
         try:
             if job.unfit:
                 outcome = unfit(job, turn, log.results, job.unfit)
@@ -316,7 +316,7 @@ class Turns:
             functions=self._functions(context.bot),
             profile=lambda: profiles.profile(chat),
             log=log,
-            past=past,
+            history=past,
             # A private message shows no progress in the group.
             status=_nothing_is_shown if is_silent else sign.say,
             addressed=job.addressed,
@@ -391,7 +391,9 @@ class Turns:
         role = self._chats.role(context.sender.ref.key, context.sender.role)
         if role is not context.sender.role:
             context = replace(context, sender=replace(context.sender, role=role))
-        if turn.input.functions.beginning is None or not self._beginnings.claim(context, turn, is_aside=job.immediate):
+        if turn.input.functions.start_function is None or not self._beginnings.claim(
+            context, turn, is_aside=job.immediate
+        ):
             return await self._answered(context, turn, router)
         begun = await self._beginnings.begin(context, turn, router)
         outcome = await self._answered(context, turn, router)

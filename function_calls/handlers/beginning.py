@@ -5,7 +5,7 @@ from __future__ import annotations
 from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
-from function_calls.ports import ChatBeginnings
+from function_calls.ports import StartFunctions
 from function_calls.spec import FunctionResult
 
 
@@ -18,8 +18,8 @@ from function_calls.spec import FunctionResult
     roles="admin",
     effect="idempotent",
 )
-async def begin_again(context: MessageContext, *, beginnings: ChatBeginnings, call: Call) -> FunctionResult:
+async def begin_again(context: MessageContext, *, beginnings: StartFunctions, call: Call) -> FunctionResult:
     """Schedule the start function for the next answer."""
-    if not await beginnings.again(context.chat, context.bot):
+    if not await beginnings.rerun(context.chat, context.bot):
         return FunctionResult.say(call.say("beginning.none"))
     return FunctionResult.say(call.say("beginning.again"))

@@ -104,6 +104,6 @@ async def stop(context: MessageContext, *, actions: ChatActions, call: Call) -> 
     if await actions.stop(context.chat, context.sender.ref, context.sender.role):
         # The stopped turn sends the message.
         return FunctionResult()
-    if await actions.ask_no_more(context.chat, context.sender.ref):
+    if await actions.withdraw_question(context.chat, context.sender.ref):
         return FunctionResult.say(call.say("stop.asked"))
     return FunctionResult.say(call.say("stop.nothing"))

@@ -77,7 +77,7 @@ def _for_people(call: Call) -> list[FunctionSpec]:
 
 
 def _is_there(spec: FunctionSpec, call: Call) -> bool:
-    return spec.prompt.activation is Activation.ALWAYS or bool(spec.command.words) or call.is_at_hand(spec)
+    return spec.prompt.activation is Activation.ALWAYS or bool(spec.command.words) or call.is_active(spec)
 
 
 def _is_typed(spec: FunctionSpec) -> bool:
@@ -99,7 +99,7 @@ def _in_words(functions: Sequence[FunctionSpec], call: Call) -> Sequence[str]:
 
 def _on_request(call: Call) -> Sequence[str]:
     """A line with the functions and groups that can be activated, if any."""
-    names = [one.name for one in call.on_request() if one.name not in call.profile.at_hand]
+    names = [one.name for one in call.on_request() if one.name not in call.profile.active]
     if not names:
         return []
     more = "…" if len(names) > _MOST_NAMED else ""

@@ -90,14 +90,12 @@ async def show_notes(context: MessageContext, *, notes: ChatNotes, call: Call) -
 )
 async def clear_notes(context: MessageContext, args: NameArguments, *, notes: ChatNotes, call: Call) -> FunctionResult:
     """Delete notes."""
-    wanted = args.name.strip().casefold()
+    name = args.name.strip().casefold()
     names = [
-        one.name
-        for one in notes.of(context.chat, context.bot)
-        if not wanted or visible_line(one.name).casefold() == wanted
+        one.name for one in notes.of(context.chat, context.bot) if not name or visible_line(one.name).casefold() == name
     ]
     if not names:
-        if not wanted:
+        if not name:
             return FunctionResult.say(call.say("notes.none"), data=[])
         return FunctionResult.fail(ErrorCode.NOT_FOUND, call.say("notes.unknown", name=args.name.strip()), ["name"])
     await notes.clear(context.chat, context.bot, names)

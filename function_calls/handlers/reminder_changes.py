@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
-from function_calls.reminding import (
+from function_calls.reminder_results import (
     PROBLEMS,
     WHICH,
     RequestProblem,
@@ -19,10 +19,10 @@ from function_calls.reminding import (
     choose,
     data_of,
     failed,
-    is_to_be_asked_again,
     lines_of,
+    mark_outside,
+    needs_exact_time,
     question,
-    told_of,
 )
 from function_calls.spec import FunctionResult
 from services.timers.reminders import (
@@ -186,18 +186,18 @@ async def _changed(
 ) -> FunctionResult:
     changed, plan = await reminders.change(asker, timer, one_line(args.text or ""), args.time, call_key=call.key)
     if plan is None:
-        said = (await lines_of([changed], asker, reminders, call))[0]
+        line = (await lines_of([changed], asker, reminders, call))[0]
     else:
         now, texts = reminders.now(), call.profile.texts
-        said = confirmation("reminders.changed", changed, plan, by=asker.member, now=now, texts=texts)
-    return told_of([timer, changed], asker, FunctionResult.say(said, data=data_of(changed)))
+        line = confirmation("reminders.changed", changed, plan, by=asker.member, now=now, texts=texts)
+    return mark_outside([timer, changed], asker, FunctionResult.say(line, data=data_of(changed)))
 
 
 def _failed_change(
     problem: RequestProblem, function: str, args: ChangeArguments, reminders: Reminders, call: Call
 ) -> FunctionResult:
     result = failed(problem, reminders, call)
-    if is_to_be_asked_again(problem) and result.error is not None:
+    if needs_exact_time(problem) and result.error is not None:
         return asked(result.error.text, function, "when", {"which": args.which, "text": args.text})
     return result
 
@@ -323,13 +323,13 @@ async def reminder_delete_all(
 
 
 def _removed(removed: Sequence[Removed], asker: Requester, call: Call) -> FunctionResult:
-    gone = [one.timer for one in removed]
-    said = [one.timer for one in removed if one.is_being_sent]
-    if len(gone) > 1:
-        numbers = ", ".join(f"#{timer.number} {timer.title}".strip() for timer in gone)
+    timers = [one.timer for one in removed]
+    being_sent = [one.timer for one in removed if one.is_being_sent]
+    if len(timers) > 1:
+        numbers = ", ".join(f"#{timer.number} {timer.title}".strip() for timer in timers)
         lines = [call.say("reminders.deleted_all", numbers=numbers)]
     else:
-        lines = [call.say("reminders.deleted", number=timer.number, text=timer.title) for timer in gone]
-    lines += [call.say("reminders.being_said", number=timer.number, text=timer.title) for timer in said]
-    result = FunctionResult.say("\n".join(lines), data={"deleted": [timer.number for timer in gone]})
-    return told_of(gone, asker, result)
+        lines = [call.say("reminders.deleted", number=timer.number, text=timer.title) for timer in timers]
+    lines += [call.say("reminders.being_said", number=timer.number, text=timer.title) for timer in being_sent]
+    result = FunctionResult.say("\n".join(lines), data={"deleted": [timer.number for timer in timers]})
+    return mark_outside(timers, asker, result)

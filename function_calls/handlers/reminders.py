@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
-from function_calls.reminding import (
+from function_calls.reminder_results import (
     PROBLEMS,
     WHICH,
     asked,
@@ -19,9 +19,9 @@ from function_calls.reminding import (
     choose,
     failed,
     is_mentioned,
-    is_to_be_asked_again,
+    mark_outside,
+    needs_exact_time,
     question,
-    told_of,
 )
 from function_calls.spec import Choice, FunctionResult
 from services.chats.members import KnownMember, KnownMembers, called
@@ -65,9 +65,9 @@ async def remind(context: MessageContext, args: RemindArguments, *, reminders: R
     if timer is None:
         return FunctionResult()
     may_call_all = context.sender.role in Role.at_least(Role.MODERATOR)
-    said, mentions = reminder_text(timer, args.text, call.profile.texts, may_call_all=may_call_all)
+    text, mentions = reminder_text(timer, args.text, call.profile.texts, may_call_all=may_call_all)
     data = {"reminder": timer.number, "text": args.text}
-    return FunctionResult.say(said, data=data, mentions=mentions, choices=_choices(timer, reminders, call))
+    return FunctionResult.say(text, data=data, mentions=mentions, choices=_choices(timer, reminders, call))
 
 
 def _choices(timer: Timer, reminders: Reminders, call: Call) -> tuple[Choice, ...]:
@@ -146,7 +146,7 @@ async def reminder_snooze(
         text=snoozed.title,
     )
     data = {"reminder": snoozed.number, "until": at.astimezone(zone).isoformat()}
-    return told_of([snoozed], asker, FunctionResult.say(text, data=data))
+    return mark_outside([snoozed], asker, FunctionResult.say(text, data=data))
 
 
 @tool_function(
@@ -173,7 +173,7 @@ async def reminder_done(
     except PROBLEMS as problem:
         return failed(problem, reminders, call)
     result = FunctionResult.say(call.say("reminders.done", number=timer.number, text=timer.title))
-    return told_of([timer], asker, result)
+    return mark_outside([timer], asker, result)
 
 
 class ReminderItem(BaseModel):
@@ -273,18 +273,18 @@ async def reminder_create(
     asker = asker_of(context, call, is_time_new=says_when)
     before = await reminders.added_by(call.key, f"{call.key}.0")
     if before:
-        return _told(before, [None] * len(before), asker, reminders, call)
+        return _result_texts(before, [None] * len(before), asker, reminders, call)
     known = await members.of(context.chat) if context.is_group else ()
-    read = await _taken_apart(args, asker, [one.name for one in known], reminders, call)
+    read = await _parsed_items(args, asker, [one.name for one in known], reminders, call)
     if isinstance(read, FunctionResult):
         return read
     try:
-        wanted = [_Asked(item, _for_whom(item, asker, known, context)) for item in read]
+        items = [_Asked(item, _for_whom(item, asker, known, context)) for item in read]
     except PROBLEMS as problem:
         return failed(problem, reminders, call)
-    if not all(one.is_own(asker) for one in wanted):
+    if not all(one.is_own(asker) for one in items):
         return await call.invoke("reminder_for_others", _raw(read))
-    return await _set(asker, wanted, reminders, call)
+    return await _set(asker, items, reminders, call)
 
 
 @tool_function(
@@ -303,13 +303,13 @@ async def reminder_for_others(
     known = await members.of(context.chat) if context.is_group else ()
     items = args.items
     try:
-        wanted = [_Asked(item, _for_whom(item, asker, known, context)) for item in items]
+        requested = [_Asked(item, _for_whom(item, asker, known, context)) for item in items]
     except PROBLEMS as problem:
         return failed(problem, reminders, call)
-    return await _set(asker, wanted, reminders, call)
+    return await _set(asker, requested, reminders, call)
 
 
-async def _taken_apart(
+async def _parsed_items(
     args: CreateArguments, asker: Requester, names: Sequence[str], reminders: Reminders, call: Call
 ) -> list[ReminderItem] | FunctionResult:
     """Each reminder with its time, extracted from its text if necessary; or the question for a missing part."""
@@ -321,8 +321,8 @@ async def _taken_apart(
             continue
         line = read_line(item.text, now, reminders.times, names)
         who = item.who if item.who is not None else list(line.who) or None
-        taken = item.model_copy(update={"text": line.text or item.text, "when": line.when or None, "who": who})
-        items.append(taken)
+        parsed = item.model_copy(update={"text": line.text or item.text, "when": line.when or None, "who": who})
+        items.append(parsed)
         if line.text and line.when:
             continue
         if number:
@@ -330,7 +330,7 @@ async def _taken_apart(
             text = call.say("reminders.in_item", text=item.text, problem=problem)
             return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, text, ["more"])
         missing = "when" if line.text else "text"
-        raw = {**_raw([taken, *args.items[1:]])}
+        raw = {**_raw([parsed, *args.items[1:]])}
         raw.pop(missing, None)
         return question(call, "reminder_create", f"reminders.ask_{missing}", missing, raw)
     return items
@@ -351,23 +351,23 @@ def _for_whom(
         if folded in ME or folded in US:
             one = me
         else:
-            one = called(name, here, context.mentions, as_mention=is_mentioned(name, context, beside=item.text))
+            one = called(name, here, context.mentions, as_mention=is_mentioned(name, context, except_in=item.text))
         found[one.ref.key] = one
     return tuple(found.values())
 
 
-async def _set(asker: Requester, wanted: Sequence[_Asked], reminders: Reminders, call: Call) -> FunctionResult:
+async def _set(asker: Requester, items: Sequence[_Asked], reminders: Reminders, call: Call) -> FunctionResult:
     """Create all reminders, or none, and report their times."""
     plans: list[Plan] = []
-    for one in wanted:
+    for one in items:
         try:
             plans += await reminders.plans(asker, ReminderRequest(one_line(one.item.text), one.item.time), one.members)
         except PROBLEMS as problem:
             result = failed(problem, reminders, call)
-            if len(wanted) > 1 and result.error is not None:
+            if len(items) > 1 and result.error is not None:
                 text = call.say("reminders.in_item", text=one.item.text, problem=result.error.text)
                 return result.with_error_text(text)
-            if is_to_be_asked_again(problem) and result.error is not None:
+            if needs_exact_time(problem) and result.error is not None:
                 raw = _raw([one.item])
                 raw.pop("when", None)
                 return asked(result.error.text, "reminder_create", "when", raw)
@@ -376,10 +376,10 @@ async def _set(asker: Requester, wanted: Sequence[_Asked], reminders: Reminders,
         timers = await reminders.create(asker, plans, call_key=call.key)
     except PROBLEMS as problem:
         return failed(problem, reminders, call)
-    return _told(timers, plans, asker, reminders, call)
+    return _result_texts(timers, plans, asker, reminders, call)
 
 
-def _told(
+def _result_texts(
     timers: Sequence[Timer], plans: Sequence[Plan | None], asker: Requester, reminders: Reminders, call: Call
 ) -> FunctionResult:
     now, texts = reminders.now(), call.profile.texts

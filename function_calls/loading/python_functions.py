@@ -88,10 +88,10 @@ async def _unbound(context: MessageContext, arguments: Any, call: Call) -> Funct
 class _Signature:
     """Signature of a marked function: the context, optionally a model, keyword-only services, and the result type."""
 
-    def __init__(self, model: Any, takes_model: bool, wanted: Mapping[str, Any], returns: Any) -> None:
+    def __init__(self, model: Any, takes_model: bool, services: Mapping[str, Any], returns: Any) -> None:
         self.arguments = ModelArguments(model)
         self.takes_model = takes_model
-        self.wanted = wanted
+        self.services = services
         self.result_schema = _result_schema(returns)
 
 
@@ -110,19 +110,19 @@ def _signature(function: Callable[..., Any], where: str) -> _Signature:
     model = hints.get(positional[1].name) if len(positional) > 1 else NoArguments
     if not (isinstance(model, type) and (issubclass(model, BaseModel) or is_dataclass(model))):
         problems.append("the arguments must be annotated with a pydantic model or a dataclass")
-    wanted = {one.name: hints.get(one.name) for one in parameters if one.kind is one.KEYWORD_ONLY}
-    problems += untyped(wanted)
+    services = {one.name: hints.get(one.name) for one in parameters if one.kind is one.KEYWORD_ONLY}
+    problems += untyped(services)
     if problems:
         raise DefinitionError(where, problems)
     try:
-        return _Signature(model, len(positional) > 1, wanted, hints.get("return"))
+        return _Signature(model, len(positional) > 1, services, hints.get("return"))
     except UnusableSchema as error:
         raise DefinitionError(where, [str(error)]) from None
 
 
 def _handler(function: Callable[..., Any], signature: _Signature, services: Services, where: str) -> Handler:
-    call_name = next((name for name, kind in signature.wanted.items() if kind is Call), "")
-    others = {name: kind for name, kind in signature.wanted.items() if kind is not Call}
+    call_name = next((name for name, kind in signature.services.items() if kind is Call), "")
+    others = {name: kind for name, kind in signature.services.items() if kind is not Call}
     bound, missing = bound_services(others, services)
     if missing:
         raise DefinitionError(where, missing)
@@ -134,8 +134,8 @@ def _handler(function: Callable[..., Any], signature: _Signature, services: Serv
 
 def _async_handler(run: Callable[..., Awaitable[Any]], takes_model: bool, call_name: str) -> Handler:
     async def handle(context: MessageContext, arguments: Any, call: Call) -> FunctionResult:
-        given = (context, arguments) if takes_model else (context,)
-        value = await (run(*given, **{call_name: call}) if call_name else run(*given))
+        positional = (context, arguments) if takes_model else (context,)
+        value = await (run(*positional, **{call_name: call}) if call_name else run(*positional))
         return value if type(value) is FunctionResult else normalised(value)
 
     async def handle_plainly(context: MessageContext, arguments: Any, call: Call) -> FunctionResult:
@@ -150,9 +150,9 @@ def _threaded_handler(run: Callable[..., Any], takes_model: bool, call_name: str
     """Handler for a plain function, which runs in a thread because it may block."""
 
     async def handle(context: MessageContext, arguments: Any, call: Call) -> FunctionResult:
-        given = (context, arguments) if takes_model else (context,)
+        positional = (context, arguments) if takes_model else (context,)
         named = {call_name: call} if call_name else {}
-        return normalised(await call.threads.run(run, *given, **named))
+        return normalised(await call.threads.run(run, *positional, **named))
 
     return handle
 

@@ -138,7 +138,7 @@ GUARDING: Mapping[str, Guarding] = {
     "function_calls/questions/waiting_runs.py": Guarding(
         (*_RESUMED, *_calls("every_check_matters", "nested_calls", "permissions", "tool_modules/human")),
         {
-            "held_up: resumed is None": "a question that continues from nothing says so already",
+            "with_interrupted_run: resumed is None": "a question that continues from nothing says so already",
             "WaitingRun.call: question.nested": "a run that is not nested is refused for the same where it is run",
         },
     ),

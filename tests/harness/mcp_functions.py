@@ -12,7 +12,7 @@ from function_calls.call import Call
 from function_calls.context import Attachment, MessageContext
 from function_calls.declaration import tool_function
 from function_calls.failures import not_written
-from function_calls.ports import Words
+from function_calls.ports import TextModel
 from function_calls.spec import FunctionResult, Message, ToolError
 from services.llm.model import ModelMessage, NoTextReason, TextRequest
 
@@ -104,7 +104,7 @@ class Prompt(BaseModel, frozen=True, extra="forbid"):
 
 
 @tool_function(effect="read")
-async def test_sampling(context: MessageContext, args: Prompt, *, words: Words, call: Call) -> FunctionResult:
+async def test_sampling(context: MessageContext, args: Prompt, *, words: TextModel, call: Call) -> FunctionResult:
     """Ask a model."""
     written = await words.ask(context, call, TextRequest([ModelMessage("user", args.prompt)], most_tokens=100))
     if isinstance(written, NoTextReason):

@@ -14,7 +14,7 @@ from function_calls.basic.keywords import ScriptRun, Value, basic_keyword
 from function_calls.basic.run.calling import function_called, may_call, named_arguments
 from function_calls.basic.run.session import worded
 from function_calls.basic.values import text_of
-from function_calls.rehearsal import Rehearsal, Unfit
+from function_calls.schedule_check import NotSchedulable, ScheduleCheck
 from function_calls.spec import FunctionSpec, Message
 from services.clock import Clock
 from services.refs import Role
@@ -70,7 +70,7 @@ async def set_schedule(
     arguments: Value = None,
     *,
     schedules: Schedules,
-    rehearsal: Rehearsal,
+    rehearsal: ScheduleCheck,
     clock: Clock,
 ) -> Value:
     """Let this script, or another tool that it may call, run in this chat by the clock, in the place of what was set
@@ -103,7 +103,7 @@ async def set_schedule(
                 when=rule,
             ),
         )
-    except Unfit as error:
+    except NotSchedulable as error:
         raise RunError(RunCode.NOT_ALLOWED, error.text) from None
     except ChatFull as full:
         raise worded(run, RunCode.NOT_ALLOWED, "schedule.full", most=full.most) from None
