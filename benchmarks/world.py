@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 from bot.cli.serving import collect_seldom
 from bot.daemon import Daemon
 from bot.database.opening import open_store
-from bot.overrides import Given
+from bot.overrides import Overrides
 from bot.platforms.base import Deliver, Limits, Outgoing, Receipt
 from bot.telemetry.logs import set_up_logs, set_up_logs_of_a_command
 from bot.telemetry.metrics import Metrics
@@ -103,7 +103,7 @@ def set_up_process(logs: Path | None = None) -> None:
         set_up_logs_of_a_command(sys.stderr)
     else:
         settings = LoggingSettings(folder=logs, console="off")
-        set_up_logs(settings, redact=Redactor(_SECRETS), somebody_chats_here=False)
+        set_up_logs(settings, redact=Redactor(_SECRETS), console_chat=False)
 
 
 def an_invoker(folder: Path | None = None) -> Invoker:
@@ -189,7 +189,7 @@ async def a_daemon(
         loaded = Settings.model_validate(given)
         clock, network = clock or SystemClock(), MemoryNetwork()
         store = await open_store(loaded, clock)
-        parts = Given(clock=clock, model=model, sources=lambda services: [_Source(specs)], filters=FILTERS)
+        parts = Overrides(clock=clock, model=model, sources=lambda services: [_Source(specs)], filters=FILTERS)
         daemon = build_daemon(loaded, store, [network], Ids(clock), Texts(), parts)
         await daemon.start()
         daemon.registry.publish("built in")
@@ -202,5 +202,5 @@ async def a_daemon(
 async def ask(daemon: Daemon, network: MemoryNetwork, context: MessageContext) -> str:
     """Say something in a chat; the text of the answer as the network gets it."""
     waiter = network.answer(context.chat)
-    await daemon.intake.deliver(context)
+    await daemon.intake.accept(context)
     return await waiter

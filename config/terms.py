@@ -250,7 +250,7 @@ ChatPattern = Annotated[
     str,
     matching(
         f"{_NATIVE_KEY}|{_PATTERN}",
-        "has to be platform:account:chat, such as web:main:family; * stands for any characters",
+        "has to be platform:account:chat, such as web:main:family; * matches any characters",
     ),
     WithJsonSchema({"type": "string", "pattern": f"^({_NATIVE_KEY}|{_PATTERN})$"}),
 ]

@@ -197,7 +197,7 @@ class _Reader:
         if parent.key_is_duplicate:
             first = self._document.key_at((*parent.location, key))
             self._document.add_diagnostic(
-                at, Code.DUPLICATE_KEY, f"{key!r} stands in line {first.line} already; keep one"
+                at, Code.DUPLICATE_KEY, f"{key!r} is already defined in line {first.line}; keep one"
             )
 
     def _take_value(self, parent: _Open | None, event: NodeEvent, at: Position) -> None:

@@ -290,7 +290,7 @@ class Invoker:
     async def _once(
         self, context: MessageContext, run: Run, turn: Turn, call: Call, started_at: float
     ) -> FunctionResult:
-        """Run a single attempt that began at `begun`, within its timeout. A failure is returned as a result."""
+        """Run a single attempt that began at `started_at`, within its timeout. A failure is returned as a result."""
         spec, profile = run.spec, call.profile
         deadline = started_at + timeout_seconds(spec, profile)
         if deadline > turn.deadline:

@@ -151,7 +151,7 @@ class TextModel(Protocol):
     """A language model for functions that produce text: the caller's model if permitted, otherwise the bot's."""
 
     async def ask(self, context: MessageContext, call: Call, request: TextRequest) -> WrittenText | NoTextReason:
-        """The model's reply to `wanted`, without functions, or the reason why there is no reply in time. The caller's
+        """The model's reply to `request`, without functions, or the reason why there is no reply in time. The caller's
         model is used if the settings permit it and no function of this turn has started to read outside text; the bot's
         is charged to the sender and the chat."""
 
@@ -174,5 +174,5 @@ class Explanations(Protocol):
 
     async def of(self, chat: ChatRef, native_id: str, private_to: MemberRef | None = None) -> Sequence[Explanation]:
         """Outcomes of a message of `chat` and of its edits, oldest first; for a message of the bot, of the messages
-        that it answered. Private outcomes are included only for the member `alone`, who reads the reply unseen by
+        that it answered. Private outcomes are included only for the member `private_to`, who reads the reply unseen by
         others."""

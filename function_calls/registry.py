@@ -293,7 +293,7 @@ class BotFunctions:
     def offer_for(
         self, cache_key: Hashable, settings: Mapping[str, object], choose: Callable[[], Sequence[FunctionSpec]]
     ) -> Offer:
-        """Offer of the specs that `choose` returns, cached per `alike` and `settings`. Settings are compared by
+        """Offer of the specs that `choose` returns, cached per `cache_key` and `settings`. Settings are compared by
         identity, since a chat keeps the object until they change; all empty ones are equal."""
         key = (cache_key, id(settings) if settings else 0)
         known = self._offers_for.get(key)

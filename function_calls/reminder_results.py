@@ -76,7 +76,7 @@ def asker_of(context: MessageContext, call: Call, *, is_time_new: bool = False) 
 
 
 def is_mentioned(name: str, context: MessageContext, *, except_in: str) -> bool:
-    """Whether the message mentions `name` outside the text `beside`. A mention inside the reminder's text does not
+    """Whether the message mentions `name` outside the text `except_in`. A mention inside the reminder's text does not
     select a recipient. Platforms report which members are mentioned, but not under which name."""
     return times_mentioned(name, context.text) > times_mentioned(name, except_in)
 

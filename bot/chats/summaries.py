@@ -64,7 +64,7 @@ _MOST_WAITING = 100
 _TOKENS_OF_A_TURN = 50
 """Usual minimum of tokens per turn. Checking what to summarise reads rows, so the next check waits for as many turns as
 are likely to be missing."""
-_PARTS_KEPT = 10_000
+_MOST_PARTS = 10_000
 _ROWS_READ = 400
 _MOST_TOKENS = 6000
 """Limit of tokens summarised with one request; the rest follows later."""
@@ -162,22 +162,22 @@ class Summaries:
         dropped = await self._store.read(
             history.between(part.chat, part.scope, part.value, after, first_shown, _ROWS_READ)
         )
-        taken = _as_many_as_fit(dropped)
+        selected = _within_tokens(dropped)
         enough = self._settings.summarise_after_tokens
-        missing = enough - sum(estimated_tokens(row["text"]) for row in taken)
-        if len(self._waits) >= _PARTS_KEPT:
+        missing = enough - sum(estimated_tokens(row["text"]) for row in selected)
+        if len(self._waits) >= _MOST_PARTS:
             self._waits.clear()
         self._waits[part] = max(0, missing) // _TOKENS_OF_A_TURN
         if missing > 0:
             return
-        until_id = taken[-1]["id"]
+        until_id = selected[-1]["id"]
         changed = (await self._store.read(summaries.changed(part.chat, after, until_id)))[0]["count"]
         # Read again: text that was deleted before the count must not be included.
-        taken = await self._store.read(
+        selected = await self._store.read(
             history.between(part.chat, part.scope, part.value, after, until_id + 1, _ROWS_READ)
         )
         # Charged to the chat, because no member asked for it.
-        answer, writes = await self._requests.complete(self._request(text, taken, profile), part.chat, profile)
+        answer, writes = await self._requests.complete(self._request(text, selected, profile), part.chat, profile)
         await self._store.commit(
             [
                 summaries.put(
@@ -198,8 +198,8 @@ class Summaries:
         rows = await self._store.read(
             history.recent_in(part.chat, part.scope, part.value, before, self._router.history_messages)
         )
-        kept = len(shown([line_of(row) for row in reversed(rows)], self._router))
-        return int(rows[kept - 1]["id"]) if kept else before
+        count = len(shown([line_of(row) for row in reversed(rows)], self._router))
+        return int(rows[count - 1]["id"]) if count else before
 
     def _request(self, before: str, rows: Sequence[Row], profile: ChatProfile) -> ModelRequest:
         lines = [attributed(line_of(row), profile, None) for row in rows if row["change"] != "deleted"]
@@ -225,15 +225,15 @@ def line_of(row: Row) -> HistoryLine:
     return HistoryLine(row["sender_name"], row["text"], row["at_ms"], from_bot, row["reply_to_name"], outside)
 
 
-def _as_many_as_fit(rows: Sequence[Row]) -> list[Row]:
-    left = _MOST_TOKENS
-    taken: list[Row] = []
+def _within_tokens(rows: Sequence[Row]) -> list[Row]:
+    remaining = _MOST_TOKENS
+    selected: list[Row] = []
     for row in rows:
-        left -= estimated_tokens(row["text"])
-        if left < 0 and taken:
+        remaining -= estimated_tokens(row["text"])
+        if remaining < 0 and selected:
             break
-        taken.append(row)
-    return taken
+        selected.append(row)
+    return selected
 
 
 def _cut(text: str, tokens: int) -> str:

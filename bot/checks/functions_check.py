@@ -64,7 +64,7 @@ _ARTICLES = frozenset({"a", "an", "the", "this", "its"})
 _FEWEST_WORDS = 3
 _FEWEST_SIGNS = 4
 """Minimum for a script without spaces."""
-_TAKEN_BY_ALL = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+_PORTABLE_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 """Parameter names that every provider accepts."""
 _HAS_OPTIONS = frozenset({".py", ".yaml", ".yml"})
 """Suffixes of files whose functions support every option."""
@@ -108,9 +108,9 @@ def _file_of(spec: FunctionSpec) -> Path:
 def _about(spec: FunctionSpec) -> Iterator[tuple[Code, str]]:
     if not spec.description:
         yield Code.NO_DESCRIPTION, " has no description: a model can only guess what it does"
-    elif spec.access.offered_to and (_is_thin(spec.description) or _is_name_again(spec.description, spec.name)):
-        said = f": the description {spec.description!r} says little more than the name"
-        yield Code.THIN_DESCRIPTION, f"{said}; tell a model what it does and when to use it"
+    elif spec.access.offered_to and (_is_thin(spec.description) or _repeats_name(spec.description, spec.name)):
+        problem = f": the description {spec.description!r} says little more than the name"
+        yield Code.THIN_DESCRIPTION, f"{problem}; tell a model what it does and when to use it"
     for name, schema in spec.parameters["properties"].items():
         yield from _about_parameter(name, schema if isinstance(schema, dict) else {})
     if _file_of(spec).suffix in _HAS_OPTIONS:
@@ -121,11 +121,11 @@ def _about_parameter(name: str, schema: Mapping[str, Any]) -> Iterator[tuple[Cod
     description = schema.get("description")
     if not description:
         yield Code.UNDESCRIBED_PARAMETER, f": parameter {name!r} has no description"
-    elif _is_name_again(str(description), name):
+    elif _repeats_name(str(description), name):
         yield Code.THIN_DESCRIPTION, f": the description of parameter {name!r} is only its name again"
     if len(name) == 1:
         yield Code.UNCLEAR_PARAMETER, f": parameter {name!r} needs a name that says what it is"
-    if not _TAKEN_BY_ALL.fullmatch(name):
+    if not _PORTABLE_NAME.fullmatch(name):
         text = f": some providers refuse every request in which a parameter is named {name!r}"
         yield Code.REFUSED_NAME, f"{text}; use at most 64 of A-Z, a-z, 0-9, _, . and -"
     if name == "raw_text":
@@ -157,9 +157,9 @@ def _is_thin(description: str) -> bool:
     return len(_WORD.findall(description)) < _FEWEST_WORDS
 
 
-def _is_name_again(description: str, name: str) -> bool:
-    said = {word.casefold() for word in _WORD.findall(description)} - _ARTICLES
-    return said <= {word.casefold() for word in _WORD.findall(_split(name))}
+def _repeats_name(description: str, name: str) -> bool:
+    words = {word.casefold() for word in _WORD.findall(description)} - _ARTICLES
+    return words <= {word.casefold() for word in _WORD.findall(_split(name))}
 
 
 def _split(name: str) -> str:

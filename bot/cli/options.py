@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from bot.database.opening import beside_of
+from bot.database.opening import operator_connection_of
 from config.loader import SettingsInvalid, load_settings
 from config.settings import Settings
 from services.refs import ChatRef, MemberRef
@@ -104,7 +104,7 @@ def on_database(
 
     def run(options: argparse.Namespace, settings: Settings) -> int:
         try:
-            with beside_of(settings) as database:
+            with operator_connection_of(settings) as database:
                 return act(options, settings, database)
         except ReaderError as error:
             print(error, file=sys.stderr)

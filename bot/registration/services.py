@@ -130,15 +130,15 @@ class EngineActions:
 
     async def withdraw_question(self, chat: ChatRef, member: MemberRef) -> bool:
         """Close the member's open question; whether there was one. Raises StoreError."""
-        taken = self._questions.take(chat.key, member.key)
-        if taken is None:
+        claimed = self._questions.claim_own(chat.key, member.key)
+        if claimed is None:
             return False
         try:
-            await self._store.commit([self._questions.unanswered(taken)])
+            await self._store.commit([self._questions.close_write(claimed)])
         except StoreError:
-            self._questions.put_back(chat.key, member.key, taken)
+            self._questions.reopen(chat.key, member.key, claimed)
             raise
-        self._questions.left(taken)
+        self._questions.claimed_unanswered(claimed)
         return True
 
 
@@ -167,10 +167,10 @@ class PlatformMembers:
             return None
         deadline = self._clock.monotonic() + _ANSWER_SECONDS
         try:
-            said = await self._deadlines.run(platform.role(chat, member), deadline)
+            role = await self._deadlines.run(platform.role(chat, member), deadline)
         except TimeoutError:
             return None
-        return None if said is None else self._chats.role(member.key, said)
+        return None if role is None else self._chats.role(member.key, role)
 
     async def names(self, chat: ChatRef) -> Sequence[str]:
         """Display names of recent speakers, latest first; at most 50."""
@@ -188,7 +188,7 @@ class PlatformMembers:
         return [Speaker(names[member], role) for member, role in zip(members, roles, strict=True)]
 
 
-_LEFT_SECONDS = 1.0
+_MARGIN_SECONDS = 1.0
 """Time of the run reserved for reporting that there is no text."""
 _log = structlog.get_logger("words")
 
@@ -201,24 +201,24 @@ class TextModels:
         self._deadlines = deadlines
         self._clock = clock
 
-    async def ask(self, context: MessageContext, call: Call, wanted: TextRequest) -> WrittenText | NoTextReason:
+    async def ask(self, context: MessageContext, call: Call, request: TextRequest) -> WrittenText | NoTextReason:
         """The text, or why it is missing (NoTextReason)."""
-        if sum(len(one.content) for one in wanted.messages) > MOST_CHARS:
+        if sum(len(one.content) for one in request.messages) > MOST_CHARS:
             return NoTextReason.TOO_LONG
-        seconds = min(wanted.timeout_seconds, call.deadline - self._clock.monotonic() - _LEFT_SECONDS)
+        seconds = min(request.timeout_seconds, call.deadline - self._clock.monotonic() - _MARGIN_SECONDS)
         if seconds <= 0:
             return NoTextReason.DOWN
         model = call.callers_model
         if model is None:
-            written = await self._writer.write_for(context, call.profile, wanted.messages, seconds)
+            written = await self._writer.write_for(context, call.profile, request.messages, seconds)
             return written if isinstance(written, NoTextReason) else WrittenText(written, is_callers=False)
-        return await self._of_caller(context, call, model, wanted, seconds)
+        return await self._of_caller(context, call, model, request, seconds)
 
     async def _of_caller(
-        self, context: MessageContext, call: Call, model: CallersModel, wanted: TextRequest, seconds: float
+        self, context: MessageContext, call: Call, model: CallersModel, request: TextRequest, seconds: float
     ) -> WrittenText | NoTextReason:
         try:
-            written = await self._deadlines.run(model.write(wanted), self._clock.monotonic() + seconds)
+            written = await self._deadlines.run(model.write(request), self._clock.monotonic() + seconds)
         except TimeoutError:
             written = NoTextReason.DOWN
         how = written.value if isinstance(written, NoTextReason) else "written"

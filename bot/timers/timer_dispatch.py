@@ -229,10 +229,10 @@ class ClockGuard:
     def look(self) -> float:
         """Seconds that the wall clock gained on the monotonic clock since the last look; negative if set back."""
         wall, passed = self._clock.now().timestamp(), self._clock.monotonic()
-        gone = passed - self._passed
-        jump = wall - self._wall - gone
+        elapsed = passed - self._passed
+        jump = wall - self._wall - elapsed
         self._wall, self._passed = wall, passed
-        if gone > _AWAY or jump > _AWAY:
+        if elapsed > _AWAY or jump > _AWAY:
             self.away_until_ms = self._clock.now_ms()
         if jump > _HOUR:
             self._doubt(self._ahead + jump)
@@ -333,16 +333,16 @@ class TimerReview:
         return writes
 
     async def _sooner(
-        self, row: Row, rule: Rule, kept: OccurrenceTime, zone: ZoneInfo, now: datetime
+        self, row: Row, rule: Rule, stored: OccurrenceTime, zone: ZoneInfo, now: datetime
     ) -> OccurrenceTime:
         """The row's next occurrence that has not run, if it is earlier than the stored one; else the stored one."""
         if isinstance(rule.when, Once):
-            return kept
+            return stored
         found = next_occurrence(rule, zone, now, row["done"])
-        if found is not None and found.due_ms < kept.due_ms:
+        if found is not None and found.due_ms < stored.due_ms:
             over = await self._store.read(occurrences.over_since(row["timer_id"], ms_of(now)))
             found = next_occurrence(rule, zone, now, row["done"], {one["wall"] for one in over})
-        return found if found is not None and found.due_ms < kept.due_ms else kept
+        return found if found is not None and found.due_ms < stored.due_ms else stored
 
     def _zone(self, name: str) -> ZoneInfo | None:
         if name not in self._zones:
@@ -392,7 +392,7 @@ class Timers:
         self._queue = DueQueue(clock, TimerKind)
         self._running: Counter[str] = Counter()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._said_at: dict[str, deque[float]] = {}
+        self._sent_at: dict[str, deque[float]] = {}
         self._speaking: dict[str, int] = {}
         self._is_closed = False
         self.outcomes: Counter[str] = Counter()
@@ -470,11 +470,11 @@ class Timers:
         # A limit per kind: reminders must not wait for schedules, which may take long.
         for kind in TimerKind:
             while not self._is_closed and self._running[kind] < self._settings.at_once:
-                taken = self._queue.take(kind)
-                if taken is None:
+                next_due = self._queue.take(kind)
+                if next_due is None:
                     break
                 self._running[kind] += 1
-                self._spawn(self._run(*taken))
+                self._spawn(self._run(*next_due))
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
@@ -521,32 +521,32 @@ class Timers:
         if self._delivery.platform(chat) is None:
             _log.error("timer_without_a_platform", chat=chat.key, setting="platforms")
             return _NO_PLATFORM_SECONDS
-        been: set[str] = set()
+        over: set[str] = set()
         for attempt in range(1, _ATTEMPTS + 1):
             row = next(iter(await self._store.read(due.row(occurrence_id))), None)
             if row is None:
                 return 0.0
-            decision = await self._decide(row, been)
+            decision = await self._decide(row, over)
             try:
                 if not decision.dispatches:
                     await self._miss(row, decision)
                     return 0.0
-                return await self._say(row, decision)
+                return await self._dispatch(row, decision)
             except Conflict:
                 if attempt == _ATTEMPTS:
                     raise
                 # The timer was changed or removed, or the clock was set back to a time whose occurrences have run.
                 found = await self._store.read(occurrences.over_since(row["id"], row["due_ms"]))
-                been = {one["wall"] for one in found}
+                over = {one["wall"] for one in found}
         return 0.0
 
-    async def _decide(self, row: Row, been: set[str]) -> OccurrenceDecision:
+    async def _decide(self, row: Row, over: set[str]) -> OccurrenceDecision:
         now, most_late = self._clock.now(), timedelta(hours=self._settings.recurring_late_hours)
         is_much_late = (now - at_ms(row["due_ms"])).total_seconds() >= _MUCH_LATE_SECONDS
         if is_much_late and "count" in orjson.loads(row["rule"]):
             # May count thousands of occurrences, so not on the event loop.
-            return await asyncio.to_thread(decide, row, now, most_late, been)
-        return decide(row, now, most_late, been)
+            return await asyncio.to_thread(decide, row, now, most_late, over)
+        return decide(row, now, most_late, over)
 
     async def _miss(self, row: Row, decision: OccurrenceDecision) -> None:
         now_ms = self._clock.now_ms()
@@ -557,7 +557,7 @@ class Timers:
         self.outcomes["missed"] += 1
         _log.warning("timer_missed", chat=row["chat"], timer=row["id"], setting="timers.recurring_late_hours")
 
-    async def _say(self, row: Row, decision: OccurrenceDecision) -> float:
+    async def _dispatch(self, row: Row, decision: OccurrenceDecision) -> float:
         ended = asyncio.Event()
         late_seconds = (self._clock.now_ms() - decision.occurrence.due_ms) / 1000
 
@@ -570,7 +570,7 @@ class Timers:
         if gated.reason is ReasonCode.QUEUE_FULL:
             return _FULL_SECONDS
         self._expect(decision)
-        if not gated.is_for_us:
+        if not gated.starts_turn:
             self._count_undeliverable(row["chat"], row["id"], gated.reason.value)
             for call in self.on_undeliverable:
                 call(row["chat"], row["occurrence_id"])
@@ -584,7 +584,7 @@ class Timers:
     def _claim(self, row: Row, decision: OccurrenceDecision, gated: GateDecision, turn_id: int) -> list[Write]:
         """Writes committed with the message: close this occurrence and add the next one."""
         now_ms, moment = self._clock.now_ms(), decision.occurrence
-        if not gated.is_for_us:
+        if not gated.starts_turn:
             closed = occurrences.close(row["occurrence_id"], "undeliverable", gated.reason.value, now_ms)
             return [closed, *self._after(row, decision, None)]
         claimed = due.claim(
@@ -616,19 +616,19 @@ class Timers:
         """Seconds until the next occurrence of the chat: timers use half of the network's rate, so that replies need
         not wait."""
         platform = self._delivery.platform(ChatRef.parse(chat))
-        times, now = self._said_at.setdefault(chat, deque()), self._clock.monotonic()
+        times, now = self._sent_at.setdefault(chat, deque()), self._clock.monotonic()
         times.append(now)
         while times[0] <= now - _WINDOW_SECONDS:
             times.popleft()
-        if len(self._said_at) > _MOST_KNOWN:
-            self._said_at = {key: said for key, said in self._said_at.items() if said[-1] > now - _WINDOW_SECONDS}
+        if len(self._sent_at) > _MOST_KNOWN:
+            self._sent_at = {key: sent for key, sent in self._sent_at.items() if sent[-1] > now - _WINDOW_SECONDS}
         share = max(1, platform.limits.sends_per_minute // 2) if platform else 1
         return times[-share] + _WINDOW_SECONDS - now if len(times) >= share else 0.0
 
-    def _not_delivered(self, parcel: OutboundMessage, problem: str) -> None:
+    def _not_delivered(self, outbound: OutboundMessage, problem: str) -> None:
         """Record a message that was given up."""
-        self._store.post([occurrences.undelivered(parcel.row_id, problem)])
-        chat = parcel.outgoing.chat.key
+        self._store.post([occurrences.undelivered(outbound.row_id, problem)])
+        chat = outbound.outgoing.chat.key
         if chat in self._speaking:
             self._count_undeliverable(chat, self._speaking[chat], problem)
 

@@ -12,7 +12,7 @@ from bot.daemon import Daemon
 from bot.live.settings import LiveSettings, Use
 from bot.platforms.base import Linked
 from bot.platforms.http.platform import HttpPlatform, Programs
-from bot.platforms.mentions import hearing
+from bot.platforms.mentions import mention_parser
 from bot.web.app import Health, Probes, WebServer, web_app
 from bot.web.connections import ConnectionLimits
 from bot.web.page import (
@@ -82,7 +82,7 @@ class Web:
         """The platforms that the settings enable. Raises StoreError."""
         # Each room has one bot, so the name of any bot addresses it.
         names = [name for bot in settings.bots.values() for name in (bot.name, *bot.aliases)]
-        hear = hearing(names)
+        hear = mention_parser(names)
         owners = Owners(store, clock)
         await owners.load()
         members = PageMembers(Signer(page_key(Path(settings.home) / "keys")), owners, bot_names=names)
@@ -105,7 +105,9 @@ class Web:
     def live(self, live: LiveSettings) -> None:
         """Register withdrawn tokens and lowered roles, which take effect at once."""
         if self._settings.mcp.serve.enabled:
-            live.take("mcp.serve.clients", prepare=lambda fresh: partial(self._use_clients, fresh.mcp.serve.clients))
+            live.register(
+                "mcp.serve.clients", prepare=lambda fresh: partial(self._use_clients, fresh.mcp.serve.clients)
+            )
         programs = self._programs
         if programs is None:
             return
@@ -122,7 +124,7 @@ class Web:
             return use
 
         names = ("enabled", "token", "max_role")
-        live.take(*(f"platforms.http.{name}" for name in names), prepare=prepare)
+        live.register(*(f"platforms.http.{name}" for name in names), prepare=prepare)
 
     def _use_clients(self, clients: Sequence[McpClientSettings]) -> None:
         self._clients = clients
@@ -224,7 +226,7 @@ def probes_of(daemon: Daemon) -> Probes:
             **({} if store.checked_ms is None else {"integrity": f"checked at {at_ms(store.checked_ms).isoformat()}"}),
             "turns_waiting": str(daemon.engine.waiting),
             "turns_running": str(daemon.engine.running),
-            "settings": _faulty(daemon.reload.faults, daemon.names.faults),
+            "settings": _faulty(daemon.reload.faults, daemon.unknown_names.faults),
             "functions": _faulty(daemon.functions.faults),
             **({"backup": daemon.backups.state} if daemon.backups.are_scheduled else {}),
             "timers": _HELD if daemon.timers.is_holding else "ok",

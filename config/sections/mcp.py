@@ -114,7 +114,7 @@ class McpServeSettings(Section):
         for client in clients:
             token = client.token.get_secret_value()
             if token in seen:
-                raise settings_error(f"gives {seen[token]} and {client.name} the same token; each needs one of its own")
+                raise settings_error(f"gives {seen[token]} and {client.name} the same token; each needs its own")
             seen[token] = client.name
         return clients
 

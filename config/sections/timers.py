@@ -125,7 +125,7 @@ class ScheduleSettings(Section):
         if bool(self.run.strip()) == bool(self.function.strip()):
             raise settings_error('needs either `run` (a command line such as "weather Oslo") or `function`')
         if self.arguments and not self.function:
-            raise settings_error("has `arguments`, which belong to `function`; in `run` they stand behind the command")
+            raise settings_error("has `arguments`, which belong to `function`; in `run` they follow the command")
         return self
 
 

@@ -89,7 +89,7 @@ class Shares:
         ]
 
     async def exceeded(self, shares: Sequence[Share]) -> Share | None:
-        """First of `wanted` that exceeds the remaining budget."""
+        """First of `shares` that exceeds the remaining budget."""
         seen: dict[str, dict[str, int]] = {}
         for share in shares:
             if share.holder not in seen:
@@ -103,8 +103,8 @@ class Shares:
         self, context: MessageContext, turn: Turn, share: Share, text: str, *, is_required: bool = False
     ) -> bool:
         """Whether this share was not yet reported as used up in this chat today. Private reports count for that member
-        only. If so, adds a notice with `text` to the turn; an `is_owed` notice is sent even if a model's reply omits
-        it."""
+        only. If so, adds a notice with `text` to the turn; an `is_required` notice is sent even if a model's reply
+        omits it."""
         readers = f"{context.chat.key} {context.sender.ref.key}" if context.private else context.chat.key
         holder = f"{budgets.NOTICE_PREFIX}{readers} {share.holder}"
         rows = await self._store.read(budgets.used(holder, share.day))

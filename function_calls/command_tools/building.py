@@ -95,7 +95,7 @@ def _schema_of(value: Any) -> JsonObject:
     for kind, called in _TYPES:
         if isinstance(value, kind):
             return {"type": called, "examples": [value]}
-    raise BadParameters("a sample value is empty: its type cannot be told")
+    raise BadParameters("a sample value is empty: its type is unknown")
 
 
 class Sensitive:
@@ -261,8 +261,7 @@ class _Builder:
         offered_to = self._tool.offered_to or ()
         if self._tool.opts.approval == "each_step" and "timer" in offered_to:
             message = (
-                "opts.approval asks for each step, and nobody answers by the clock: leave timer out, or say "
-                "`approval: none`"
+                "opts.approval asks for each step, and a timer has nobody to ask: remove timer, or set `approval: none`"
             )
             self._entry.add_diagnostic(["offered_to", offered_to.index("timer")], Code.BAD_VALUE, message)
 

@@ -66,7 +66,7 @@ class PythonNames:
 
     def _from_file(self, place: str) -> ModuleType:
         if self._folder is None and not Path(place).is_absolute():
-            raise BadReference(f"{place} stands beside no file")
+            raise BadReference(f"{place} is not in a file")
         file = ((self._folder or Path()) / place).resolve()
         if file not in self._modules:
             self._modules[file] = self._imported(file)

@@ -86,7 +86,7 @@ class Machine:
     async def run(
         self, tool: Definition, argv: tuple[str, ...], stdin: str, folder: Path | None, report: Report | None
     ) -> Output:
-        """Output of the command, successful or failed. `tell` gets the last output line every 5 seconds if it changed.
+        """Output of the command, successful or failed. `report` gets the last output line every 5 seconds if changed.
         Raises RanOutOfTime, NotIsolated and CannotStart."""
         opts = tool.opts
         command = Command(

@@ -110,8 +110,8 @@ WORDS = frozenset(words_for(StepFacts(1), None))
 def succeeded(
     outputs: Sequence[JsonValue | Output], custom: Sequence[StepTexts], *, has_custom_texts: bool, done: str
 ) -> FunctionResult:
-    """Result of a successful run. `is_worded`: the tool has custom texts. `done`: text for the chat if there is nothing
-    else."""
+    """Result of a successful run. `has_custom_texts`: the tool has custom texts. `done`: text for the chat if there
+    is nothing else."""
     texts = [one.chat for one in custom if one.chat]
     if not has_custom_texts and not texts and outputs:
         texts.append(text_for(outputs[-1]))

@@ -189,7 +189,7 @@ class OwnFilters:
         wrong = [name for name in own if name not in self._filters]
         if wrong:
             problems = [
-                f"its filter {name!r} stands around requests to the model, not around runs: name this file under "
+                f"its filter {name!r} wraps requests to the model, not runs: name this file under "
                 "filters.round in the settings instead"
                 for name in wrong
             ]

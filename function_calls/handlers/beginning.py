@@ -11,7 +11,7 @@ from function_calls.spec import FunctionResult
 
 @tool_function(
     name="begin_again",
-    description="Begin this chat anew: the script start.bas runs again before the next answer.",
+    description="Restart this chat: the script start.bas runs again before the next answer.",
     commands=("begin again", "重新开始"),
     tags="chat",
     offered_to=["command", "api"],

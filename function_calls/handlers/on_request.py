@@ -43,7 +43,7 @@ class ListArguments(BaseModel):
 
 @tool_function(
     name="use_tools",
-    description="Take functions to hand that are offered on request only",
+    description="Activate functions that are offered on request only",
     commands=("use", "使用"),
     tags="tools",
     effect="idempotent",
@@ -76,7 +76,7 @@ async def use_tools(
 
 @tool_function(
     name="put_away_tools",
-    description="Put away functions that were taken to hand",
+    description="Deactivate functions that were activated",
     commands=("unuse", "停用"),
     tags="tools",
     effect="idempotent",
@@ -107,7 +107,7 @@ async def put_away_tools(
 
 @tool_function(
     name="list_tools",
-    description="List the functions at hand in this chat and those that can be taken to hand, or show one in detail",
+    description="List the functions active in this chat and those that can be activated, or show one in detail",
     examples=("which tools are at hand", "list the tools of this chat", "现在有哪些工具", "可以使用哪些工具"),
     commands=("tools", "工具"),
     tags="tools",

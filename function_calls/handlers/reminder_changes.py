@@ -74,7 +74,7 @@ class ChangeArguments(BaseModel):
 
 @tool_function(
     name="reminder_list",
-    description="Show the reminders of whoever asks in this chat",
+    description="Show the asker's reminders in this chat",
     examples=(
         "show my reminders",
         "list my reminders",
@@ -290,7 +290,7 @@ async def reminder_delete_of_others(
 
 @tool_function(
     name="reminder_delete_all",
-    description="Delete all reminders that whoever asks has set in this chat",
+    description="Delete all reminders that the asker has set in this chat",
     examples=(
         "delete all my reminders",
         "clear all reminders",

@@ -192,7 +192,7 @@ class ReminderItem(BaseModel):
     end: str | None = Field(default=None, description="ISO date of the last", max_length=40)
     count: int | None = Field(default=None, description="How many times in all", ge=1, le=10_000)
     who: list[str] | None = Field(
-        default=None, description="Names, or `all` for the group; absent: whoever asks", max_length=50
+        default=None, description="Names, or `all` for the group; absent: the asker", max_length=50
     )
 
     @property

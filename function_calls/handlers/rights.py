@@ -22,7 +22,7 @@ class GrantArguments(BaseModel, frozen=True):
 
 @tool_function(
     name="roles",
-    description="Show who has which role in this chat, and what whoever asks may do.",
+    description="Show who has which role in this chat, and what the asker may do.",
     commands=("roles", "权限"),
     tags="chat",
     offered_to=["command", "api"],

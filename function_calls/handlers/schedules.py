@@ -78,7 +78,7 @@ async def schedule(
     args: PlanArguments,
     *,
     schedules: Schedules,
-    rehearsal: ScheduleCheck,
+    check: ScheduleCheck,
     clock: Clock,
     call: Call,
 ) -> FunctionResult:
@@ -89,9 +89,9 @@ async def schedule(
     try:
         zone = call.profile.timezone.key
         when, line = schedules.reader.head(
-            args.plan or "", clock.now(), zone, lambda rest: rehearsal.is_command(context, rest)
+            args.plan or "", clock.now(), zone, lambda rest: check.is_command(context, rest)
         )
-        run = rehearsal.line(context, line, call.profile)
+        run = check.line(context, line, call.profile)
     except UnclearWhen as error:
         return _unclear(error, call)
     except NotSchedulable as error:
@@ -121,14 +121,14 @@ async def schedule_create(
     args: CreateArguments,
     *,
     schedules: Schedules,
-    rehearsal: ScheduleCheck,
+    check: ScheduleCheck,
     clock: Clock,
     call: Call,
 ) -> FunctionResult:
     """Schedule a function with arguments."""
     try:
         when = schedules.reader.parse_as_of(args.when, clock.now(), call.profile.timezone.key)
-        run = rehearsal.call(context, args.function, args.arguments, call.profile)
+        run = check.call(context, args.function, args.arguments, call.profile)
     except UnclearWhen as error:
         return _unclear(error, call)
     except NotSchedulable as error:
@@ -159,7 +159,7 @@ async def schedule_list(context: MessageContext, *, schedules: Schedules, clock:
 
 @tool_function(
     name="schedule_pause",
-    description="Stop a schedule of this chat for the time being; its number stands in the list.",
+    description="Pause a schedule of this chat; its number is in the list.",
     examples=(
         "pause schedule {number}",
         "stop schedule number {number} for now",
@@ -185,7 +185,7 @@ async def schedule_pause(
 
 @tool_function(
     name="schedule_resume",
-    description="Let a paused schedule of this chat go on.",
+    description="Resume a paused schedule of this chat.",
     examples=(
         "resume schedule {number}",
         "let schedule number {number} go on",

@@ -31,7 +31,7 @@ class ZoneArguments(BaseModel):
 
 @tool_function(
     name="timezone",
-    description="Show or set the time zone of whoever asks, in which their reminders are",
+    description="Show or set the asker's time zone, which their reminders use",
     examples=(
         "set my time zone to {place}",
         "change my timezone to {place}",

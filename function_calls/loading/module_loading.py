@@ -226,7 +226,7 @@ class Edition:
         return spec_from_file_location(name, file, loader=loader, submodule_search_locations=folders)
 
     def _private_name(self, module_name: str, importer: str, package: str) -> str:
-        """Full name of the module that `importer` in `package` imports as `wanted`, or empty if it is outside the
+        """Full name of the module that `importer` in `package` imports as `module_name`, or empty if it is outside the
         edition. A file never imports itself: its own name refers to an installed module."""
         first = module_name.partition(".")[0]
         if first in _RESERVED:
@@ -338,7 +338,7 @@ Services = Mapping[type, object]
 
 
 def bound_services(parameters: Mapping[str, object], services: Services) -> tuple[dict[str, object], list[str]]:
-    """The service for each parameter of `wanted` by type, and problems with the others."""
+    """The service for each parameter of `parameters` by type, and problems with the others."""
     bound: dict[str, object] = {}
     missing: list[str] = []
     for name, kind in parameters.items():

@@ -96,9 +96,7 @@ class Reading:
         if not earlier_specs:
             return self
         names = ", ".join(spec.name for spec in earlier_specs)
-        faults = [
-            replace(one, message=f"{one.message} (until it is mended, as before: {names})") for one in self.faults
-        ]
+        faults = [replace(one, message=f"{one.message} (until it is fixed, as before: {names})") for one in self.faults]
         return replace(self, specs=(*self.specs, *earlier_specs), faults=tuple(faults))
 
 
@@ -116,7 +114,7 @@ class Work(Protocol):
 
 
 class _Unit:
-    """State of a unit."""
+    """Latest definitions of one file or module, and the read of it that is in progress."""
 
     __slots__ = ("is_late", "reading", "running", "used", "work")
 
@@ -134,8 +132,8 @@ class Readings:
     """Reads units and caches their definitions. Bound to one event loop."""
 
     def __init__(self, clock: Clock, on_change: Callable[[], None]) -> None:
-        """`tell` is called when new results should be published: after a slow unit was read, and regularly while many
-        units are being read."""
+        """`on_change` is called when new results should be published: after a slow unit was read, and regularly while
+        many units are being read."""
         self._clock = clock
         self._on_change = on_change
         self._threads = Threads(_MOST_THREADS)
@@ -216,8 +214,8 @@ class Readings:
 
 
 _HANGS = (
-    "it is still being imported after some seconds, and its functions serve when it has ended. If it hangs, mend it: "
-    "a thread cannot be ended, so what it holds is free again after the next start of the daemon"
+    "its import has not finished after some seconds; its functions are available when it ends. If it hangs, fix it: "
+    "a thread cannot be stopped, so its resources are released only when the daemon restarts"
 )
 
 

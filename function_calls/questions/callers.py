@@ -172,7 +172,7 @@ async def _decide(waiting: WaitingRun, question: ApprovalQuestion, spec: Functio
 
 
 def _ended(result: FunctionResult, notes: Sequence[Message]) -> FunctionResult:
-    """Result of a run that ended: `left`, or an unknown outcome with the texts of `told` if there are any."""
+    """Result of a run that ended: `result`, or an unknown outcome with the texts of `notes` if there are any."""
     if not notes:
         return result
     return FunctionResult.fail(ErrorCode.UNKNOWN_OUTCOME, "\n".join(message.text for message in notes))

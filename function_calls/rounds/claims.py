@@ -236,7 +236,7 @@ def unfounded(
 
 
 def corrected(text: str, claims: Sequence[Claim], correction: str) -> str:
-    """`text` with the first claimed sentence replaced by `instead` and the others removed."""
+    """`text` with the first claimed sentence replaced by `correction` and the others removed."""
     pieces: list[str] = []
     place = 0
     for number, (start, end) in enumerate(dict.fromkeys((claim.start, claim.end) for claim in claims)):

@@ -117,7 +117,7 @@ def misspelt_options(options: Mapping[str, Any], others: Sequence[str] = ()) -> 
             continue
         near = difflib.get_close_matches(str(key), known, n=1, cutoff=0.75)
         if near:
-            problems.append(f"there is no option {key!r}; did you mean {near[0]!r}? Put what is your own into metadata")
+            problems.append(f"there is no option {key!r}; did you mean {near[0]!r}? Put custom values into metadata")
     return problems
 
 

@@ -482,11 +482,11 @@ def schema_of(arguments: Any) -> JsonObject:
     try:
         generated = TypeAdapter(arguments).json_schema()
     except PydanticUserError as error:
-        raise UnusableSchema(f"{arguments!r} cannot be told a model: {error.message}") from None
+        raise UnusableSchema(f"{arguments!r} cannot be described to a model: {error.message}") from None
     schema = cleaned(generated)
     if "$defs" in schema:
         repeated = ", ".join(schema["$defs"])
-        raise UnusableSchema(f"{repeated} refers to itself; a model cannot be told such a type")
+        raise UnusableSchema(f"{repeated} refers to itself; such a type cannot be described to a model")
     if schema.get("type") != "object":
         raise UnusableSchema(f"{arguments!r} does not describe an object, so it cannot be the arguments of a function")
     # The docstring of the class is for authors, not for models.

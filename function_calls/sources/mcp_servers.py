@@ -165,7 +165,7 @@ class McpFunctions:
     def _waiting(self, pins: Iterable[Pin]) -> list[Diagnostic]:
         """Diagnostics of tools that an operator must accept first."""
         states = {
-            PinState.CHANGED: "is not what it was when it was accepted, so it is withdrawn",
+            PinState.CHANGED: "has changed since it was accepted, so it is withdrawn",
             PinState.WAITING: "was not accepted yet",
         }
         return list(dict.fromkeys(self._fault(_awaiting(pin, states[pin.state]), Code.NOT_ACCEPTED) for pin in pins))

@@ -173,7 +173,7 @@ class _Reading:
             if name in found:
                 first = source_of(found[name]).rpartition(":")[2]
                 entry.add_diagnostic(
-                    ["name"], Code.DUPLICATE_NAME, f"{name!r} stands in line {first} already; keep one"
+                    ["name"], Code.DUPLICATE_NAME, f"{name!r} is already defined in line {first}; keep one"
                 )
                 return
             found[name] = made

@@ -42,7 +42,7 @@ class Breaker:
         return self._until is None or (not self._trial_runs and self._until <= self._clock.monotonic())
 
     def begin(self) -> bool:
-        """Start a permitted request. Returns whether it is the trial, for `failed` or `left`."""
+        """Start a permitted request. Returns whether it is the trial, for `failed` or `ended_without_result`."""
         self._trial_runs = self._until is not None
         return self._trial_runs
 
@@ -225,7 +225,7 @@ class Failover:
         soonest = min(self._members, key=lambda member: member.breaker.seconds_left).breaker
         return ModelError(
             ErrorCode.PROVIDER_ERROR,
-            "every model is left alone after failures",
+            "every model is paused after failures",
             retry_after_seconds=soonest.seconds_left,
             problem=soonest.problem,
         )

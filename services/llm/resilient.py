@@ -88,7 +88,7 @@ class DegradingModel:
     the next start."""
 
     def __init__(self, native: ChatModel, make_fallback: Callable[[], ChatModel]) -> None:
-        """`in_prose` creates the fallback model."""
+        """`make_fallback` creates the fallback model."""
         self.name = native.name
         self._native = native
         self._make_fallback = make_fallback

@@ -323,7 +323,7 @@ class Connection:
         except MCPError as error:
             raise self._problem(error) from error
         except ValidationError as error:
-            raise BadAnswer(f"its answer is not what the protocol allows ({error.error_count()} faults)") from error
+            raise BadAnswer(f"its response violates the protocol ({error.error_count()} faults)") from error
         except RuntimeError as error:
             # The SDK raises RuntimeError for requests on a closed client.
             raise ConnectionLost(str(error)) from error

@@ -103,7 +103,7 @@ class SharedConnection:
         return self._compared_at
 
     def on_change(self, callback: Callable[[], None]) -> None:
-        """Call `told` when a problem appears or disappears."""
+        """Call `callback` when a problem appears or disappears."""
         self._on_change.append(callback)
 
     def allow(self) -> None:
@@ -178,7 +178,7 @@ class SharedConnection:
         return link
 
     async def compare_tools(self, link: Link, *, even_if_unchanged: bool) -> None:
-        """Compare the tools with the pins; without `anyway` only after a reported change. Raises ServerError."""
+        """Compare the tools with the pins; without `even_if_unchanged` only after a change. Raises ServerError."""
         async with self._comparing:
             if not even_if_unchanged and not link.changed.is_set():
                 return

@@ -16,7 +16,7 @@ class ServerError(Exception):
     """Fixed text for members, without server text."""
 
     def __init__(self, details: str = "", *, member_text: str = "") -> None:
-        """`details` for the log, `said` for members instead of the class's text. Each defaults to the other."""
+        """`details` for the log, `member_text` for members instead of the class's text. Each defaults to the other."""
         self.member_text = member_text or self.member_text
         super().__init__(in_one_line(details or self.member_text))
 
@@ -42,19 +42,19 @@ class ConnectionLost(ServerError):
 class CallRefused(ServerError):
     """The server responded with a protocol error."""
 
-    member_text = "it answers with an error; the log has its words"
+    member_text = "it responds with an error; the log has the details"
 
 
 class BadAnswer(ServerError):
     """The response violates the protocol or a size limit."""
 
-    member_text = "what it answers is not what the protocol allows; the log says more"
+    member_text = "its response violates the protocol; the log has the details"
 
 
 class Withdrawn(ServerError):
     """The tool's current definition is not the accepted version."""
 
-    member_text = "the tool is not, or not any more, what was accepted"
+    member_text = "its definition is not the accepted one"
 
 
 class Superseded(ServerError):

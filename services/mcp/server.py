@@ -63,7 +63,7 @@ class McpServer:
         return self._connection.problems
 
     def on_change(self, callback: Callable[[], None]) -> None:
-        """Call `told` when a problem appears or disappears."""
+        """Call `callback` when a problem appears or disappears."""
         self._connection.on_change(callback)
 
     async def run(self) -> None:
@@ -137,7 +137,7 @@ class McpServer:
             raise Unreachable(member_text="it takes too long to connect") from None
         pin = self._pins.of(self._settings.name).get(tool)
         if pin is None or pin.state is not PinState.ACCEPTED or pin.digest != digest:
-            raise Withdrawn(f"the tool {tool!r} is not, or not any more, what was accepted")
+            raise Withdrawn(f"the tool {tool!r} does not have the accepted definition")
         return await link.call(tool, arguments, on_progress)
 
     async def _keep_connected(self) -> None:

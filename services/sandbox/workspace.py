@@ -190,8 +190,8 @@ def _check_plain(found: os.stat_result) -> None:
 
 
 def write(folder: int, name: str, content: bytes, temporary_name: str) -> None:
-    """Atomically replace `name` by a file with `content`, first written under the free name `beside`. The old file
-    itself is not modified. Raises WorkspaceError if the existing entry is not a regular file."""
+    """Atomically replace `name` by a file with `content`, first written under the free name `temporary_name`. The old
+    file itself is not modified. Raises WorkspaceError if the existing entry is not a regular file."""
     before = found_at(folder, name)
     if before is not None and before.is_folder:
         raise WorkspaceError(Problem.IS_FOLDER)

@@ -211,7 +211,7 @@ class Reminders:
         return self._asked_at(asker).astimezone(await self.zone_of(asker.member, asker.home))
 
     async def plans(self, asker: Requester, request: ReminderRequest, members: Sequence[KnownMember]) -> list[Plan]:
-        """Plans of `wish` for `members`, or for everybody in the chat if empty. A time of day for members in several
+        """Plans of `request` for `members`, or for everybody in the chat if empty. A time of day for members in several
         zones becomes a reminder for each zone. Raises TimeNotUnderstood and BadRule."""
         if not members:
             return [self._plan(asker, request, (), asker.home)]

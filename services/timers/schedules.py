@@ -52,7 +52,7 @@ class When:
     """Its intervals count from the time of parsing, as in `every 90 minutes` or `every other day`."""
 
     def is_like(self, other: Rule, zone: str) -> bool:
-        """Whether `kept` in `zone`, parsed at another time, is the same rule."""
+        """Whether `existing` in `zone`, parsed at another time, is the same rule."""
         if zone != self.zone:
             return False
         return _without_start(other) == _without_start(self.rule) if self.floats else other == self.rule
@@ -353,7 +353,7 @@ class Schedules:
     async def reconcile(
         self, origin: str, declared: Mapping[str, DeclaredSchedule], *, unread: Collection[str] = ()
     ) -> Reconciled:
-        """Make the schedules of `origin` (such as `schedules`) equal to `wanted`, by names: add new ones, remove
+        """Make the schedules of `origin` (such as `schedules`) equal to `declared`, by names: add new ones, remove
         missing ones, and change the others, keeping the next occurrence if the time is the same. Names in `unread`,
         whose declarations could not be parsed, are not changed. An interrupted reconciliation can be repeated."""
         existing = await self._declared(origin)
@@ -378,7 +378,7 @@ class Schedules:
         return list(await self._declared(origin))
 
     async def declare(self, origin: str, name: str, schedule: DeclaredSchedule | None) -> Timer | None:
-        """Reconcile a single name, for a running script; returns its schedule. None as `wanted` removes it. Raises
+        """Reconcile a single name, for a running script; returns its schedule. None as `schedule` removes it. Raises
         ChatFull if the chat would have too many, and BadRule; then nothing is changed."""
         existing = (await self._declared(origin)).get(name)
         if schedule is not None:

@@ -207,7 +207,7 @@ def decide(
 ) -> OccurrenceDecision:
     """Decide on the occurrence in `row` (of `services.store.turns.due.row`), which is due at `now`. Single and snoozed
     occurrences are always dispatched; of a recurring timer only the latest, if it is at most `recurring_late` late.
-    `been`: occurrences of the rule from this one on that are over. Raises ZoneInfoNotFoundError and ValueError for a
+    `over`: occurrences of the rule from this one on that are over. Raises ZoneInfoNotFoundError and ValueError for a
     zone or rule unknown to this machine."""
     moment = OccurrenceTime(row["wall"], row["due_ms"])
     if row["snoozed"]:
@@ -228,7 +228,7 @@ def decide(
 def next_occurrence(
     rule: Rule, zone: ZoneInfo, after: datetime, done: int, over: Collection[str] = frozenset()
 ) -> OccurrenceTime | None:
-    """The first occurrence of `rule` after `after` that is not in `been`; None if there is none."""
+    """The first occurrence of `rule` after `after` that is not in `over`; None if there is none."""
     found = next_after(rule, zone, after, done=done)
     while found is not None and (wall := occurrence_text(rule, found)) in over:
         found = next_after(rule, zone, found.at, done=done)

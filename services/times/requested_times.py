@@ -95,7 +95,7 @@ class TimeNotUnderstood(ValueError):
 
 
 def to_rule(requested: RequestedTime, times: Times, now: datetime, default_time: time) -> ParsedTime:
-    """Recurrence rule for `wish` in the zone of `now` (aware, with a ZoneInfo). Raises TimeNotUnderstood."""
+    """Recurrence rule for `requested` in the zone of `now` (aware, with a ZoneInfo). Raises TimeNotUnderstood."""
     words = requested.words.strip()
     reading = times.read(words, now) if words else None
     if reading is None:

@@ -103,9 +103,9 @@ def advice(error: WebError) -> str:
     if error.status == 402:
         return "There is no credit left"
     if error.status == 429:
-        return "It asks to be left alone for a while"
+        return "It limits the rate of requests; try again later"
     if error.code is ErrorCode.REFUSED:
-        return "Set search.private_network if search.url is on this machine or in a network of your own"
+        return "Set search.private_network if search.url is on this machine or in a private network"
     if error.code is ErrorCode.TRANSIENT:
         return "Check that it is there, and search.timeout_seconds"
     return "Check search.kind, search.url and search.model"

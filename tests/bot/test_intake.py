@@ -35,7 +35,7 @@ async def test_duplicates_that_arrive_at_once_are_answered_once() -> None:
     once = Recorder("once", commands=["once"], effect="once")
     async with a_group([once.spec]) as group:
         context = group.message("Ann", "/once")
-        accepted = await asyncio.gather(*(group.daemon.intake.deliver(context) for _ in range(20)))
+        accepted = await asyncio.gather(*(group.daemon.intake.accept(context) for _ in range(20)))
         await group.settle()
         assert sorted(accepted) == sorted([Accepted.NEW] + [Accepted.DUPLICATE] * 19)
         assert len(once.runs) == 1
@@ -69,8 +69,8 @@ async def test_the_same_words_twice_are_two_messages() -> None:
 async def test_what_a_platform_keeps_with_a_message_is_kept_for_a_duplicate_too() -> None:
     async with a_group() as group:
         context = group.message("Ann", "hello")
-        assert await group.daemon.intake.deliver(context, [audit.advance("test", "7", 1)]) is Accepted.NEW
-        assert await group.daemon.intake.deliver(context, [audit.advance("test", "8", 2)]) is Accepted.DUPLICATE
+        assert await group.daemon.intake.accept(context, [audit.advance("test", "7", 1)]) is Accepted.NEW
+        assert await group.daemon.intake.accept(context, [audit.advance("test", "8", 2)]) is Accepted.DUPLICATE
         assert await kept(group, HISTORY.c.text) == [("hello",)]
         assert (await group.daemon.store.read(audit.get("test")))[0]["value"] == "8"
 
@@ -250,7 +250,7 @@ async def test_a_time_in_the_future_is_not_believed() -> None:
     async with a_group() as group:
         context = group.message("Ann", "hello")
         await group.clock.advance(-3600)
-        await group.daemon.intake.deliver(context)
+        await group.daemon.intake.accept(context)
         assert await kept(group, HISTORY.c.at_ms) == [(group.clock.now_ms(),)]
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from bot.registration.function_sources import WantedSource
+from bot.registration.function_sources import ConfiguredSource
 from bot.registration.functions import mcp_sources
 from bot.testing import a_group
 from config.sections.mcp import McpServerSettings
@@ -102,7 +102,7 @@ async def test_only_servers_that_are_looked_after_watch_the_pins(tmp_path: Path)
     async with a_store(tmp_path, clock) as store:
         pins = CountedPins(store, clock)
 
-        def sources() -> Sequence[WantedSource]:
+        def sources() -> Sequence[ConfiguredSource]:
             return mcp_sources([settings], pins, clock, never, asks_first=False)
 
         # Every time the settings are read, in a thread, though most of what is made is not used.

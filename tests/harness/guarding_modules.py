@@ -161,10 +161,10 @@ GUARDING: Mapping[str, Guarding] = {
     "bot/intake/intake.py": Guarding(
         _bot("at_hand", "taking"),
         {
-            "Taking.read: one is not None": "for the types alone: only what can be taken is found",
-            "Taking.read: not names": "a shortcut: nothing is found where there is nothing to find",
-            'Taking.read: "@" not in text and "＠" not in text': "a shortcut: no name is found without such a sign",
-            "Taking.read: context.mentions": "a shortcut: where nobody is mentioned no member is meant",
+            "FunctionMentions.extract: one is not None": "for the types alone: only what can be taken is found",
+            "FunctionMentions.extract: not names": "a shortcut: nothing is found where there is nothing to find",
+            'FunctionMentions.extract: "@" not in text and "＠" not in text': "a shortcut: a name needs such a sign",
+            "FunctionMentions.extract: context.mentions": "a shortcut: where nobody is mentioned no member is meant",
         },
     ),
     "bot/mcp/questions.py": Guarding(_bot("mcp_forms", "mcp_questions", "mcp_server")),

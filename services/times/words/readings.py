@@ -151,7 +151,8 @@ class _Days:
         return cls(day, _listed(months) or "*", _weekdays(whole), whole)
 
     def first_after(self, now: datetime, first: date | None, latest: time) -> date:
-        """First matching day from `first` on; without `first`, the first whose time is in the future."""
+        """First matching day from `first` on; without `first`, from today, or from tomorrow if the time `latest` has
+        passed. Raises UnclearTime if no day matches."""
         day = first or (now.date() if latest > now.time() else now.date() + timedelta(days=1))
         for _ in range(_DAYS_AHEAD):
             if self._holds(day):
