@@ -219,7 +219,7 @@ async def test_a_file_that_hangs_holds_nothing_up_and_serves_when_it_has_ended(t
         assert names(first) == ["quick"]
         assert places(first) == ["hangs.py:1"]
         assert "import has not finished after some seconds" in first.faults[0].message
-        assert "a thread cannot be ended" in first.faults[0].message
+        assert "a thread cannot be stopped" in first.faults[0].message
         pipe.close()
         second = await files.next()
     assert (names(second), second.faults) == (["late", "quick"], ())
