@@ -206,7 +206,7 @@ async def test_only_so_many_answers_are_kept() -> None:
         (Page(status=401), ErrorCode.FAILED, "search.api_key"),
         (Page(status=403), ErrorCode.FAILED, "search.formats"),
         (Page(status=404), ErrorCode.FAILED, "search.url"),
-        (Page(status=429), ErrorCode.TRANSIENT, "left alone"),
+        (Page(status=429), ErrorCode.TRANSIENT, "limits the rate"),
         (Page(status=503), ErrorCode.TRANSIENT, "Check that it is there"),
         (Page(silent=True), ErrorCode.TRANSIENT, "timeout_seconds"),
     ],
