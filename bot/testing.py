@@ -26,11 +26,11 @@ from structlog.typing import ExcInfo
 import function_calls
 import services
 from bot.daemon import Daemon
-from bot.database.leadership import Alone, Lead
+from bot.database.leadership import Lead, SoleLeader
 from bot.database.opening import database_of, open_store
-from bot.overrides import Given
+from bot.overrides import Overrides
 from bot.platforms.base import Accepted, Deliver, Limits, Outgoing, Receipt
-from bot.platforms.mentions import hearing
+from bot.platforms.mentions import mention_parser
 from bot.wiring import build_daemon
 from config.settings import Settings
 from config.texts import Texts
@@ -185,7 +185,7 @@ class Group:
 
     async def hear(self, who: str, text: str, **facts: Any) -> Accepted:
         """Deliver `text` by `who`; returns as soon as it is accepted."""
-        return await self.daemon.intake.deliver(self.message(who, text, **facts))
+        return await self.daemon.intake.accept(self.message(who, text, **facts))
 
     async def settle(self) -> None:
         """Return when the bot is idle. Raises TimeoutError if that takes more than a minute."""
@@ -203,7 +203,7 @@ class Group:
 
     def message(self, who: str, text: str, **facts: Any) -> MessageContext:
         """The event of `who` sending `text`, as a platform reports it."""
-        heard = hearing(["Rollcall"])(text)
+        parsed = mention_parser(["Rollcall"])(text)
         chat = facts.pop("chat", self.chat)
         kind = facts.pop("kind", Kind.MESSAGE)
         native_id = facts.pop("id", None) or f"m{self.daemon.ids.next()}"
@@ -220,9 +220,9 @@ class Group:
             chat=chat,
             is_group=facts.pop("is_group", self.is_group),
             sender=sender,
-            text=heard.text,
+            text=parsed.text,
             sent_at=self.clock.now(),
-            mentions_bot=heard.mentions_bot,
+            mentions_bot=parsed.mentions_bot,
             reply_to=facts.pop("reply_to", quoted),
             **facts,
         )
@@ -293,13 +293,13 @@ async def a_group(
     share."""
     with _short_tracebacks(), tempfile.TemporaryDirectory() as folder:
         at = home or Path(folder)
-        given_settings = {
+        test_settings = {
             "home": str(at),
             "logging": {"folder": str(at / "logs"), "console": "off"},
             "chats": {"allow": ["*"]},
             **(settings or {}),
         }
-        loaded = Settings.model_validate(given_settings)
+        loaded = Settings.model_validate(test_settings)
         if prepare is not None:
             loaded = prepare(loaded)
         clock = clock or VirtualClock()
@@ -314,7 +314,7 @@ async def a_group(
             database.parent.mkdir(parents=True, exist_ok=True)
             database.write_bytes(_new_database())
         store = around_store(await open_store(loaded, clock, guard=guard))
-        given = Given(
+        overrides = Overrides(
             clock=clock,
             rng=Random(1),  # noqa: S311 - the same random numbers in every test
             model=model or scripted,
@@ -325,10 +325,10 @@ async def a_group(
             filters=filters,
             faults=faults or FaultPoints(),
             deadlines=deadlines,
-            lead=lead or Alone(),
+            lead=lead or SoleLeader(),
         )
         try:
-            daemon = build_daemon(loaded, store, [network], Ids(clock), _TEXTS, given)
+            daemon = build_daemon(loaded, store, [network], Ids(clock), _TEXTS, overrides)
         except BaseException:
             await store.close()
             raise

@@ -44,7 +44,7 @@ from config.terms import (
     Section,
     Timezone,
     Word,
-    fault,
+    settings_error,
 )
 
 CONFIG_VERSION = 1
@@ -57,7 +57,7 @@ def _with_default_bot(bots: Mapping[str, BotSettings]) -> Mapping[str, BotSettin
 
 def _this_version(version: int) -> int:
     if version != CONFIG_VERSION:
-        raise fault(
+        raise settings_error(
             f"is {version}, but this release reads version {CONFIG_VERSION}: "
             "install the release that the file was written for, or bring the file up to date with the changelog"
         )
@@ -101,7 +101,7 @@ class StoreSettings(Section):
     def _of_a_known_engine(cls, url: SecretStr) -> SecretStr:
         text = url.get_secret_value()
         if text and not text.startswith(("postgresql://", "postgres://")):
-            raise fault("has to begin with postgresql://, or be empty for a SQLite file in `home`")
+            raise settings_error("has to begin with postgresql://, or be empty for a SQLite file in `home`")
         return url
 
     @property
@@ -200,7 +200,7 @@ class DeliverySettings(Section):
     @classmethod
     def _not_shorter_than_the_first(cls, longest: float, info: ValidationInfo) -> float:
         if longest < info.data.get("first_delay_seconds", 0):
-            raise fault("has to be at least first_delay_seconds")
+            raise settings_error("has to be at least first_delay_seconds")
         return longest
 
 
@@ -247,7 +247,7 @@ class WebSettings(Section):
     @classmethod
     def _long_enough(cls, token: SecretStr) -> SecretStr:
         if 0 < len(token.get_secret_value()) < SHORTEST_TOKEN:
-            raise fault(f"has to have at least {SHORTEST_TOKEN} characters")
+            raise settings_error(f"has to have at least {SHORTEST_TOKEN} characters")
         return token
 
 
@@ -265,7 +265,7 @@ class HttpSettings(Section):
     @classmethod
     def _needed_when_enabled(cls, token: SecretStr, info: ValidationInfo) -> SecretStr:
         if info.data.get("enabled") and len(token.get_secret_value()) < SHORTEST_TOKEN:
-            raise fault(f"has to have at least {SHORTEST_TOKEN} characters while platforms.http is enabled")
+            raise settings_error(f"has to have at least {SHORTEST_TOKEN} characters while platforms.http is enabled")
         return token
 
 

@@ -44,13 +44,13 @@ def _own_docs(cls: type) -> dict[str, str]:
     tree = ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0]
     assert isinstance(tree, ast.ClassDef)
     return {
-        attribute.target.id: inspect.cleandoc(told.value.value)
-        for attribute, told in pairwise(tree.body)
+        attribute.target.id: inspect.cleandoc(doc.value.value)
+        for attribute, doc in pairwise(tree.body)
         if isinstance(attribute, ast.AnnAssign)
         and isinstance(attribute.target, ast.Name)
-        and isinstance(told, ast.Expr)
-        and isinstance(told.value, ast.Constant)
-        and isinstance(told.value.value, str)
+        and isinstance(doc, ast.Expr)
+        and isinstance(doc.value, ast.Constant)
+        and isinstance(doc.value.value, str)
     }
 
 
@@ -103,7 +103,7 @@ class Section(BaseModel):
         return schema
 
 
-def fault(message: str) -> PydanticCustomError:
+def settings_error(message: str) -> PydanticCustomError:
     """A validator's error whose `message` is shown to the operator unchanged."""
     return PydanticCustomError("settings", "{message}", {"message": message})
 
@@ -146,13 +146,13 @@ def roles_from(least: RoleName) -> tuple[RoleName, ...]:
 
 def _not_a_flag(value: object) -> object:
     if isinstance(value, bool):
-        raise fault("has to be a number, not true or false")
+        raise settings_error("has to be a number, not true or false")
     return value
 
 
 def _timezone(text: str) -> str:
     if not is_timezone(text):
-        raise fault(f"has to be an IANA time zone such as Europe/Oslo, Asia/Shanghai or UTC{_zone_like(text)}")
+        raise settings_error(f"has to be an IANA time zone such as Europe/Oslo, Asia/Shanghai or UTC{_zone_like(text)}")
     return text
 
 
@@ -170,7 +170,7 @@ def matching(pattern: str, message: str) -> AfterValidator:
 
     def check(text: str) -> str:
         if compiled.fullmatch(text) is None:
-            raise fault(message)
+            raise settings_error(message)
         return text
 
     return AfterValidator(check)
@@ -185,17 +185,17 @@ def _roles(value: object) -> object:
     if isinstance(value, str):
         return [role for least in ROLE_NAMES if least == value for role in roles_from(least)] or [value]
     if isinstance(value, list) and not value:
-        raise fault("names no role; to switch a function off, say `enabled: false`")
+        raise settings_error("names no role; to switch a function off, say `enabled: false`")
     return value
 
 
 def _process_path(path: Path) -> Path:
     if path == Path():
-        raise fault("has to be a path")
+        raise settings_error("has to be a path")
     try:
         return path.expanduser()
     except RuntimeError:
-        raise fault("starts with ~, but there is no home folder to put there") from None
+        raise settings_error("starts with ~, but there is no home folder to put there") from None
 
 
 def _local_path(path: Path, info: ValidationInfo) -> Path:
@@ -208,12 +208,12 @@ def _origin(url: str) -> str:
     scheme, _, rest = url.removesuffix("/").partition("://")
     place = host_and_port(rest) if scheme.lower() in _DEFAULT_PORTS else None
     if place is None:
-        raise fault(
+        raise settings_error(
             "has to be http(s)://host or http(s)://host:port as in the browser's address bar, without path, user or *"
         )
     host, port = place
     if host in _ALL_ADDRESSES:
-        raise fault(f"has to name the address that people open, and {host} is no such address")
+        raise settings_error(f"has to name the address that people open, and {host} is no such address")
     scheme = scheme.lower()
     return f"{scheme}://{host}" if port in (None, _DEFAULT_PORTS[scheme]) else f"{scheme}://{host}:{port}"
 
@@ -267,7 +267,7 @@ ChatPattern = Annotated[
     str,
     matching(
         f"{_NATIVE_KEY}|{_PATTERN}",
-        "has to be platform:account:chat, such as web:main:family; * stands for any characters",
+        "has to be platform:account:chat, such as web:main:family; * matches any characters",
     ),
     WithJsonSchema({"type": "string", "pattern": f"^({_NATIVE_KEY}|{_PATTERN})$"}),
 ]

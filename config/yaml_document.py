@@ -72,7 +72,7 @@ class YamlDocument:
         found = self._nearest(location)
         return found.value if found.is_scalar or tuple(location) in self.places else found.key
 
-    def complain(self, at: Position, code: Code, message: str, severity: Severity = "error") -> None:
+    def add_diagnostic(self, at: Position, code: Code, message: str, severity: Severity = "error") -> None:
         """Add a diagnostic."""
         self.faults.append(Diagnostic(self.file, at.line, at.column, code, message, severity))
 
@@ -95,7 +95,7 @@ def read_yaml_file(path: Path) -> YamlDocument:
             data = stream.read(MOST_BYTES + 1)
     except OSError as error:
         document = YamlDocument(str(path))
-        document.complain(_START, Code.UNREADABLE, f"cannot be read: {error.strerror or type(error).__name__}")
+        document.add_diagnostic(_START, Code.UNREADABLE, f"cannot be read: {error.strerror or type(error).__name__}")
         return document
     return read_yaml_bytes(data, str(path))
 
@@ -104,13 +104,13 @@ def read_yaml_bytes(data: bytes, file: str) -> YamlDocument:
     """Parse `data` with the same limits. `file`: name for diagnostics."""
     document = YamlDocument(file)
     if len(data) > MOST_BYTES:
-        document.complain(_START, Code.TOO_BIG, f"is larger than {MOST_BYTES:,} bytes")
+        document.add_diagnostic(_START, Code.TOO_BIG, f"is larger than {MOST_BYTES:,} bytes")
         return document
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         at = _position_in(data[: error.start].decode("utf-8", "replace"))
-        document.complain(at, Code.ENCODING, "is not UTF-8 from here on; save the file as UTF-8")
+        document.add_diagnostic(at, Code.ENCODING, "is not UTF-8 from here on; save the file as UTF-8")
         return document
     return read_yaml(text, file)
 
@@ -124,19 +124,21 @@ def read_yaml(text: str, file: str) -> YamlDocument:
         document.value = None
     except YAMLError as error:
         document.value = None
-        _complain_of_syntax(document, text, error)
+        _add_diagnostic_of_syntax(document, text, error)
     return document
 
 
-def _complain_of_syntax(document: YamlDocument, text: str, error: YAMLError) -> None:
+def _add_diagnostic_of_syntax(document: YamlDocument, text: str, error: YAMLError) -> None:
     if isinstance(error, ReaderError):
         at = _position_in(text[: error.position])
-        document.complain(at, Code.BAD_CHARACTER, f"the character U+{ord(text[error.position]):04X} is not allowed")
+        document.add_diagnostic(
+            at, Code.BAD_CHARACTER, f"the character U+{ord(text[error.position]):04X} is not allowed"
+        )
     elif isinstance(error, MarkedYAMLError):
         at, message = _syntax_problem(text, error)
-        document.complain(at, Code.SYNTAX, message)
+        document.add_diagnostic(at, Code.SYNTAX, message)
     else:
-        document.complain(_START, Code.SYNTAX, _NO_YAML)
+        document.add_diagnostic(_START, Code.SYNTAX, _NO_YAML)
 
 
 _NO_YAML = "is not valid YAML: check the indentation, quotes and brackets of this line and of the lines above"
@@ -246,9 +248,9 @@ class _Reader:
     def _node(self, event: NodeEvent) -> None:
         at = _position_of(event.start_mark)
         if not isinstance(event, AliasEvent) and event.anchor is not None:
-            self._document.complain(at, Code.ALIAS, f"the anchor &{event.anchor} is not allowed; repeat the text")
+            self._document.add_diagnostic(at, Code.ALIAS, f"the anchor &{event.anchor} is not allowed; repeat the text")
         if isinstance(event, ScalarEvent | CollectionStartEvent) and event.tag is not None:
-            self._document.complain(at, Code.TAG, "a tag (!…) is not allowed here; write the plain value")
+            self._document.add_diagnostic(at, Code.TAG, "a tag (!…) is not allowed here; write the plain value")
         parent = self._open[-1] if self._open else None
         if parent is not None and isinstance(parent.value, dict) and parent.key is None:
             self._take_key(parent, event, at)
@@ -267,14 +269,16 @@ class _Reader:
         parent.key_is_duplicate = isinstance(parent.value, dict) and key in parent.value
         if parent.key_is_duplicate:
             first = self._document.key_at((*parent.location, key))
-            self._document.complain(at, Code.DUPLICATE_KEY, f"{key!r} is already in line {first.line}; keep one")
+            self._document.add_diagnostic(
+                at, Code.DUPLICATE_KEY, f"{key!r} is already defined in line {first.line}; keep one"
+            )
 
     def _take_value(self, parent: _Open | None, event: NodeEvent, at: Position) -> None:
         location, value = self._location(parent), self._value(event, at)
         if parent is not None and parent.key is not None and _is_left_out(event):
             at = parent.key_at  # for an omitted value the parser returns the position of the next key
         if isinstance(event, AliasEvent):
-            self._document.complain(
+            self._document.add_diagnostic(
                 at,
                 Code.ALIAS,
                 f"the alias *{event.anchor} is not allowed; repeat the text. A text that begins with * needs quotes",
@@ -323,12 +327,12 @@ class _Reader:
         found = _UNWANTED.search(text)
         if found:
             message = f"the character U+{ord(found[0]):04X} is not allowed in a text"
-            self._document.complain(at, Code.BAD_CHARACTER, message)
+            self._document.add_diagnostic(at, Code.BAD_CHARACTER, message)
             return _UNWANTED.sub("\N{REPLACEMENT CHARACTER}", text)
         return text
 
     def _give_up(self, event: Event, code: Code, message: str) -> NoReturn:
-        self._document.complain(_position_of(event.start_mark), code, message)
+        self._document.add_diagnostic(_position_of(event.start_mark), code, message)
         raise _Hopeless
 
 
@@ -384,8 +388,8 @@ def _filled(value: Plain, location: Location, document: YamlDocument, environmen
 
 
 def _filled_text(text: str, location: Location, document: YamlDocument, environment: Mapping[str, str]) -> str:
-    def complain(code: Code, message: str) -> str:
-        document.complain(document.value_at(location), code, message)
+    def add_diagnostic(code: Code, message: str) -> str:
+        document.add_diagnostic(document.value_at(location), code, message)
         document.unknown.add(location)
         return ""
 
@@ -394,15 +398,15 @@ def _filled_text(text: str, location: Location, document: YamlDocument, environm
             return "${"
         name = found["name"]
         if name is None:
-            return complain(Code.ENV_BAD_REFERENCE, "write ${NAME} or ${NAME:-default}, or $${ for a literal ${")
+            return add_diagnostic(Code.ENV_BAD_REFERENCE, "write ${NAME} or ${NAME:-default}, or $${ for a literal ${")
         value = environment.get(name, "")
         if _SURROGATE.search(value):
-            return complain(Code.ENV_BAD_VALUE, f"the environment variable {name} is not UTF-8")
+            return add_diagnostic(Code.ENV_BAD_VALUE, f"the environment variable {name} is not UTF-8")
         if value or (name in environment and found["default"] is None):
             return value
         if found["default"] is None:
             message = f"the environment variable {name} is not set; set it, or give a default: ${{{name}:-default}}"
-            return complain(Code.ENV_UNSET, message)
+            return add_diagnostic(Code.ENV_UNSET, message)
         return str(found["default"])
 
     return _TOKEN.sub(replace, text)

@@ -113,7 +113,7 @@ def shortened(file: str) -> str:
     return file.removeprefix(os.path.join(os.getcwd(), ""))
 
 
-def where_it_broke(error: BaseException, files: Collection[str]) -> str:
+def innermost_place(error: BaseException, files: Collection[str]) -> str:
     """`file:line` of the innermost frame of `error` that belongs to `files`; empty if there is no such frame."""
     if isinstance(error, SyntaxError) and error.filename and error.filename in files:
         return f"{shortened(error.filename)}:{error.lineno or 1}"
@@ -138,7 +138,7 @@ def last_place(error: BaseException, *but: str) -> str:
     return places[-1] if places else ""
 
 
-def told(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     """Type and message of `error`, at most 500 characters of it; for operators, never for a chat."""
     try:
         text = error.msg if isinstance(error, SyntaxError) else str(error)

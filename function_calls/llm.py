@@ -18,9 +18,9 @@ from function_calls.invocation import Invoker
 from function_calls.outcome import OutcomeKind, TurnOutcome, is_repeated, sent
 from function_calls.registry import BotFunctions
 from function_calls.result import plain
-from function_calls.rounds.asking import Asking, Outages, RecordAnswer, not_recorded
-from function_calls.rounds.claims import Claim, false_claims, told_before, true_words
+from function_calls.rounds.claims import Claim, earlier_reports, false_claims, true_words
 from function_calls.rounds.conversation import last_round_message, opened, paired
+from function_calls.rounds.model_requests import ModelRequests, Outages, RecordAnswer, not_recorded
 from function_calls.rounds.progress import Progress, signature_of
 from function_calls.rounds.shortlist import ChatLists, Shortlist
 from function_calls.spec import FunctionResult, FunctionSpec, Message
@@ -75,7 +75,7 @@ class FunctionCallLLM:
         request of a turn, as in ModelRequest. Without `budgets` nothing is counted. `lists` holds the functions that
         chats were offered recently, to be reused."""
         self._outages = outages or Outages(clock)
-        self._ask = Asking(
+        self._ask = ModelRequests(
             model, clock, self._outages, filters=filters, record=record, faults=faults, budgets=budgets
         ).ask
         self._shortlist = Shortlist(settings, lists=lists)
@@ -120,14 +120,14 @@ class FunctionCallLLM:
         """Answer a new message."""
         messages = await opened(context, turn, self._settings)
         turn.memory.taint |= taint_of(context, turn.input.profile().notes)
-        progress = Progress(messages, turn.output.said, told_before=told_before(context.text, messages))
+        progress = Progress(messages, turn.output.said, earlier_reports=earlier_reports(context.text, messages))
         return await self._rounds(context, turn, progress)
 
     async def chat(self, context: MessageContext, turn: Turn) -> TurnOutcome:
         """Answer in text only; no functions are offered."""
         messages = await opened(context, turn, self._settings)
-        past = told_before(context.text, messages)
-        progress = Progress(messages, turn.output.said, self._settings.max_rounds + 1, told_before=past)
+        past = earlier_reports(context.text, messages)
+        progress = Progress(messages, turn.output.said, self._settings.max_rounds + 1, earlier_reports=past)
         try:
             answer = await self.select_function(context, turn, progress, last=True, offered=False)
         except ModelError as error:
@@ -185,7 +185,7 @@ class FunctionCallLLM:
                 return progress.done(turn, true_words(answer.text, turn, claims, progress.acts))
             if last:
                 return progress.gave_up(turn, _true(answer.text, turn, progress))
-            progress.messages.append(_assistant_said(answer))
+            progress.messages.append(_assistant_message(answer))
             progress.found.clear()
             progress.went_wrong = False
             outcome = await self._run_calls(
@@ -213,7 +213,7 @@ class FunctionCallLLM:
             return progress.done(turn, _true(progress.doubted, turn, progress))
         if isinstance(problem, OverBudget):
             return progress.over_budget(turn, problem.text, problem.setting)
-        if problem.trouble is ModelProblem.REQUEST and progress.round_number == 0 and turn.input.functions.specs:
+        if problem.problem is ModelProblem.REQUEST and progress.round_number == 0 and turn.input.functions.specs:
             return await self._without_what_is_refused(context, turn, problem)
         return self._failed(context, turn, progress, problem)
 
@@ -225,10 +225,10 @@ class FunctionCallLLM:
         return await self.chat(context, turn)
 
     def _failed(self, context: MessageContext, turn: Turn, progress: Progress, error: ModelError) -> TurnOutcome:
-        is_told = self._outages.is_told(context, error)
-        outcome = progress.model_failed(turn, error, is_told=is_told)
+        was_notified = self._outages.was_notified(context, error)
+        outcome = progress.model_failed(turn, error, was_notified=was_notified)
         if outcome.reason is ReasonCode.MODEL_FAILED:
-            self._outages.tell(context, error)
+            self._outages.mark_notified(context, error)
         return outcome
 
     async def _run_calls(
@@ -321,10 +321,10 @@ def _true(text: str, turn: Turn, progress: Progress) -> str:
 
 
 def _claims(text: str, turn: Turn, progress: Progress) -> list[Claim]:
-    return false_claims(text, turn, progress.acts, has_read=progress.has_read, told_before=progress.told_before)
+    return false_claims(text, turn, progress.acts, has_read=progress.has_read, earlier_reports=progress.earlier_reports)
 
 
-def _assistant_said(answer: ModelAnswer) -> ModelMessage:
+def _assistant_message(answer: ModelAnswer) -> ModelMessage:
     return ModelMessage("assistant", answer.text, answer.calls, "", answer.opaque, answer.by)
 
 

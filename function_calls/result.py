@@ -48,8 +48,8 @@ def question_to_json(question: Question) -> JsonObject:
         data |= {"said": list(question.said), "only_choices": question.only_choices}
         if question.takes_files:
             data["takes_files"] = True
-    if isinstance(question, ApprovalQuestion) and question.goes_on is not None:
-        before = question.goes_on
+    if isinstance(question, ApprovalQuestion) and question.interrupted is not None:
+        before = question.interrupted
         data["goes_on"] = [before.state, before.answer, before.kind, before.number]
         data |= {"said": list(question.said), "only_choices": False}
     return data
@@ -67,8 +67,8 @@ def question_from_json(data: Mapping[str, Any]) -> Question:
         case ConfirmQuestion.kind:
             return ConfirmQuestion(*common)
         case ApprovalQuestion.kind:
-            goes_on = Resumed(*data["goes_on"]) if data.get("goes_on") else None
-            return ApprovalQuestion(*common, terms=_terms_from_json(data["terms"]), goes_on=goes_on, said=said)
+            interrupted = Resumed(*data["goes_on"]) if data.get("goes_on") else None
+            return ApprovalQuestion(*common, terms=_terms_from_json(data["terms"]), interrupted=interrupted, said=said)
     return InputQuestion(
         *common,
         resume=data["resume"],

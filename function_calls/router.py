@@ -44,7 +44,7 @@ class FunctionCallRouter:
         self._llm = llm
         self._timer_ends = timer_ends
         self._questions = Questions(invoker, llm)
-        self._filtered = turn_chain(self._routed, filters)
+        self._filtered = turn_chain(self._route, filters)
 
     def prepare(self, functions: BotFunctions) -> None:
         """Warm the caches that the first message would otherwise have to build."""
@@ -55,26 +55,26 @@ class FunctionCallRouter:
         was done: `run_chat_fallback` then answers it."""
         if context.kind is Kind.EXPIRY:
             # There is no message for the filters to check.
-            return self._routed(context, turn)
-        if turn.input.answering is not None and _is_beside(turn.input.answering, turn):
-            return self._beside(context, turn)
+            return self._route(context, turn)
+        if turn.input.answering is not None and _is_unrelated(turn.input.answering, turn):
+            return self._unrelated(context, turn)
         return self._filtered(context, turn)
 
-    async def _beside(self, context: MessageContext, turn: Turn) -> TurnOutcome:
+    async def _unrelated(self, context: MessageContext, turn: Turn) -> TurnOutcome:
         """Outcome of a message that matched an approval question when it arrived and was edited into something else
         while queued: the question stays open, and the message is handled as a new one."""
         addressed = context.calls_bot or turn.input.functions.command_line(context.text, bare=False) is not None
         turn.input = replace(turn.input, answering=None, addressed=addressed)
         return await self._filtered(context, turn) if turn.input.addressed else sent(ReasonCode.NOT_ADDRESSED, [])
 
-    async def _routed(self, context: MessageContext, turn: Turn) -> TurnOutcome:
+    async def _route(self, context: MessageContext, turn: Turn) -> TurnOutcome:
         turn.memory.asked_at = context.sent_at
         if context.timer is not None:
             return await self._timer(context, turn, context.timer)
         if turn.input.answering is not None:
             return _with_notices(await self._questions.resume(context, turn, *turn.input.answering), turn)
         if context.takes:
-            ended = await self._taken_to_hand(context, turn)
+            ended = await self._activate(context, turn)
             if ended is not None:
                 return ended
         line = turn.input.functions.command_line(context.text, bare=turn.input.addressed)
@@ -89,12 +89,12 @@ class FunctionCallRouter:
             return TurnOutcome(OutcomeKind.FALLBACK, ReasonCode.FUNCTIONS_OFF)
         return _with_notices(await self._llm.answer(context, turn), turn)
 
-    async def _taken_to_hand(self, context: MessageContext, turn: Turn) -> TurnOutcome | None:
+    async def _activate(self, context: MessageContext, turn: Turn) -> TurnOutcome | None:
         """Activate the names in the message with the `use_tools` function. Returns None if the message has further
         content to answer and the activation succeeded or was not needed."""
         spec = turn.input.functions.find(_USE)
         has_more = bool(context.text.strip() or context.attachments)
-        if spec is None or (has_more and turn.input.profile().at_hand.issuperset(context.takes)):
+        if spec is None or (has_more and turn.input.profile().active.issuperset(context.takes)):
             return None
         before = turn.memory.effects
         names: JsonObject = {"names": " ".join(context.takes)}
@@ -105,7 +105,7 @@ class FunctionCallRouter:
             return None
         return outcome_of(turn, spec, result, ReasonCode.COMMAND, ())
 
-    async def begin(self, context: MessageContext, turn: Turn, spec: FunctionSpec) -> TurnOutcome:
+    async def run_start_function(self, context: MessageContext, turn: Turn, spec: FunctionSpec) -> TurnOutcome:
         """Run the start function `spec` of a new chat and return its outcome. The message itself is answered
         afterwards, so this run does not prevent the chat fallback."""
         before = turn.memory.effects
@@ -198,10 +198,10 @@ def _with_notices(outcome: TurnOutcome, turn: Turn) -> TurnOutcome:
     """`outcome` with the required notices that the model's reply left out, such as a used-up budget."""
     if not turn.output.notices or outcome.kind is not OutcomeKind.SENT:
         return outcome
-    said = [message.text for message in outcome.messages]
-    owed = dict.fromkeys(one.text for one in turn.output.notices if one.is_owed)
-    kept = [Message(text) for text in owed if not any(text in one for one in said)]
-    return replace(outcome, messages=(*outcome.messages, *kept))
+    texts = [message.text for message in outcome.messages]
+    required = dict.fromkeys(one.text for one in turn.output.notices if one.is_required)
+    missing = [Message(text) for text in required if not any(text in one for one in texts)]
+    return replace(outcome, messages=(*outcome.messages, *missing))
 
 
 def _was_speech(line: CommandLine, outcome: TurnOutcome, turn: Turn) -> bool:
@@ -212,7 +212,7 @@ def _was_speech(line: CommandLine, outcome: TurnOutcome, turn: Turn) -> bool:
     return outcome.error in (ErrorCode.BAD_ARGUMENTS, ErrorCode.NOT_FOUND) and not turn.memory.effects
 
 
-def _is_beside(answering: tuple[OpenQuestion, str], turn: Turn) -> bool:
+def _is_unrelated(answering: tuple[OpenQuestion, str], turn: Turn) -> bool:
     """Whether a message that matched an approval question does not answer it."""
     question, text = answering[0].question, answering[1]
     return (

@@ -18,11 +18,11 @@ from config.diagnostics import Diagnostic, Severity, did_you_mean
 from config.settings import Settings
 from config.yaml_document import YamlDocument
 from function_calls.command_tools.run import CommandToolHandler
-from function_calls.command_tools.words import Definition, Step, Variable
+from function_calls.command_tools.word_templates import Definition, Step, Variable
 from function_calls.registry import BotFunctions
 from function_calls.schema.arguments import SchemaArguments
 from function_calls.schema.definition import DefinitionError, problem_at, problems_of
-from function_calls.schema.model_schema import told
+from function_calls.schema.model_schema import schema_for_model
 from function_calls.schema.schema import UnusableSchema
 from function_calls.sources.mcp_servers import TAG
 from function_calls.spec import Activation, FunctionSpec, OfferedTo, ToolGroup, Touch
@@ -63,7 +63,7 @@ _ARTICLES = frozenset({"a", "an", "the", "this", "its"})
 _FEWEST_WORDS = 3
 _FEWEST_SIGNS = 4
 """Minimum for a script without spaces."""
-_TAKEN_BY_ALL = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+_PORTABLE_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 """Parameter names that every provider accepts."""
 _HAS_OPTIONS = frozenset({".py", ".yaml", ".yml"})
 """Suffixes of files whose functions support every option."""
@@ -107,9 +107,9 @@ def _file_of(spec: FunctionSpec) -> Path:
 def _about(spec: FunctionSpec) -> Iterator[tuple[Code, str]]:
     if not spec.description:
         yield Code.NO_DESCRIPTION, " has no description: models know nothing else about it"
-    elif spec.access.offered_to and (_is_thin(spec.description) or _is_name_again(spec.description, spec.name)):
-        said = f": the description {spec.description!r} hardly says more than the name"
-        yield Code.THIN_DESCRIPTION, f"{said}; say what it does and when to use it"
+    elif spec.access.offered_to and (_is_thin(spec.description) or _repeats_name(spec.description, spec.name)):
+        problem = f": the description {spec.description!r} hardly says more than the name"
+        yield Code.THIN_DESCRIPTION, f"{problem}; say what it does and when to use it"
     for name, schema in spec.parameters["properties"].items():
         yield from _about_parameter(name, schema if isinstance(schema, dict) else {})
     if _file_of(spec).suffix in _HAS_OPTIONS:
@@ -120,11 +120,11 @@ def _about_parameter(name: str, schema: Mapping[str, Any]) -> Iterator[tuple[Cod
     description = schema.get("description")
     if not description:
         yield Code.UNDESCRIBED_PARAMETER, f": parameter {name!r} has no description"
-    elif _is_name_again(str(description), name):
+    elif _repeats_name(str(description), name):
         yield Code.THIN_DESCRIPTION, f": the description of parameter {name!r} only repeats its name"
     if len(name) == 1:
         yield Code.UNCLEAR_PARAMETER, f": parameter {name!r} needs a descriptive name"
-    if not _TAKEN_BY_ALL.fullmatch(name):
+    if not _PORTABLE_NAME.fullmatch(name):
         text = f": some providers reject every request with a parameter named {name!r}"
         yield Code.REFUSED_NAME, f"{text}; use at most 64 of A-Z, a-z, 0-9, _, . and -"
     if name == "raw_text":
@@ -154,9 +154,9 @@ def _is_thin(description: str) -> bool:
     return len(_WORD.findall(description)) < _FEWEST_WORDS
 
 
-def _is_name_again(description: str, name: str) -> bool:
-    said = {word.casefold() for word in _WORD.findall(description)} - _ARTICLES
-    return said <= {word.casefold() for word in _WORD.findall(_split(name))}
+def _repeats_name(description: str, name: str) -> bool:
+    words = {word.casefold() for word in _WORD.findall(description)} - _ARTICLES
+    return words <= {word.casefold() for word in _WORD.findall(_split(name))}
 
 
 def _split(name: str) -> str:
@@ -281,7 +281,7 @@ def _schema_problem(spec: FunctionSpec) -> str:
     """Why the parameters cannot be sent to models; empty if they can."""
     try:
         SchemaArguments(spec.parameters)
-        SchemaArguments(told(spec.parameters))
+        SchemaArguments(schema_for_model(spec.parameters))
     except UnusableSchema as error:
         return str(error).splitlines()[0]
     return ""

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from bot.checks.scripts_check import Checked, check_scripts, functions_beside, name_taken
+from bot.checks.scripts_check import Checked, check_scripts, functions_without_scripts, name_conflict
 from bot.cli.basic_run import add_run
 from bot.cli.options import add_config, has_settings, on_database, on_settings
 from config.diagnostics import Diagnostic
@@ -20,7 +20,7 @@ from config.settings import Settings
 from function_calls.schema.definition import DefinitionError
 from services.scripts.basic_tools import COUNTER
 from services.store.chats import basic_tools
-from services.store.reader import Beside
+from services.store.reader import OperatorConnection
 from services.store.turns import audit
 
 
@@ -63,7 +63,7 @@ def run_check(options: argparse.Namespace, settings: Settings) -> int:
     if options.profile is not None:
         sources = [one.model_copy(update={"profile": options.profile}) for one in sources]
     try:
-        others = asyncio.run(functions_beside(settings))
+        others = asyncio.run(functions_without_scripts(settings))
         bots = tuple(settings.bots) if has_settings(options) else ()
         checked = check_scripts(settings, sources, others, bots)
     except DefinitionError as error:
@@ -155,12 +155,12 @@ def add_new(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 def run_new(options: argparse.Namespace, settings: Settings) -> int:
     """Write the script. 0: written; 1: it could not be written, or the name is taken."""
     try:
-        taken = name_taken(options.name, None, asyncio.run(functions_beside(settings)))
+        taken = name_conflict(options.name, None, asyncio.run(functions_without_scripts(settings)))
     except DefinitionError as error:
         print(error, file=sys.stderr)
         return 1
     if taken is not None:
-        print(taken.told, file=sys.stderr)
+        print(taken.message, file=sys.stderr)
         return 1
     file: Path = options.folder / f"{options.name}{_SUFFIX}"
     try:
@@ -201,7 +201,7 @@ def add_recompile(subcommands: argparse._SubParsersAction[argparse.ArgumentParse
     parser.set_defaults(run=on_database(_recompile))
 
 
-def _recompile(options: argparse.Namespace, _settings: Settings, database: Beside) -> int:
+def _recompile(options: argparse.Namespace, _settings: Settings, database: OperatorConnection) -> int:
     kept = [(row["bot"], row["tool_name"]) for row in database.rows(basic_tools.everything())]
     if not kept:
         print("No script has been compiled yet: add their folder to sources.basic and start the daemon.")

@@ -17,7 +17,7 @@ import httpx2
 from bot.checks.scratch import scratch_daemon
 from bot.cli.options import add_config, chat_ref, member_ref, on_settings
 from bot.daemon import Daemon
-from bot.overrides import Given
+from bot.overrides import Overrides
 from config.sections.basic import BasicSource
 from config.sections.bots import ChatSettings
 from config.settings import Settings, SourcesSettings
@@ -261,7 +261,7 @@ def run_script(options: argparse.Namespace, settings: Settings) -> int:
 
 async def _run(settings: Settings, options: argparse.Namespace) -> int:
     clock = SystemClock()
-    given = Given(clock=clock) if options.network else Given(clock=clock, web=no_web(_STAYS_OFF))
+    given = Overrides(clock=clock) if options.network else Overrides(clock=clock, web=no_web(_STAYS_OFF))
     async with scratch_daemon(settings, given) as daemon:
         bot = daemon.chats.of(options.chat).settings.bot
         specs = _of_file(daemon.registry.of(bot).specs, options.file)

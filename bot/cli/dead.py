@@ -20,7 +20,7 @@ from services.refs import JsonObject
 from services.store.chats import outcomes
 from services.store.chats.outcomes import COUNTER, DeadKind
 from services.store.port import Row, Write
-from services.store.reader import Beside
+from services.store.reader import OperatorConnection
 from services.store.turns import audit
 from services.times.recurrence import instant_text
 
@@ -46,7 +46,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         one.set_defaults(run=on_database(act))
 
 
-def _list(options: argparse.Namespace, settings: Settings, database: Beside) -> int:
+def _list(options: argparse.Namespace, settings: Settings, database: OperatorConnection) -> int:
     rows = database.rows(outcomes.everything())
     if options.json:
         print(json.dumps([_as_json(row) for row in rows], ensure_ascii=False))
@@ -58,7 +58,7 @@ def _list(options: argparse.Namespace, settings: Settings, database: Beside) -> 
     return 0
 
 
-def _show(options: argparse.Namespace, settings: Settings, database: Beside) -> int:
+def _show(options: argparse.Namespace, settings: Settings, database: OperatorConnection) -> int:
     row = _found(options.id, database)
     if row is None:
         return 1
@@ -72,16 +72,18 @@ def _show(options: argparse.Namespace, settings: Settings, database: Beside) -> 
     return 0
 
 
-def _retry(options: argparse.Namespace, settings: Settings, database: Beside) -> int:
+def _retry(options: argparse.Namespace, settings: Settings, database: OperatorConnection) -> int:
     instant = instant_text(SystemClock().now())
     return _changed(options.ids, database, lambda row: outcomes.retry(row, instant), "retried")
 
 
-def _drop(options: argparse.Namespace, settings: Settings, database: Beside) -> int:
+def _drop(options: argparse.Namespace, settings: Settings, database: OperatorConnection) -> int:
     return _changed(options.ids, database, lambda row: [outcomes.drop(row)], "dropped")
 
 
-def _changed(ids: Sequence[int], database: Beside, writes: Callable[[Row], Sequence[Write]], done: str) -> int:
+def _changed(
+    ids: Sequence[int], database: OperatorConnection, writes: Callable[[Row], Sequence[Write]], done: str
+) -> int:
     status = 0
     for id_ in dict.fromkeys(ids):
         row = _found(id_, database)
@@ -95,7 +97,7 @@ def _changed(ids: Sequence[int], database: Beside, writes: Callable[[Row], Seque
     return status
 
 
-def _found(id_: int, database: Beside) -> Row | None:
+def _found(id_: int, database: OperatorConnection) -> Row | None:
     row = next(iter(database.rows(outcomes.of_id(id_))), None)
     if row is None:
         print(f"error: there is no dead letter {id_}", file=sys.stderr)

@@ -255,6 +255,6 @@ def _model(model: ChatModel) -> Diagnostic | str:
     try:
         return f"{model.name}: {asyncio.run(probe())}"
     except ModelError as error:
-        code, advice = _ADVICE.get(error.trouble, ("model.unreachable", "Check base_url and the network"))
+        code, advice = _ADVICE.get(error.problem, ("model.unreachable", "Check base_url and the network"))
         text = f"{error.code.value}: {error}. {advice}"
         return Diagnostic(f"models.{model.name}", 1, 1, code, text)

@@ -29,7 +29,7 @@ from services.mcp.tools import COUNTER, Pin, PinState, ToolDefinition, pin_of
 from services.refs import ChatRef, Role
 from services.store.chats import mcp_pins
 from services.store.port import StoreError, Write
-from services.store.reader import Beside
+from services.store.reader import OperatorConnection
 from services.store.sqlite.lock import StoreInUse
 from services.store.turns import audit
 
@@ -57,13 +57,15 @@ def add_to(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     _finish(forget, _forget)
 
 
-def _finish(parser: argparse.ArgumentParser, act: Callable[[argparse.Namespace, Settings, Beside], int]) -> None:
+def _finish(
+    parser: argparse.ArgumentParser, act: Callable[[argparse.Namespace, Settings, OperatorConnection], int]
+) -> None:
     # A value before the subcommand is already parsed.
     parser.add_argument("--config", type=Path, metavar="FILE", default=argparse.SUPPRESS, help="settings file")
     parser.set_defaults(run=on_database(act))
 
 
-def _list(options: argparse.Namespace, settings: Settings, database: Beside) -> int:
+def _list(options: argparse.Namespace, settings: Settings, database: OperatorConnection) -> int:
     pins = [one for one in _pins(database) if options.server in (None, one.server)]
     if options.server is not None and not pins:
         return _unknown(options.server, settings)
@@ -91,7 +93,7 @@ def _table(pins: Sequence[Pin]) -> None:
         print("  ".join([*cells, row[3]]).rstrip())
 
 
-def _accept(options: argparse.Namespace, settings: Settings, database: Beside) -> int:
+def _accept(options: argparse.Namespace, settings: Settings, database: OperatorConnection) -> int:
     pins = [one for one in _pins(database) if one.server == options.server]
     if not pins:
         return _unknown(options.server, settings)
@@ -121,7 +123,7 @@ def _accept(options: argparse.Namespace, settings: Settings, database: Beside) -
     return 0 if all(touched) else 1
 
 
-def _forget(options: argparse.Namespace, settings: Settings, database: Beside) -> int:
+def _forget(options: argparse.Namespace, settings: Settings, database: OperatorConnection) -> int:
     pins = [one for one in _pins(database) if one.server == options.server]
     if not pins:
         return _unknown(options.server, settings)
@@ -147,11 +149,11 @@ def _after_forgetting(server: McpServerSettings, *, knows_others: bool) -> str:
     )
 
 
-def _pins(database: Beside) -> list[Pin]:
+def _pins(database: OperatorConnection) -> list[Pin]:
     return [pin_of(row) for row in database.rows(mcp_pins.everything())]
 
 
-def _write(database: Beside, writes: Sequence[Write]) -> list[int]:
+def _write(database: OperatorConnection, writes: Sequence[Write]) -> list[int]:
     """The number of rows that each of `writes` changed. The running daemon is notified."""
     return database.commit([*writes, audit.touch(COUNTER)])[:-1]
 

@@ -89,9 +89,9 @@ def pieces(
     characters per piece are left free."""
     text = message.text
     if limits.max_lines:
-        text, left = first_lines(text, limits.max_lines, limits)
-        if left:
-            text = f"{text}\n{texts.say('delivery.cut_lines', lines=limits.max_lines, count=f'{left:,}')}"
+        text, rest = first_lines(text, limits.max_lines, limits)
+        if rest:
+            text = f"{text}\n{texts.say('delivery.cut_lines', lines=limits.max_lines, count=f'{rest:,}')}"
     if len(text) > LONGEST_REPLY:
         text = f"{text[:LONGEST_REPLY]}\n{texts.say('delivery.cut')}"
     files = message.attachments
@@ -147,18 +147,18 @@ def first_lines(text: str, most: int, limits: Limits) -> tuple[str, int]:
     count = line_count(text, limits)
     if count <= most:
         return text, 0
-    kept: list[str] = []
+    lines: list[str] = []
     room = most if limits.line_bytes else 0
     for line in text.split("\n"):
         rows = _rows(line, limits)
         if rows > room:
             if room:
                 fits = line.encode("utf-8", "replace")[: room * limits.line_bytes].decode("utf-8", "ignore")
-                kept.append(line[: _cut(line, len(fits))].rstrip())
+                lines.append(line[: _cut(line, len(fits))].rstrip())
             break
-        kept.append(line)
+        lines.append(line)
         room -= rows
-    return "\n".join(kept), count - most
+    return "\n".join(lines), count - most
 
 
 def _rows(line: str, limits: Limits) -> int:

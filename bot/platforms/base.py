@@ -149,9 +149,9 @@ class LinkState:
 class Linked(Protocol):
     """Additional port of a platform that keeps a connection to its network."""
 
-    async def until_reachable(self, outgoing: Outgoing, said_at_ms: int) -> None:
+    async def until_reachable(self, outgoing: Outgoing, created_ms: int) -> None:
         """Wait until the recipient of `outgoing` is reachable, or is known not to be; then `send` raises the reason. A
-        message that waits here has not been sent, so its outcome is never unknown. `said_at_ms`: when it was put into
+        message that waits here has not been sent, so its outcome is never unknown. `created_ms`: when it was put into
         the outbox; its expiry counts from there, across restarts."""
 
     def link(self) -> LinkState:

@@ -20,7 +20,7 @@ _FIRST_SECONDS = 10.0
 _log = structlog.get_logger("functions")
 
 
-class WantedSource(NamedTuple):
+class ConfiguredSource(NamedTuple):
     """A source to run."""
 
     source: FunctionSource
@@ -32,9 +32,9 @@ class WantedSource(NamedTuple):
 class _Running:
     """A source in operation."""
 
-    wanted: WantedSource
+    configured: ConfiguredSource
     task: asyncio.Task[None] | None = None
-    spoken: asyncio.Event = field(default_factory=asyncio.Event)
+    published: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class FunctionSources:
@@ -42,7 +42,7 @@ class FunctionSources:
 
     def __init__(
         self,
-        sources: Sequence[WantedSource],
+        sources: Sequence[ConfiguredSource],
         registry: FunctionRegistry,
         problems_of: Callable[[FunctionSpec], Sequence[str]],
         *,
@@ -59,7 +59,7 @@ class FunctionSources:
         self._snapshots: dict[str, Snapshot] = {}
         self._broken: dict[str, Diagnostic] = {}
         self._unusable: dict[str, tuple[Diagnostic, ...]] = {}
-        self._left_out: tuple[Diagnostic, ...] = ()
+        self._rejected: tuple[Diagnostic, ...] = ()
         self._on_change: list[Callable[[], None]] = []
         self._ended: set[asyncio.Task[None]] = set()
         self._is_started = False
@@ -73,16 +73,18 @@ class FunctionSources:
             found += self._unusable.get(name, ())
             if name in self._broken:
                 found.append(self._broken[name])
-        return (*found, *self._left_out)
+        return (*found, *self._rejected)
 
     @property
-    def have_spoken(self) -> bool:
+    def have_published(self) -> bool:
         """Whether every running source has published a snapshot or ended."""
-        return all(one.spoken.is_set() or (one.task is not None and one.task.done()) for one in self._running.values())
+        return all(
+            one.published.is_set() or (one.task is not None and one.task.done()) for one in self._running.values()
+        )
 
-    def on_change(self, told: Callable[[], None]) -> None:
+    def on_change(self, callback: Callable[[], None]) -> None:
         """Register a callback for changes of the registry or of `faults`."""
-        self._on_change.append(told)
+        self._on_change.append(callback)
 
     async def start(self) -> None:
         """Start all sources, and wait up to ten seconds for their first snapshots. Raises DefinitionError for functions
@@ -90,33 +92,33 @@ class FunctionSources:
         self._is_started = True
         for running in self._running.values():
             self._begin(running)
-        await self.spoken()
+        await self.wait_published()
 
-    def use(self, sources: Sequence[WantedSource]) -> None:
+    def use(self, sources: Sequence[ConfiguredSource]) -> None:
         """Replace the sources, in this order. A removed source loses its functions; those of a changed one stay until
         its next snapshot."""
         before, faults = self._running, self.faults
         self._running = {}
-        for wanted in sources:
-            name = wanted.source.name
+        for configured in sources:
+            name = configured.source.name
             known = before.pop(name, None)
-            if known is not None and known.wanted.made_of == wanted.made_of:
+            if known is not None and known.configured.made_of == configured.made_of:
                 self._running[name] = known
                 continue
             if known is not None:
                 self._end(known)
-            running = self._running[name] = _Running(wanted)
+            running = self._running[name] = _Running(configured)
             if self._is_started:
                 self._begin(running)
-        for name, gone in before.items():
-            self._end(gone)
+        for name, removed in before.items():
+            self._end(removed)
             self._snapshots.pop(name, None)
             self._unusable.pop(name, None)
             self._broken.pop(name, None)
-        self._left_out = tuple(self._registry.arrange(list(self._running)))
+        self._rejected = tuple(self._registry.arrange(list(self._running)))
         self._note(faults)
 
-    def judge_again(self) -> None:
+    def recheck(self) -> None:
         """Check again which functions can run in this daemon."""
         faults = self.faults
         for name in self._running:
@@ -126,7 +128,7 @@ class FunctionSources:
     def revive(self) -> None:
         """Restart the sources that crashed."""
         for name in list(self._broken):
-            running = self._running[name] = _Running(self._running[name].wanted)
+            running = self._running[name] = _Running(self._running[name].configured)
             self._begin(running)
 
     async def close(self) -> None:
@@ -137,7 +139,7 @@ class FunctionSources:
             await asyncio.wait(self._ended)
 
     def _begin(self, running: _Running) -> None:
-        running.task = asyncio.create_task(self._run(running), name=running.wanted.source.name)
+        running.task = asyncio.create_task(self._run(running), name=running.configured.source.name)
         running.task.add_done_callback(lambda task: self._is_over(running, task))
 
     def _end(self, running: _Running) -> None:
@@ -148,7 +150,7 @@ class FunctionSources:
             task.add_done_callback(self._ended.discard)
 
     async def _run(self, running: _Running) -> None:
-        name = running.wanted.source.name
+        name = running.configured.source.name
 
         def publish(snapshot: Snapshot) -> None:
             # A source that was replaced meanwhile may no longer publish.
@@ -158,15 +160,15 @@ class FunctionSources:
                 self._broken.pop(name, None)
                 self._publish(name)
                 self._note(faults)
-                running.spoken.set()
+                running.published.set()
                 if before is not None and self._logs:
                     _log_changes(before.specs, snapshot.specs)
 
-        await running.wanted.source.run(publish)
+        await running.configured.source.run(publish)
 
-    async def spoken(self) -> None:
+    async def wait_published(self) -> None:
         """Wait up to ten seconds for the first snapshot of every source. Raises DefinitionError like `start`."""
-        waits = [asyncio.create_task(self._first_word(running)) for running in self._running.values()]
+        waits = [asyncio.create_task(self._first_snapshot(running)) for running in self._running.values()]
         try:
             _, late = await asyncio.wait(waits, timeout=_FIRST_SECONDS) if waits else (set(), set())
         finally:
@@ -176,18 +178,18 @@ class FunctionSources:
             if wait.done() and not wait.cancelled():
                 wait.result()
         if late:
-            silent = [name for name, running in self._running.items() if not running.spoken.is_set()]
+            silent = [name for name, running in self._running.items() if not running.published.is_set()]
             _log.warning("sources_slow", sources=silent, waited_seconds=_FIRST_SECONDS)
 
-    async def _first_word(self, running: _Running) -> None:
+    async def _first_snapshot(self, running: _Running) -> None:
         """Return after the source's first snapshot; raises the exception that ended it before."""
         assert running.task is not None
-        heard = asyncio.create_task(running.spoken.wait())
+        published = asyncio.create_task(running.published.wait())
         try:
-            await asyncio.wait([heard, running.task], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([published, running.task], return_when=asyncio.FIRST_COMPLETED)
         finally:
-            heard.cancel()
-        if not running.spoken.is_set() and running.task.done():
+            published.cancel()
+        if not running.published.is_set() and running.task.done():
             running.task.result()
 
     def _is_over(self, running: _Running, task: asyncio.Task[None]) -> None:
@@ -202,7 +204,7 @@ class FunctionSources:
             f"start: {type(error).__name__}"
         )
         self._broken[name] = problem_at("", text)
-        self._tell()
+        self._notify()
 
     def _publish(self, name: str) -> None:
         """Publish the functions of the source's last snapshot that can run here."""
@@ -216,7 +218,7 @@ class FunctionSources:
             faults += [problem_at(spec.origin.source, f"function {spec.name!r}: {problem}") for problem in problems]
             if not problems:
                 usable.append(spec)
-        self._left_out = tuple(self._registry.publish(name, usable, snapshot.groups))
+        self._rejected = tuple(self._registry.publish(name, usable, snapshot.groups))
         self._unusable[name] = tuple(self._placed(faults))
 
     def _note(self, before: Sequence[Diagnostic]) -> None:
@@ -228,11 +230,11 @@ class FunctionSources:
                     _log.error("function_unusable", problem=str(one))
             for one in known.difference(now):
                 _log.info("function_mended", was=str(one))
-        self._tell()
+        self._notify()
 
-    def _tell(self) -> None:
-        for told in self._on_change:
-            told()
+    def _notify(self) -> None:
+        for callback in self._on_change:
+            callback()
 
 
 def _log_changes(before: Iterable[FunctionSpec], now: Iterable[FunctionSpec]) -> None:

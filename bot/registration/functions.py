@@ -16,7 +16,7 @@ from typing import cast
 import function_calls.handlers
 import function_calls.tool_modules
 from bot.registration.basic_scripts import made_of_scripts, scripts_of
-from bot.registration.function_sources import WantedSource
+from bot.registration.function_sources import ConfiguredSource
 from config.diagnostics import Diagnostic
 from config.loader import usable_part
 from config.sections.mcp import McpServerSettings
@@ -61,8 +61,8 @@ def plugins_of(settings: Settings, built_in: Mapping[str, str]) -> Sequence[Name
     for key, bot in settings.bots.items():
         theirs = [_named(name, f"bots.{key}.plugins[{place}]", key, built_in) for place, name in enumerate(bot.plugins)]
         found += [one for one in theirs if one.fault or one.module not in of_all]
-    wanted = [one for one in found if one.module not in ALWAYS_ON]
-    return _each_once(wanted)
+    optional = [one for one in found if one.module not in ALWAYS_ON]
+    return _each_once(optional)
 
 
 def modules_of(settings: Settings, plugins: Iterable[Named]) -> Sequence[Named]:
@@ -153,7 +153,7 @@ def _named(name: str, setting: str, bot: str | None, built_in: Mapping[str, str]
     known = sorted([*built_in, *ALWAYS_ON])
     near = difflib.get_close_matches(name, known, n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(known)}."
-    text = f"there is no plugin {name!r}; {hint} A module of your own has a dot in its name here; one without belongs"
+    text = f"there is no plugin {name!r}; {hint} A custom module has a dot in its name here; one without belongs"
     return Named(setting, name, bot, f"{text} into sources.modules")
 
 
@@ -174,22 +174,22 @@ def made_of(settings: Settings) -> object:
     return settings.sources, settings.plugins, settings.mcp.servers, own, made_of_scripts(settings)
 
 
-def sources_of(settings: Settings, services: Services, changes: Changes) -> Sequence[FunctionSource | WantedSource]:
-    """The function sources of the settings. A WantedSource restarts only when its inputs change, any other source when
-    any value of `made_of` does. `changes` reports edited files."""
+def sources_of(settings: Settings, services: Services, changes: Changes) -> Sequence[FunctionSource | ConfiguredSource]:
+    """The function sources of the settings. A ConfiguredSource restarts only when its inputs change, any other source
+    when any value of `made_of` does. `changes` reports edited files."""
     built_in = PythonFunctions("built in", built_in_modules(), services)
     # A model would call it for every unknown fact, always in vain. The command explains which setting is missing.
     withheld = {"search"} if settings.search.kind == "none" else set()
     commands = settings.sources.commands
     return [
-        WantedSource(Withholding(built_in, withheld), withheld),
+        ConfiguredSource(Withholding(built_in, withheld), withheld),
         *_python_sources(settings, services, changes),
-        WantedSource(YamlCommands("sources.commands", commands, _machine(services), changes), commands),
+        ConfiguredSource(YamlCommands("sources.commands", commands, _machine(services), changes), commands),
         *scripts_of(settings, services, changes),
     ]
 
 
-def _python_sources(settings: Settings, services: Services, changes: Changes) -> Sequence[WantedSource]:
+def _python_sources(settings: Settings, services: Services, changes: Changes) -> Sequence[ConfiguredSource]:
     """Plugins, files and installed modules."""
     reader, clock = ModuleReader(services), cast(Clock, services[Clock])
     plugins = plugins_of(settings, built_in_plugins())
@@ -197,9 +197,9 @@ def _python_sources(settings: Settings, services: Services, changes: Changes) ->
     modules = modules_of(settings, plugins)
     announced = announced_functions if settings.sources.entry_points else tuple
     return [
-        WantedSource(PythonModules("plugins", plugins, reader, clock), plugins),
-        WantedSource(PythonFiles("sources.python", paths, reader.modules, changes, clock), paths),
-        WantedSource(PythonModules("sources.modules", modules, reader, clock, announced), (modules, announced)),
+        ConfiguredSource(PythonModules("plugins", plugins, reader, clock), plugins),
+        ConfiguredSource(PythonFiles("sources.python", paths, reader.modules, changes, clock), paths),
+        ConfiguredSource(PythonModules("sources.modules", modules, reader, clock, announced), (modules, announced)),
     ]
 
 
@@ -221,12 +221,12 @@ class Withholding:
     async def run(self, publish: Publish) -> None:
         """Publish the snapshots of the source with the withheld functions changed. Raises DefinitionError."""
 
-        def publish_kept(snapshot: Snapshot) -> None:
-            publish(replace(snapshot, specs=tuple(map(self._kept, snapshot.specs))))
+        def publish_adapted(snapshot: Snapshot) -> None:
+            publish(replace(snapshot, specs=tuple(map(self._adapted, snapshot.specs))))
 
-        await self._source.run(publish_kept)
+        await self._source.run(publish_adapted)
 
-    def _kept(self, spec: FunctionSpec) -> FunctionSpec:
+    def _adapted(self, spec: FunctionSpec) -> FunctionSpec:
         if spec.name not in self._withheld:
             return spec
         return replace(spec, access=replace(spec.access, offered_to=spec.access.offered_to - {OfferedTo.MODEL}))
@@ -234,7 +234,7 @@ class Withholding:
 
 def mcp_sources(
     servers: Sequence[McpServerSettings], pins: Pins, clock: Clock, start: Start, *, asks_first: bool
-) -> Sequence[WantedSource]:
+) -> Sequence[ConfiguredSource]:
     """One source per server. `start` starts their programs. `asks_first`: query a server whose tools are not known
     yet."""
 
@@ -242,4 +242,4 @@ def mcp_sources(
         server = McpServer(one, pins, clock, Opening(one, clock, start), asks_first=asks_first)
         return McpFunctions(one, server, pins, clock)
 
-    return [WantedSource(functions_of(one), one) for one in servers]
+    return [ConfiguredSource(functions_of(one), one) for one in servers]

@@ -46,49 +46,49 @@ class UnknownNames:
         self._functions = functions
         self._specs = specs
         self._file = file
-        self._has_begun = False
+        self._has_started = False
         self._waiting: asyncio.Task[None] | None = None
         self._found: list[UnknownName] = []
         self._on_change: list[Callable[[], None]] = []
         self.faults: tuple[Diagnostic, ...] = ()
         """One warning for each name, with its place in the file if there is a file."""
 
-    def on_change(self, told: Callable[[], None]) -> None:
+    def on_change(self, callback: Callable[[], None]) -> None:
         """Register a callback for changes of `faults`."""
-        self._on_change.append(told)
+        self._on_change.append(callback)
 
     def begin(self) -> None:
         """Start checking, after the sources are started."""
-        self._has_begun = True
+        self._has_started = True
         self.look()
 
     def look(self) -> None:
         """Check after a change of settings or functions, when all sources have published."""
-        if not self._has_begun or self._waiting is not None:
+        if not self._has_started or self._waiting is not None:
             return
-        if self._functions.have_spoken:
-            self._judge()
+        if self._functions.have_published:
+            self._check()
         else:
-            self._waiting = asyncio.get_running_loop().create_task(self._judge_once_all_have_spoken())
+            self._waiting = asyncio.get_running_loop().create_task(self._check_when_all_published())
 
     async def close(self) -> None:
         """Stop checking."""
-        self._has_begun = False
+        self._has_started = False
         if self._waiting is not None:
             self._waiting.cancel()
             await asyncio.wait([self._waiting])
 
-    async def _judge_once_all_have_spoken(self) -> None:
+    async def _check_when_all_published(self) -> None:
         try:
-            await self._functions.spoken()
+            await self._functions.wait_published()
         except DefinitionError:
             # The starter of the sources handles functions given in code that cannot be used.
             pass
         finally:
             self._waiting = None
-        self._judge()
+        self._check()
 
-    def _judge(self) -> None:
+    def _check(self) -> None:
         found = unknown_names(self._settings(), self._specs())
         if found == self._found:
             return
@@ -99,8 +99,8 @@ class UnknownNames:
         for one in self.faults:
             if one.message not in before:
                 _log.warning("unknown_name", problem=str(one))
-        for told in self._on_change:
-            told()
+        for callback in self._on_change:
+            callback()
 
 
 def unknown_names(settings: Settings, specs: Sequence[FunctionSpec]) -> list[UnknownName]:

@@ -12,7 +12,7 @@ from bot.daemon import Daemon
 from bot.live.settings import LiveSettings, Use
 from bot.platforms.base import Linked
 from bot.platforms.http.platform import HttpPlatform, Programs
-from bot.platforms.mentions import hearing
+from bot.platforms.mentions import mention_parser
 from bot.web.app import Health, Probes, WebServer, web_app
 from bot.web.connections import ConnectionLimits
 from bot.web.page import (
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 ACCOUNT = "main"
 _PLACES_SHOWN = 5
-_TROUBLES = {
+_PROBLEMS = {
     ModelProblem.KEY: "refuses the key in the settings",
     ModelProblem.QUOTA: "has no credit left",
     ModelProblem.MISSING: "does not exist under this name and address",
@@ -83,7 +83,7 @@ class Web:
         """The platforms that the settings enable. Raises StoreError."""
         # Each room has one bot, so the name of any bot addresses it.
         names = [name for bot in settings.bots.values() for name in (bot.name, *bot.aliases)]
-        hear = hearing(names)
+        hear = mention_parser(names)
         owners = Owners(store, clock)
         await owners.load()
         members = PageMembers(Signer(page_key(Path(settings.home) / "keys")), owners, bot_names=names)
@@ -106,7 +106,9 @@ class Web:
     def live(self, live: LiveSettings) -> None:
         """Register withdrawn tokens and lowered roles, which take effect at once."""
         if self._settings.mcp.serve.enabled:
-            live.take("mcp.serve.clients", prepare=lambda fresh: partial(self._use_clients, fresh.mcp.serve.clients))
+            live.register(
+                "mcp.serve.clients", prepare=lambda fresh: partial(self._use_clients, fresh.mcp.serve.clients)
+            )
         programs = self._programs
         if programs is None:
             return
@@ -123,7 +125,7 @@ class Web:
             return use
 
         names = ("enabled", "token", "max_role")
-        live.take(*(f"platforms.http.{name}" for name in names), prepare=prepare)
+        live.register(*(f"platforms.http.{name}" for name in names), prepare=prepare)
 
     def _use_clients(self, clients: Sequence[McpClientSettings]) -> None:
         self._clients = clients
@@ -233,7 +235,7 @@ def probes_of(daemon: Daemon) -> Probes:
             **({} if store.checked_ms is None else {"integrity": f"checked at {at_ms(store.checked_ms).isoformat()}"}),
             "turns_waiting": str(daemon.engine.waiting),
             "turns_running": str(daemon.engine.running),
-            "settings": _faulty(daemon.reload.faults, daemon.names.faults),
+            "settings": _faulty(daemon.reload.faults, daemon.unknown_names.faults),
             "functions": _faulty(daemon.functions.faults),
             **({"backup": daemon.backups.state} if daemon.backups.are_scheduled else {}),
             "timers": _HELD if daemon.timers.is_holding else "ok",
@@ -262,7 +264,7 @@ def _places(faults: Sequence[Diagnostic]) -> str:
 
 def _in_words(state: ModelState) -> str:
     """Status of a model for operators. Failures do not make the daemon unready: commands work without models."""
-    if state.trouble is None:
+    if state.problem is None:
         return "ok"
-    words = _TROUBLES.get(state.trouble, f"left alone after failures ({state.trouble.value})")
+    words = _PROBLEMS.get(state.problem, f"left alone after failures ({state.problem.value})")
     return f"{words}; tried again in {state.seconds_left:.0f} s"

@@ -48,7 +48,7 @@ from function_calls.basic.nodes import (
 from function_calls.basic.tool_definition import ParamDecl as ParamDecl
 from function_calls.basic.tool_definition import ToolDefinition as ToolDefinition
 from function_calls.basic.tool_definition import parameters_of
-from function_calls.spec import BEGINS_CHATS
+from function_calls.spec import START_FUNCTION
 from services.refs import JsonObject
 
 LONGEST_NAME = 64
@@ -138,7 +138,7 @@ def definitions_of(
         message = "the strict profile allows one tool per file; move this one to another file"
         faults.append(ScriptProblem(script.units[1].at, Code.NOT_IN_STRICT, message))
     names = _names(script.units, file_name, profile, faults)
-    metadata: JsonObject = {BEGINS_CHATS: True} if stem.lower() == SESSION_SCRIPT else {}
+    metadata: JsonObject = {START_FUNCTION: True} if stem.lower() == SESSION_SCRIPT else {}
     definitions: list[ToolDefinition] = []
     for number, (unit, tool) in enumerate(zip(script.units, names, strict=True)):
         parameters, wrong = parameters_of(unit, profile)

@@ -92,10 +92,10 @@ class Approvals:
         if ruled is not None:
             return ruled
         setting = profile.functions.get(spec.name)
-        wanted = spec.access.approval if setting is None or setting.approval is None else setting.approval
-        if not wanted or wanted == "none":
+        approval = spec.access.approval if setting is None or setting.approval is None else setting.approval
+        if not approval or approval == "none":
             return None
-        return Rule(None if wanted == "asker" else Role(wanted))
+        return Rule(None if approval == "asker" else Role(approval))
 
     def _ruled(self, chat: ChatRef, spec: FunctionSpec) -> Rule | None:
         if (chat, spec) not in self._known:
@@ -166,10 +166,10 @@ class Approvals:
         if not approved.always or not terms.grant:
             return [note]
         shown = shown_arguments(spec, values, texts)
-        given = self._grants.give(
+        grant_write = self._grants.give(
             chat, terms.grant, function=spec.name, arguments=shown, by=by.ref, by_name=shown_name(by)
         )
-        return [note, *given]
+        return [note, *grant_write]
 
 
 def _refused(text: str, setting: str) -> FunctionResult:
@@ -216,9 +216,9 @@ class Taint:
     def judge(self, context: MessageContext, spec: FunctionSpec, arguments: Any, turn: Turn) -> PolicyDecision:
         """ALLOWED, or a question to confirm the intent. If a rule requires an approval anyway, a single question is
         enough: the approval policy then applies both rules."""
-        if not turn.memory.taint or not is_tainted(spec, turn) or self._is_asked_anyway(context, spec, turn):
+        if not turn.memory.taint or not is_tainted(spec, turn) or self._is_asked_by_rule(context, spec, turn):
             return ALLOWED
         return self._approvals.decide(context, spec, arguments, turn, self._approvals.tainted)
 
-    def _is_asked_anyway(self, context: MessageContext, spec: FunctionSpec, turn: Turn) -> bool:
+    def _is_asked_by_rule(self, context: MessageContext, spec: FunctionSpec, turn: Turn) -> bool:
         return self._approvals.rule(context.chat, spec, turn.input.profile()) is not None

@@ -101,7 +101,7 @@ def _is_for_people(spec: FunctionSpec, call: Call) -> bool:
     if _is_typed(spec) or spec.origin.built_in:
         return _is_typed(spec)
     ways = spec.access.offered_to
-    is_active = spec.prompt.activation is Activation.ALWAYS or call.is_at_hand(spec)
+    is_active = spec.prompt.activation is Activation.ALWAYS or call.is_active(spec)
     return is_active and OfferedTo.MODEL in ways and ways != _MODELS_ALONE
 
 
@@ -159,7 +159,7 @@ def _page(heading: str, its: Sequence[FunctionSpec], call: Call) -> FunctionResu
 
 def _on_request(call: Call) -> list[str]:
     """Names of the functions and groups that can be activated and are not."""
-    return [one.name for one in call.on_request() if one.name not in call.profile.at_hand]
+    return [one.name for one in call.on_request() if one.name not in call.profile.active]
 
 
 def _one(topic: str, context: MessageContext, call: Call) -> FunctionResult:

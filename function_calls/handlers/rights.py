@@ -23,7 +23,7 @@ class GrantArguments(BaseModel, frozen=True):
 
 @tool_function(
     name="roles",
-    description="Show who has which role in this chat, and what whoever asks may do.",
+    description="Show who has which role in this chat, and what the asker may do.",
     commands=("roles", "权限"),
     tags="chat",
     offered_to=["command", "api"],
@@ -64,8 +64,8 @@ async def show_grants(context: MessageContext, *, grants: Grants, clock: Clock, 
             code=one.code,
             function=one.function,
             arguments=f" ({one.arguments})" if one.arguments else "",
-            name=one.given_by,
-            days=(clock.now_ms() - one.given_ms) // 86_400_000,
+            name=one.granted_by,
+            days=(clock.now_ms() - one.granted_ms) // 86_400_000,
         )
         for one in found
     ]

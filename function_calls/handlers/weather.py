@@ -65,9 +65,9 @@ async def weather(
     except PlaceNotFound as error:
         return FunctionResult.fail(ErrorCode.NOT_FOUND, call.say("weather.not_found", city=error.name), ["city"])
     except WebError as error:
-        again = error.code is ErrorCode.TRANSIENT
-        code = ErrorCode.TRANSIENT if again else ErrorCode.ENVIRONMENT
-        return FunctionResult.fail(code, call.say("weather.try_again" if again else "weather.out_of_order"))
+        may_retry = error.code is ErrorCode.TRANSIENT
+        code = ErrorCode.TRANSIENT if may_retry else ErrorCode.ENVIRONMENT
+        return FunctionResult.fail(code, call.say("weather.try_again" if may_retry else "weather.out_of_order"))
     days = found.days[: args.days]
     lines = [_now(found, call), *(_day(day, found.days[0].day, call) for day in days)]
     return FunctionResult.say("\n".join(lines), data=_data(found, days))

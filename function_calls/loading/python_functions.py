@@ -112,15 +112,15 @@ class _Signature:
         self,
         model: Any,
         names: Sequence[str] | None,
-        wanted: Mapping[str, Any],
+        services: Mapping[str, Any],
         returns: Any,
         runs: Literal["async", "thread"],
     ) -> None:
         """`names`: single parameters, the fields of `model`; None: the function takes the model itself."""
         self.arguments = ModelArguments(model)
         self.names = names
-        self.wanted = wanted
-        self.needs = tuple(getattr(kind, "__name__", str(kind)) for kind in wanted.values() if kind is not Call)
+        self.services = services
+        self.needs = tuple(getattr(kind, "__name__", str(kind)) for kind in services.values() if kind is not Call)
         self.result_schema = _result_schema(returns)
         self.runs = runs
 
@@ -141,8 +141,8 @@ def _signature(function: Callable[..., Any], where: str) -> _Signature:
     problems: list[str] = []
     if not positional or hints.get(positional[0].name, _CONTEXT.get(positional[0].name)) is not MessageContext:
         problems.append("the first parameter must be annotated with MessageContext")
-    wanted = {one.name: hints.get(one.name) for one in parameters if one.kind is one.KEYWORD_ONLY}
-    problems += untyped(wanted)
+    services = {one.name: hints.get(one.name) for one in parameters if one.kind is one.KEYWORD_ONLY}
+    problems += untyped(services)
     single = positional[1:]
     problems += [
         f"parameter {one.name!r} needs a type, such as `{one.name}: str`" for one in single if one.name not in hints
@@ -158,7 +158,7 @@ def _signature(function: Callable[..., Any], where: str) -> _Signature:
             model = _model_of(function, {one.name: (hints[one.name], one.default) for one in single})
         names = None if takes_model else [one.name for one in single]
         runs: Literal["async", "thread"] = "async" if inspect.iscoroutinefunction(function) else "thread"
-        return _Signature(model, names, wanted, hints.get("return"), runs)
+        return _Signature(model, names, services, hints.get("return"), runs)
     except UnusableSchema as error:
         raise DefinitionError(where, [str(error)]) from None
 
@@ -212,7 +212,7 @@ def _is_usable(kind: Any) -> bool:
 
 def _bound(signature: _Signature, services: Services, where: str) -> Mapping[str, Any]:
     """Services by the name of their parameter."""
-    others = {name: kind for name, kind in signature.wanted.items() if kind is not Call}
+    others = {name: kind for name, kind in signature.services.items() if kind is not Call}
     bound, missing = bound_services(others, services)
     if missing:
         raise DefinitionError(where, missing)
@@ -220,7 +220,7 @@ def _bound(signature: _Signature, services: Services, where: str) -> Mapping[str
 
 
 def _handler(function: Callable[..., Any], signature: _Signature, bound: Mapping[str, Any]) -> Handler:
-    call_name = next((name for name, kind in signature.wanted.items() if kind is Call), "")
+    call_name = next((name for name, kind in signature.services.items() if kind is Call), "")
     run = functools.partial(function, **bound) if bound else function
     if signature.runs == "async":
         return _async_handler(run, signature, call_name)

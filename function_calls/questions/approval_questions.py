@@ -21,7 +21,15 @@ from function_calls.questions.open_questions import (
 )
 from function_calls.questions.waiting_runs import WaitingTurn
 from function_calls.schema.commands import role_name, short_about
-from function_calls.spec import ApprovalQuestion, ApprovalTerms, Approved, Became, Choice, FunctionSpec, Message
+from function_calls.spec import (
+    ApprovalOutcome,
+    ApprovalQuestion,
+    ApprovalTerms,
+    Approved,
+    Choice,
+    FunctionSpec,
+    Message,
+)
 from services.patterns import visible_line
 from services.redaction import HIDDEN
 from services.refs import ErrorCode, JsonObject, ReasonCode
@@ -87,25 +95,33 @@ def who_may(terms: ApprovalTerms, texts: Phrases) -> str:
 
 
 def rejection(
-    no: MessageContext, asker: MessageContext, function: str, reason: str, texts: Phrases, *, others_wait: bool = False
+    answer_text: MessageContext,
+    asker: MessageContext,
+    function: str,
+    reason: str,
+    texts: Phrases,
+    *,
+    others_wait: bool = False,
 ) -> str:
     """Text for the chat and the model about a rejection. A reason given in private is not repeated in public.
     `others_wait`: other requests are open, so the text names the asker."""
-    if no.private and not asker.private:
+    if answer_text.private and not asker.private:
         reason = ""
-    by, whose = no.sender, asker.sender
+    by, requester = answer_text.sender, asker.sender
     key = "approvals.rejected_because" if reason else "approvals.rejected"
-    if others_wait and whose.ref != by.ref:
+    if others_wait and requester.ref != by.ref:
         key += "_of"
-    return texts.say(key, name=shown_name(by), asker=shown_name(whose), function=function, reason=visible_line(reason))
+    return texts.say(
+        key, name=shown_name(by), asker=shown_name(requester), function=function, reason=visible_line(reason)
+    )
 
 
-def too_late(became: Became, function: str, texts: Phrases) -> str:
+def too_late(outcome: ApprovalOutcome, function: str, texts: Phrases) -> str:
     """Text for an answer to a question that is already closed."""
-    if not became.how:
+    if not outcome.how:
         return texts.say("approvals.closed")
-    name = visible_line(became.by)[:_NAME_CHARS]
-    return texts.say(f"approvals.late_{became.how}", name=name, function=function)
+    name = visible_line(outcome.by)[:_NAME_CHARS]
+    return texts.say(f"approvals.late_{outcome.how}", name=name, function=function)
 
 
 def not_in_time(terms: ApprovalTerms, function: str, texts: Phrases, *, others_wait: bool) -> str:
@@ -116,11 +132,11 @@ def not_in_time(terms: ApprovalTerms, function: str, texts: Phrases, *, others_w
 
 def read_decision(code: str, text: str, texts: Phrases) -> Answer:
     """Answer that `text` gives to the approval `code`: YES, ALWAYS, NO with or without a reason, or UNRELATED."""
-    said = without_code(code, text).strip(SEPARATORS)
-    word = " ".join(said.casefold().split())
+    rest = without_code(code, text).strip(SEPARATORS)
+    word = " ".join(rest.casefold().split())
     if word in texts.words("approvals.always_words"):
         return Answer(Answered.ALWAYS)
-    return read_yes_or_no(said, texts)
+    return read_yes_or_no(rest, texts)
 
 
 def is_about_a_code(text: str, texts: Phrases, *, clearly: bool) -> bool:
@@ -134,9 +150,9 @@ def is_about_a_code(text: str, texts: Phrases, *, clearly: bool) -> bool:
         # Five digits may be a number, and five letters a word.
         if code.isalpha() or (clearly and code.isdigit()):
             return False
-        said = without_code(code, text).strip(SEPARATORS).casefold()
+        rest = without_code(code, text).strip(SEPARATORS).casefold()
         own_words = (f"approvals.{one}_words" for one in ("yes", "no", "always"))
-        if not any(said.startswith(word) for key in own_words for word in texts.words(key)):
+        if not any(rest.startswith(word) for key in own_words for word in texts.words(key)):
             return False
     return read_decision(code, text, texts).kind is not Answered.UNRELATED
 
@@ -162,7 +178,7 @@ async def resume(waiting: WaitingTurn, question: ApprovalQuestion, text: str) ->
     if not may and not await turn.input.approval.claimed():
         return sent(ReasonCode.REFUSED, [Message(who_may(terms, texts))], question.function, ErrorCode.REFUSED)
     if not await turn.input.approval.claim(allows):
-        late = too_late(await turn.input.approval.became(), question.function, texts)
+        late = too_late(await turn.input.approval.how_closed(), question.function, texts)
         return sent(ReasonCode.ANSWERED_QUESTION, [Message(late)], question.function)
     sender = terms.asker.sender
     asker = replace(terms.asker, sender=replace(sender, role=await turn.role_now(sender)))
@@ -173,19 +189,19 @@ async def resume(waiting: WaitingTurn, question: ApprovalQuestion, text: str) ->
         return sent(ReasonCode.ANSWERED_QUESTION, [Message(texts.say("questions.changed", name=question.function))])
     if allows:
         turn.memory.approved = Approved(terms.digest, context.sender, answer.kind is Answered.ALWAYS)
-        if question.goes_on is not None:
-            return await waiting.resume_run(question, spec, question.goes_on)
+        if question.interrupted is not None:
+            return await waiting.resume_run(question, spec, question.interrupted)
         return await waiting.run(question, spec, question.arguments, confirmed=True)
-    said = rejection(context, asker, spec.name, answer.value, texts, others_wait=turn.input.approval.others_wait())
+    rejected = rejection(context, asker, spec.name, answer.value, texts, others_wait=turn.input.approval.others_wait())
     ended = await waiting.end(question, "cancelled")
     if not waiting.on.transcript:
-        return sent(ReasonCode.ANSWERED_QUESTION, [Message(said), *ended], spec.name)
-    turn.output.said += [Message(said), *ended]
-    return await waiting.refuse(spec, said)
+        return sent(ReasonCode.ANSWERED_QUESTION, [Message(rejected), *ended], spec.name)
+    turn.output.said += [Message(rejected), *ended]
+    return await waiting.refuse(spec, rejected)
 
 
 async def expire(waiting: WaitingTurn, question: ApprovalQuestion) -> TurnOutcome:
     """Report to the chat that nobody decided, and end the waiting run."""
     others_wait = waiting.turn.input.approval.others_wait()
-    told = Message(not_in_time(question.terms, question.function, waiting.texts, others_wait=others_wait))
-    return sent(ReasonCode.EXPIRED, [told, *await waiting.end(question, "expired")], question.function)
+    message = Message(not_in_time(question.terms, question.function, waiting.texts, others_wait=others_wait))
+    return sent(ReasonCode.EXPIRED, [message, *await waiting.end(question, "expired")], question.function)

@@ -148,25 +148,25 @@ def bare_word(text: str) -> str:
 
 def _plain_word(text: str, texts: Phrases) -> Answered:
     """YES or NO if `text` consists only of words for it and of filler words."""
-    said = text.casefold().replace("’", "'").strip()
+    word = text.casefold().replace("’", "'").strip()
     meanings = dict.fromkeys(texts.words("answers.beside"), Answered.UNRELATED)
     for key in ("answers.yes", "approvals.yes_words"):
         meanings |= dict.fromkeys(texts.words(key), Answered.YES)
     for key in ("answers.no", "answers.cancel", "approvals.no_words"):
         meanings |= dict.fromkeys(texts.words(key), Answered.NO)
     phrases = sorted(meanings, key=len, reverse=True)
-    heard: set[Answered] = set()
+    kinds: set[Answered] = set()
     at = 0
-    while at < len(said):
-        if said[at] in SEPARATORS:
+    while at < len(word):
+        if word[at] in SEPARATORS:
             at += 1
             continue
-        phrase = next((one for one in phrases if said.startswith(one, at) and _is_whole(said, at + len(one))), "")
+        phrase = next((one for one in phrases if word.startswith(one, at) and _is_whole(word, at + len(one))), "")
         if not phrase:
             return Answered.UNRELATED
-        heard.add(meanings[phrase])
+        kinds.add(meanings[phrase])
         at += len(phrase)
-    decided = heard - {Answered.UNRELATED}
+    decided = kinds - {Answered.UNRELATED}
     # "Yes, no" is neither.
     return decided.pop() if len(decided) == 1 else Answered.UNRELATED
 
@@ -178,12 +178,12 @@ def _is_whole(text: str, end: int) -> bool:
     return not (text[end].isascii() and (text[end].isalnum() or text[end] in "'_"))
 
 
-def _refusal(said: str, texts: Phrases) -> Answer:
+def _refusal(answer: str, texts: Phrases) -> Answer:
     """NO with the reason that follows it, or UNRELATED."""
     refusing, plain = texts.words("approvals.no_words"), texts.words("answers.no")
     because = texts.words("approvals.because_words")
     for word in sorted({*refusing, *plain, *texts.words("answers.cancel")}, key=len, reverse=True):
-        head, rest = said[: len(word)], said[len(word) :]
+        head, rest = answer[: len(word)], answer[len(word) :]
         if head.casefold() != word:
             continue
         reason = rest.strip(SEPARATORS)

@@ -181,9 +181,9 @@ def _fill(
             return
         rest = parameters[index + 1 :]
         if schema.get("type") == "array":
-            taken = words if not rest else words[: max(1, len(words) - _wanted_by(rest, words, required))]
-            arguments[name] = _items(taken)
-            words = words[len(taken) :]
+            used = words if not rest else words[: max(1, len(words) - _words_needed(rest, words, required))]
+            arguments[name] = _items(used)
+            words = words[len(used) :]
         elif _is_free_text(schema):
             count = _text_length(words, rest, required)
             arguments[name] = _joined(words[:count], line)
@@ -204,7 +204,7 @@ def _text_length(words: Sequence[Token], rest: Sequence[tuple[str, JsonObject]],
         ends = [place for place, word in enumerate(words[:-1], 1) if word.text.endswith(_ENDS_OF_A_QUESTION)]
         if ends:
             return ends[0]
-    return max(1, len(words) - _wanted_by(rest, words, required))
+    return max(1, len(words) - _words_needed(rest, words, required))
 
 
 def _items(words: Sequence[Token]) -> list[str]:
@@ -223,21 +223,23 @@ def _items(words: Sequence[Token]) -> list[str]:
     return items
 
 
-def _wanted_by(parameters: Sequence[tuple[str, JsonObject]], words: Sequence[Token], required: frozenset[str]) -> int:
+def _words_needed(
+    parameters: Sequence[tuple[str, JsonObject]], words: Sequence[Token], required: frozenset[str]
+) -> int:
     """Number of words at the end that belong to `parameters`, read from the right. A typed parameter takes a word that
     fits, a text parameter a quoted one, or any word if it is required or there is exactly one word per parameter."""
     one_each = len(words) == len(parameters) + 1
-    wanted = 0
+    needed = 0
     for name, schema in reversed(parameters):
-        if wanted >= len(words) - 1:
+        if needed >= len(words) - 1:
             break
-        word = words[len(words) - 1 - wanted]
+        word = words[len(words) - 1 - needed]
         if _is_free_text(schema):
-            wanted += word.quoted or one_each or name in required
+            needed += word.quoted or one_each or name in required
         elif name in required or "enum" not in schema:
             # An optional enum value may also be the end of the text, so it must be named with `name=`.
-            wanted += _fits(schema, word)
-    return wanted
+            needed += _fits(schema, word)
+    return needed
 
 
 def _could_wait(rest: Sequence[tuple[str, JsonObject]], word: Token) -> bool:

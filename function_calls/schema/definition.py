@@ -117,7 +117,7 @@ def misspelt_options(options: Mapping[str, Any], others: Sequence[str] = ()) -> 
             continue
         near = did_you_mean(str(key), known, cutoff=0.75)
         if near:
-            problems.append(f"there is no option {key!r}{near} Put what is your own into metadata")
+            problems.append(f"there is no option {key!r}{near} Put custom values into metadata")
     return problems
 
 

@@ -171,7 +171,9 @@ class _Reading:
             name = made.name
             if name in found:
                 first = source_of(found[name]).rpartition(":")[2]
-                entry.complain(["name"], Code.DUPLICATE_NAME, f"{name!r} is already in line {first}; keep one")
+                entry.add_diagnostic(
+                    ["name"], Code.DUPLICATE_NAME, f"{name!r} is already defined in line {first}; keep one"
+                )
                 return
             found[name] = made
         elif isinstance(name, str) and name in known and name not in found:
@@ -185,7 +187,7 @@ class _Reading:
         try:
             tool = CommandTool.model_validate(value)
         except ValidationError as error:
-            entry.complain_of(error, CommandTool)
+            entry.add_validation_errors(error, CommandTool)
             try:
                 tool = CommandTool.model_validate(entry.without_unknown(value, error))
             except ValidationError:
@@ -200,13 +202,13 @@ class _Reading:
             named = ToolFromPython.model_validate({"module": value["module"]})
             found = self._names.find(named.module)
         except ValidationError as error:
-            entry.complain_of(error, ToolFromPython)
+            entry.add_validation_errors(error, ToolFromPython)
             return None
         except BadReference as error:
-            entry.complain(["module"], Code.BAD_PYTHON, str(error))
+            entry.add_diagnostic(["module"], Code.BAD_PYTHON, str(error))
             return None
         if not isinstance(found, Mapping):
-            entry.complain(["module"], Code.BAD_PYTHON, f"{value['module']} is no mapping of the form of a tool")
+            entry.add_diagnostic(["module"], Code.BAD_PYTHON, f"{value['module']} is no mapping of the form of a tool")
             return None
         return {**found, **{key: one for key, one in value.items() if key != "module"}}
 
@@ -214,7 +216,7 @@ class _Reading:
         try:
             group = ToolGroupSettings.model_validate(value)
         except ValidationError as error:
-            entry.complain_of(error, ToolGroupSettings)
+            entry.add_validation_errors(error, ToolGroupSettings)
             return None
         return ToolGroup(group.name, group.description, group.tools, group.system_prompt, group.bot, entry.where)
 

@@ -56,7 +56,7 @@ class BasicTools:
         rows = await self._store.read(basic_tools.script_of(bot, tool))
         return next((row["script"] for row in rows if row["content_hash"] == content_hash), None)
 
-    def upsert(
+    def save(
         self,
         *,
         bot: str,
@@ -100,7 +100,7 @@ class BasicTools:
         """Source and path of the files to be recompiled. Raises StoreError."""
         return {(row["source"], row["path"]) for row in await self._store.read(basic_tools.outdated())}
 
-    async def look(self) -> None:
+    async def reload_if_changed(self) -> None:
         """Notify the watchers that another process has changed rows."""
         for event in self._watchers:
             event.set()

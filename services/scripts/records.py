@@ -133,8 +133,8 @@ def joined(left: Sequence[JsonValue], right: Sequence[JsonValue], key: str, kind
     """Join the rows with equal values in the field `key` (`a=b`: fields a of `left` and b of `right`); for fields of
     both, the left value is used. `kind`: inner, left, right or full, which also keep the unmatched rows of that side,
     or of both. Raises RecordError."""
-    kept = {"inner": "", "": "", "left": "l", "right": "r", "full": "lr", "outer": "lr"}.get(kind.strip().lower())
-    if kept is None:
+    sides = {"inner": "", "": "", "left": "l", "right": "r", "full": "lr", "outer": "lr"}.get(kind.strip().lower())
+    if sides is None:
         raise RecordError(RecordProblem.NO_JOIN, kind)
     left_key, _, right_key = (part.strip() for part in key.partition("="))
     of_left, of_right = field_getter(left_key), field_getter(right_key or left_key)
@@ -150,9 +150,9 @@ def joined(left: Sequence[JsonValue], right: Sequence[JsonValue], key: str, kind
         met.update(places)
         for place in places:
             result.add(_both(row, right[place]))
-        if not places and "l" in kept:
+        if not places and "l" in sides:
             result.add(_map_of(row))
-    if "r" in kept:
+    if "r" in sides:
         for place, row in enumerate(right):
             if place not in met:
                 result.add(_map_of(row))

@@ -252,7 +252,7 @@ async def test_sources_come_and_go_with_the_settings(tmp_path: Path) -> None:
     async with a_group(sources=[other]) as group:
         for paths, one, two in (([], 0, 0), (["one"], 1, 0), (["two", "one"], 1, 1), (["two"], 0, 1)):
             assert await reload(group, sources={"python": [str(tmp_path / f"{name}.py") for name in paths]})
-            await group.daemon.functions.spoken()
+            await group.daemon.functions.wait_published()
             assert await group.say("Ann", "/steady") == ["done"]
             assert (await group.say("Ann", "/one") == ["one"]) is bool(one)
             assert (await group.say("Ann", "/two") == ["two"]) is bool(two)

@@ -166,10 +166,10 @@ def test_the_codes_of_the_page_are_codes() -> None:
 
 def test_the_services_of_the_page_can_be_had() -> None:
     [section] = re.findall(r"^## Services and ports\n(.*?)^## ", PAGE.text, re.DOTALL | re.MULTILINE)
-    leaning = (ROOT / "bot/wiring.py").read_text(encoding="utf-8")
+    source = (ROOT / "bot/wiring.py").read_text(encoding="utf-8")
     services = (ROOT / "bot/registration/services.py").read_text(encoding="utf-8")
     [built] = re.findall(r"return \{(.*?)\n    \}", services, re.DOTALL)
-    [ports] = re.findall(r"ports: dict\[type, object\] = \{(.*?)\n    \}", leaning, re.DOTALL)
-    [shared] = re.findall(r"shared: dict\[type, object\] = \{(.*?)\n    \}", leaning, re.DOTALL)
+    [ports] = re.findall(r"ports: dict\[type, object\] = \{(.*?)\n    \}", source, re.DOTALL)
+    [shared] = re.findall(r"shared: dict\[type, object\] = \{(.*?)\n    \}", source, re.DOTALL)
     available = set(re.findall(r"(\w+): ", f"{built} {ports} {shared}"))
     assert set(re.findall(r"`([A-Z]\w+)`", section)) == available

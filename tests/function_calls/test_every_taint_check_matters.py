@@ -119,7 +119,7 @@ REMOVALS = [
         "return rule",
         a_weaker_rule_of_its_own_does_not_stand_in_for_it,
     ),
-    Removal("what has been read", turns, "self.has_read(run.key, spec)", "pass", outside_words_make_it_ask),
+    Removal("what has been read", turns, "self.note_read(run.key, spec)", "pass", outside_words_make_it_ask),
     Removal(
         "what a result confesses",
         invocation,

@@ -39,8 +39,8 @@ class RequestError(Exception):
 
     def as_json(self) -> JsonObject:
         """The body of the response."""
-        told = {"code": self.code, "message": self.message}
-        return {"error": told | ({"field": self.field} if self.field else {})}
+        body = {"code": self.code, "message": self.message}
+        return {"error": body | ({"field": self.field} if self.field else {})}
 
 
 def clean_text(text: str) -> str:
@@ -120,7 +120,7 @@ def _refusal_of(error: ValidationError) -> RequestError:
     return RequestError(400, "bad_request", where + fault["msg"], field=field)
 
 
-def said_body(context: MessageContext, shown: str) -> str:
+def member_message_body(context: MessageContext, shown: str) -> str:
     """The event of a member's message, as JSON; `shown` is its text as written."""
     return _compact(
         {

@@ -93,14 +93,14 @@ def _cut(line: str, room: int) -> int:
     return len(line.encode("utf-8", "replace")[:room].decode("utf-8", "ignore"))
 
 
-_KEPT = 500
+_MOST_INTERRUPTED = 500
 _LEAST_BYTES = 40
 
 
 class Progress(NamedTuple):
     """Progress of a message on the network."""
 
-    said: str
+    sent_text: str
     """The text of the lines that arrived, without spaces."""
     first_id: str
     """Native id of the first of them; empty if none has arrived."""
@@ -113,34 +113,34 @@ class Interrupted:
     """Messages interrupted between two lines: a retry continues there, however the rest is split."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[str, Progress] = OrderedDict()
+        self._progress: OrderedDict[str, Progress] = OrderedDict()
 
     def of(self, key: str) -> Progress:
         """The progress of the message with this idempotency key."""
-        return self._kept.get(key, NOTHING)
+        return self._progress.get(key, NOTHING)
 
     def keep(self, key: str, progress: Progress) -> None:
         """Record that another line arrived."""
-        self._kept[key] = progress
-        self._kept.move_to_end(key)
-        if len(self._kept) > _KEPT:
-            self._kept.popitem(last=False)
+        self._progress[key] = progress
+        self._progress.move_to_end(key)
+        if len(self._progress) > _MOST_INTERRUPTED:
+            self._progress.popitem(last=False)
 
     def forget(self, key: str) -> None:
         """Remove a complete message."""
-        self._kept.pop(key, None)
+        self._progress.pop(key, None)
 
 
 def lines_of(
-    outgoing: Outgoing, said: str, addressees: Sequence[str], room: Callable[[], int]
+    outgoing: Outgoing, sent_text: str, addressees: Sequence[str], room: Callable[[], int]
 ) -> Iterator[tuple[str, str]]:
-    """The lines left to send after `said`, each with its part of the message. The first line of all begins with the
-    nicks of the addressees. `room` returns the bytes of text per line; it is called for each line, because it depends
-    on the bot's nick."""
+    """The lines left to send after `sent_text`, each with its part of the message. The first line of all begins with
+    the nicks of the addressees. `room` returns the bytes of text per line; it is called for each line, because it
+    depends on the bot's nick."""
     lines = sendable_lines(outgoing.text)
     lines += [f"{one.name}: {one.url}" for one in outgoing.attachments if one.url]
-    rest = _after(said, lines or ["…"])
-    head = "" if said else _head(rest[0], addressees) if rest else ""
+    rest = _after(sent_text, lines or ["…"])
+    head = "" if sent_text else _head(rest[0], addressees) if rest else ""
     for line in rest:
         while line:
             room_bytes = max(room(), _LEAST_BYTES)
@@ -159,21 +159,21 @@ def without_spaces(text: str) -> str:
 
 def _head(first: str, addressees: Sequence[str]) -> str:
     """`ann, bob: `, without nicks in the text; at most five."""
-    spoken = first[:200].casefold()
-    nicks = [nick for nick in dict.fromkeys(addressees) if nick.casefold() not in spoken]
+    folded = first[:200].casefold()
+    nicks = [nick for nick in dict.fromkeys(addressees) if nick.casefold() not in folded]
     return f"{', '.join(nicks[:5])}: " if nicks else ""
 
 
-def _after(said: str, lines: Sequence[str]) -> list[str]:
+def _after(sent_text: str, lines: Sequence[str]) -> list[str]:
     """`lines` after the text that has been sent; all of them if they do not begin with it."""
-    left = list(said)
-    left.reverse()
+    rest = list(sent_text)
+    rest.reverse()
     for number, line in enumerate(lines):
         for place, char in enumerate(line):
-            if not left:
+            if not rest:
                 return [one for one in (line[place:].lstrip(" "), *lines[number + 1 :]) if one]
             if char.isspace():
                 continue
-            if left.pop() != char:
+            if rest.pop() != char:
                 return list(lines)
-    return [] if not left else list(lines)
+    return [] if not rest else list(lines)

@@ -7,8 +7,8 @@ from function_calls.basic.keywords import Asks, ScriptRun, Value, basic_keyword
 from function_calls.basic.run.script_calls import call_function, tool_name
 from function_calls.basic.run.session import translated_error
 from function_calls.basic.values import kind_of, number_of, text_of
-from function_calls.handlers.on_request import MOST_AT_HAND
-from function_calls.ports import AtHand
+from function_calls.handlers.on_request import MOST_ACTIVE
+from function_calls.ports import ActiveFunctions
 from services.clock import Clock
 
 _GIVEN = (
@@ -48,7 +48,7 @@ async def use_mcp(run: ScriptRun, server: Value, tool: Value, arguments: Value =
 
 
 @basic_keyword("USE TOOL {tool:word}", "ADD TOOL {tool:word}", effect="idempotent", touches=("stays_here",))
-async def use_tool(run: ScriptRun, tool: Value, *, at_hand: AtHand) -> Value:
+async def use_tool(run: ScriptRun, tool: Value, *, at_hand: ActiveFunctions) -> Value:
     """Offer a function or a group of functions to models in this chat. Returns a description of the change."""
     name = _name(run, tool)
     takeable = {one.name.casefold(): one.name for one in run.call.on_request()}
@@ -60,36 +60,36 @@ async def use_tool(run: ScriptRun, tool: Value, *, at_hand: AtHand) -> Value:
     before = at_hand.of(run.context.chat)
     if found in before:
         return run.call.say("tools.taken_before", names=found)
-    if len(before) >= MOST_AT_HAND:
-        raise RunError(RunCode.NOT_ALLOWED, run.call.say("tools.too_many", most=MOST_AT_HAND, names=", ".join(before)))
-    await at_hand.take(run.context.chat, [found], run.context.sender.ref)
+    if len(before) >= MOST_ACTIVE:
+        raise RunError(RunCode.NOT_ALLOWED, run.call.say("tools.too_many", most=MOST_ACTIVE, names=", ".join(before)))
+    await at_hand.activate(run.context.chat, [found], run.context.sender.ref)
     return run.call.say("tools.taken", names=found)
 
 
 @basic_keyword("REMOVE TOOL {tool:word}", effect="idempotent", touches=("stays_here",))
-async def remove_tool(run: ScriptRun, tool: Value, *, at_hand: AtHand) -> Value:
+async def remove_tool(run: ScriptRun, tool: Value, *, at_hand: ActiveFunctions) -> Value:
     """Stop offering a function to models in this chat. Returns a description of the change."""
     name = _name(run, tool)
     before = {one.casefold(): one for one in at_hand.of(run.context.chat)}
     found = before.get(name.casefold())
     if found is None:
         return run.call.say("tools.not_at_hand", names=name, at_hand=", ".join(before.values()) or "–")
-    await at_hand.put_away(run.context.chat, [found], run.context.sender.ref)
+    await at_hand.deactivate(run.context.chat, [found], run.context.sender.ref)
     return run.call.say("tools.put_away", names=found)
 
 
 @basic_keyword("CLEAR TOOLS", effect="idempotent", touches=("stays_here",))
-async def clear_tools(run: ScriptRun, *, at_hand: AtHand) -> Value:
+async def clear_tools(run: ScriptRun, *, at_hand: ActiveFunctions) -> Value:
     """Stop offering all functions on request to models in this chat."""
     names = at_hand.of(run.context.chat)
-    await at_hand.put_away(run.context.chat, names, run.context.sender.ref)
+    await at_hand.deactivate(run.context.chat, names, run.context.sender.ref)
     return run.call.say("tools.put_away" if names else "tools.none_at_hand", names=", ".join(names))
 
 
 @basic_keyword("LIST TOOLS")
 async def list_tools(run: ScriptRun) -> Value:
     """The functions offered to models in this chat: a list of maps with name and description."""
-    offered = [spec for spec in run.call.functions() if run.call.is_at_hand(spec)]
+    offered = [spec for spec in run.call.functions() if run.call.is_active(spec)]
     return [{"name": spec.name, "description": spec.description} for spec in offered]
 
 

@@ -14,11 +14,20 @@ from function_calls.basic.keywords import ScriptRun, Value, basic_keyword
 from function_calls.basic.run.script_calls import function_called, may_call, named_arguments
 from function_calls.basic.run.session import translated_error
 from function_calls.basic.values import text_of
-from function_calls.rehearsal import Rehearsal, Unfit
+from function_calls.schedule_check import NotSchedulable, ScheduleCheck
 from function_calls.spec import FunctionSpec, Message
 from services.clock import Clock
 from services.refs import Role
-from services.timers.schedules import SCRIPTS, ChatFull, Schedules, UnclearWhen, Wanted, When, WhenReader, script_name
+from services.timers.schedules import (
+    SCRIPTS,
+    ChatFull,
+    DeclaredSchedule,
+    Schedules,
+    UnclearWhen,
+    When,
+    WhenReader,
+    script_name,
+)
 from services.times import Times
 from services.times.recurrence import BadRule, check
 
@@ -61,7 +70,7 @@ async def set_schedule(
     arguments: Value = None,
     *,
     schedules: Schedules,
-    rehearsal: Rehearsal,
+    rehearsal: ScheduleCheck,
     clock: Clock,
 ) -> Value:
     """Run this script, or another tool that it may call, in this chat on a schedule, replacing its previous schedule;
@@ -82,7 +91,7 @@ async def set_schedule(
         await schedules.declare(
             SCRIPTS,
             script_name(run.bot, run.tool, name, run.context.chat),
-            Wanted(
+            DeclaredSchedule(
                 bot=context.bot,
                 chat=context.chat,
                 is_group=context.is_group,
@@ -94,7 +103,7 @@ async def set_schedule(
                 when=rule,
             ),
         )
-    except Unfit as error:
+    except NotSchedulable as error:
         raise RunError(RunCode.NOT_ALLOWED, error.text) from None
     except ChatFull as full:
         raise translated_error(run, RunCode.NOT_ALLOWED, "schedule.full", most=full.most) from None
@@ -164,7 +173,7 @@ def _read(text: str, reader: WhenReader, now: datetime, zone: str) -> When:
         words = f"0 {int(hours[1])}-{int(hours[2])} * * *"
     seconds = _SECONDS_FIRST.fullmatch(words)
     words = seconds[1] if seconds is not None else _WORDS.get(words.casefold(), words)
-    return reader.written(words, now, zone)
+    return reader.parse_fixed(words, now, zone)
 
 
 def _unclear(text: str) -> str:

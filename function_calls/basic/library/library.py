@@ -24,7 +24,7 @@ from function_calls.basic.library.compiled_tools import (
 )
 from function_calls.basic.library.compiling import Compiled, Compiling, Files, Programs, Writing, text_of
 from function_calls.basic.machine.program import Program
-from function_calls.declaration import told
+from function_calls.declaration import error_text
 from function_calls.schema.definition import problem_at
 from services.clock import Clock
 from services.scripts.basic_tools import BasicTools, StoredTool
@@ -192,7 +192,7 @@ class Outcomes:
         return Outcome(place.path, script, files, tuple(rows))
 
     def _row(self, one: Compiled, tool: LibraryTool, said: str, etag: str) -> Write:
-        return self._services.tools.upsert(
+        return self._services.tools.save(
             bot=one.place.bot,
             tool=tool.definition.name,
             source=self._key,
@@ -220,7 +220,7 @@ class Outcomes:
         if known.tools:
             row = basic_tools.seen(self._key, place.path, one.etag, findings_text(one.findings))
             return Outcome(place.path, script, files, (row,))
-        row = self._services.tools.upsert(
+        row = self._services.tools.save(
             bot=place.bot,
             tool=place.name,
             source=self._key,
@@ -530,7 +530,7 @@ class ScriptLibrary:
             return await self._services.compiling.compiled(storage, place, etag, self._profile, known)
         except Exception as error:  # noqa: BLE001 - a bug of the compiler or of custom storage must not stop the others
             _log.error("script_not_compiled", path=place.path, exc_info=error)
-            found = problem_at(place.path, f"internal error of the compiler, not of the script: {told(error)}")
+            found = problem_at(place.path, f"internal error of the compiler, not of the script: {error_text(error)}")
             return Compiled(place, etag, place.path, findings=(found,), is_unread=True)
 
     async def _is_done_soon(self, tasks: Collection[asyncio.Task[Any]], seconds: float) -> bool:

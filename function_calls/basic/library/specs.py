@@ -15,7 +15,7 @@ from function_calls.profile import ChatProfile
 from function_calls.schema.arguments import SchemaArguments
 from function_calls.schema.commands import KIND
 from function_calls.schema.definition import build_spec
-from function_calls.spec import BEGINS_CHATS, ArgumentError, FunctionSpec, Handler, Touch
+from function_calls.spec import START_FUNCTION, ArgumentError, FunctionSpec, Handler, Touch
 from services.refs import Effect, JsonObject, JsonValue
 
 _KINDS: Mapping[str, str] = {
@@ -121,7 +121,7 @@ def spec_of(tool: LibraryTool, load: LoadProgram, source: BasicSource, runs: Run
     """Build the FunctionSpec of a tool. Raises DefinitionError."""
     definition = tool.definition
     parameters = definition.schema()
-    is_session = bool(definition.metadata.get(BEGINS_CHATS))
+    is_session = bool(definition.metadata.get(START_FUNCTION))
     options: JsonObject = {
         "bot": tool.place.bot,
         "effect": runs.effect_of(tool.keywords),

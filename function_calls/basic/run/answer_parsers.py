@@ -290,7 +290,7 @@ def _boolean(heard: Answer) -> bool:
 
 def _reading(heard: Answer, *kinds: Kind) -> Reading:
     found = heard.times.read(_line(heard), heard.now)
-    if found is None or found.kind not in kinds or found.trouble is not None:
+    if found is None or found.kind not in kinds or found.problem is not None:
         raise AnswerMismatch
     return found
 

@@ -16,7 +16,7 @@ from function_calls.basic.machine.machine import Ended, Failed, KeywordRequest, 
 from function_calls.basic.run.keyword_table import BoundKeyword, KeywordTable, changes_stored_data
 from function_calls.basic.run.script_calls import STOPPED_WITHIN
 from function_calls.basic.run.session import EndOfRun, SuspendedByCall, count_up, without_session_variables
-from function_calls.failures import own_words
+from function_calls.failures import tool_error_text
 from function_calls.spec import ApprovalQuestion, InputQuestion, ToolError
 from services.refs import Effect, JsonObject
 
@@ -311,14 +311,14 @@ class Driver:
         try:
             given = await work
         except ToolError as error:
-            raise RunError(RunCode.FAILED, own_words(error, script.call.profile.texts)) from None
+            raise RunError(RunCode.FAILED, tool_error_text(error, script.call.profile.texts)) from None
         finally:
             self._take(work.seconds + script.thread_seconds)
             if work.has_waited:
                 self._unpaused_seconds = work.last_seconds
             script.thread_seconds = 0.0
             if script.has_outside_text and not was_outside:
-                script.call.has_read_outside()
+                script.call.mark_outside()
         self.spent.is_begun = self.spent.is_begun or keyword.effect is Effect.ONCE
         return given
 

@@ -35,10 +35,10 @@ from function_calls.basic.tool_definition import ToolDefinition
 from function_calls.call import Call
 from function_calls.context import Kind, MessageContext
 from function_calls.failures import noted
-from function_calls.outcome import SAID_ALL
+from function_calls.outcome import TEXT_IN_CHAT
 from function_calls.questions.input_questions import is_too_much
 from function_calls.schema.commands import plain_name
-from function_calls.spec import BEGINS_CHATS, ApprovalQuestion, FunctionResult, Message, Resumed
+from function_calls.spec import START_FUNCTION, ApprovalQuestion, FunctionResult, Message, Resumed
 from services.clock import Clock
 from services.refs import ErrorCode, JsonObject
 
@@ -99,7 +99,7 @@ class ScriptHandler:
         self._parameters = parameters
         self._pause = pause
         self._line = line
-        self._begins = definition.metadata.get(BEGINS_CHATS) is True
+        self._begins = definition.metadata.get(START_FUNCTION) is True
         """Whether it is the start script of a chat, which has no caller to reply to."""
 
     async def handle(self, context: MessageContext, arguments: Any, call: Call) -> FunctionResult:
@@ -240,7 +240,7 @@ class ScriptHandler:
             function=self._definition.name,
             arguments=dict(arguments),
             nested=False,
-            goes_on=Resumed(state, "", number=call.resumed.number if call.resumed is not None else 1),
+            interrupted=Resumed(state, "", number=call.resumed.number if call.resumed is not None else 1),
             said=tuple(message.text for message in messages if message.to is None),
         )
         return FunctionResult(messages=messages, question=own)
@@ -251,7 +251,7 @@ class ScriptHandler:
         if said.messages:
             return FunctionResult(messages=said.together(), data=value, metadata={SAID: Said.TALK})
         if value is not None and said.chars:
-            return FunctionResult(data=value, metadata={SAID_ALL: True})
+            return FunctionResult(data=value, metadata={TEXT_IN_CHAT: True})
         if isinstance(value, str) and value.strip():
             return FunctionResult(messages=(Message(value),), data=value, metadata={SAID: Said.VALUE})
         if value is not None or context.kind is Kind.TIMER or self._begins:

@@ -16,7 +16,7 @@ from function_calls.basic.values import text_of
 from function_calls.ports import ChatWriter
 from function_calls.rounds.conversation import fenced
 from services.clock import Clock
-from services.llm.model import ModelMessage, Unwritten
+from services.llm.model import ModelMessage, NoTextReason
 from services.refs import JsonObject, JsonValue
 
 MOST_REQUESTS = 10
@@ -89,7 +89,7 @@ class ModelOfScripts:
             raise translated_error(run, RunCode.UNAVAILABLE, "no_time")
         messages = [ModelMessage("system", instructions), ModelMessage("user", told)]
         written = await self._writer.write_for(run.context, run.call.profile, messages, min(_TIMEOUT_SECONDS, left))
-        if isinstance(written, Unwritten):
+        if isinstance(written, NoTextReason):
             raise translated_error(run, RunCode.UNAVAILABLE, f"model.{written.value}")
         return written if len(written) <= MOST_ANSWER_CHARS else f"{written[:MOST_ANSWER_CHARS].rstrip()}…"
 

@@ -93,7 +93,7 @@ class Meant(NamedTuple):
 
 def function_called(run: ScriptRun, text: str) -> Meant:
     """The function with this name or command word, if both the caller and the script may call it. Raises RunError."""
-    functions = [one for one in run.call.functions() if not one.begins_chats]
+    functions = [one for one in run.call.functions() if not one.is_start_function]
     found = _meant(functions, text)
     if found is None:
         raise RunError(RunCode.NO_SUCH_THING, _unknown(run, functions, tool_name(text)))
@@ -181,7 +181,7 @@ async def call_function(run: ScriptRun, name: str, given: Sequence[Value] | Mapp
     run.has_outside_text = run.has_outside_text or result.outside
     run.knows_member_text = True
     if result.question is not None:
-        if asked.waits is not None and isinstance(result.question, ApprovalQuestion) and result.question.goes_on:
+        if asked.waits is not None and isinstance(result.question, ApprovalQuestion) and result.question.interrupted:
             # The nested run now needs an approval to continue; scripts do not wait for that.
             await _ended(run, asked.waits)
         return _suspended(run, called, result, result.question, asked)
@@ -222,7 +222,7 @@ async def _ended(run: ScriptRun, waits: JsonObject) -> None:
 async def _given(call: Call, waits: JsonObject, answer: str, kind: ResumedKind) -> FunctionResult:
     """The result of the nested run, resumed with the outcome of its question."""
     before = Resumed(waits["state"], answer, kind, waits["number"])
-    return await call.invoke(waits["function"], waits["arguments"], goes_on=before, allowed=waits["allowed"])
+    return await call.invoke(waits["function"], waits["arguments"], resumed=before, allowed=waits["allowed"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,7 +266,7 @@ def _suspended(run: ScriptRun, called: str, result: FunctionResult, question: Qu
         case ConfirmQuestion() if not asked.is_confirmed:
             asked.keep(run)
             return Asks(question.text, question.choices, only_choices=True)
-        case ApprovalQuestion(goes_on=None) if not asked.is_confirmed:
+        case ApprovalQuestion(interrupted=None) if not asked.is_confirmed:
             asked.keep(run)
             raise SuspendedByCall(question)
         case InputQuestion() if question.function == called:

@@ -57,7 +57,9 @@ async def _run(home: Path, store: dict[str, str]) -> None:
         definition = json.dumps({"name": "add", "description": "Adds."})
         tool = seen(server="one", tool="add", digest="d" * 64, definition=definition, now_ms=1, accepted=False)
         taken = budgets.take("test:bot:ann", "requests", datetime.now(UTC).date().isoformat(), 3, 10)
-        told = budgets.tell(f"{budgets.TOLD}test:bot:ann", "requests", datetime.now(UTC).date().isoformat())
+        told = budgets.mark_notified(
+            f"{budgets.NOTICE_PREFIX}test:bot:ann", "requests", datetime.now(UTC).date().isoformat()
+        )
         await group.daemon.store.commit([tool, taken, told])
 
 

@@ -19,7 +19,7 @@ from function_calls.basic.language.param_types import type_names
 from function_calls.basic.nodes import At
 from function_calls.schema.arguments import SchemaArguments
 from function_calls.schema.definition import schema_arguments
-from function_calls.schema.model_schema import told
+from function_calls.schema.model_schema import schema_for_model
 from function_calls.schema.schema import imported
 from function_calls.spec import ArgumentError
 from services.llm.encoding import strict_schema
@@ -489,7 +489,7 @@ def test_every_schema_is_valid_is_kept_by_the_house_and_survives_its_storage(
         schema = definition.schema()
         jsonschema_rs.meta.validate({"$schema": "http://json-schema.org/draft-07/schema#", **schema})
         assert imported(schema) == schema
-        assert told(schema) == schema
+        assert schema_for_model(schema) == schema
         SchemaArguments(imported(schema))
         assert ToolDefinition.of_json(json.loads(json.dumps(definition.to_json()))) == definition
         for decl in definition.parameters:

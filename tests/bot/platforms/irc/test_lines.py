@@ -219,7 +219,7 @@ def test_how_far_messages_came_is_kept_for_a_while() -> None:
     interrupted = Interrupted()
     for number in range(600):
         interrupted.keep(f"{number}", Progress("said", "id"))
-    assert interrupted.of("0").said == ""
-    assert interrupted.of("599").said == "said"
+    assert interrupted.of("0").sent_text == ""
+    assert interrupted.of("599").sent_text == "said"
     interrupted.forget("599")
-    assert interrupted.of("599").said == ""
+    assert interrupted.of("599").sent_text == ""
