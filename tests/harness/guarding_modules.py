@@ -163,7 +163,7 @@ GUARDING: Mapping[str, Guarding] = {
         {
             "FunctionMentions.extract: one is not None": "for the type checker: only usable functions are found",
             "FunctionMentions.extract: not names": "an optimization: without names nothing is found",
-            'FunctionMentions.extract: "@" not in text and "＠" not in text': "an optimization: a name needs one of them",
+            'FunctionMentions.extract: "@" not in text and "＠" not in text': "an optimization: a name needs one",
             "FunctionMentions.extract: context.mentions": "an optimization: without mentions no member is meant",
         },
     ),
